@@ -1,0 +1,100 @@
+# What can be done with this repository; `make help` lists it.  Everything happens inside $(VENV).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+VENV ?= .venv
+BOOTSTRAP ?=
+PYTEST_OPTIONS ?=
+BENCH_OPTIONS ?=
+# The newest Python that has what the package needs; PYTHON=... overrides.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null && echo $$p && break; done)
+
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.ready
+BUILT := build/.built
+SOURCES := $(shell find src/forebay -name '*.py' -o -name '*.pxd' -o -name '*.h')
+TESTS_IN_BOTH_FORMS := tests/unit tests/conformance
+TESTS_WITH_BROKERS := tests/integration
+TESTS_WITH_SPARK := tests/spark
+
+# pytest's status 5 says that a folder holds no tests.
+define pytest
+	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
+endef
+
+.PHONY: help setup build rebuild check format test test-fast unit interpreted integration spark jars demo kafka bench clean
+
+help:  ## This list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 to 3.14; none found (set PYTHON=...)" >&2; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
+	FOREBAY_INTERPRETED=1 $(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+# The editable installation above has no compiled modules; this compiles them beside their sources, those that changed.
+$(BUILT): $(STAMP) setup.py $(SOURCES)
+	$(PY) setup.py --quiet build_ext --inplace
+	@mkdir -p $(@D) && touch $@
+
+setup: $(STAMP)  ## Make the virtual environment and install the package and its tools into it
+
+build: $(BUILT)  ## Compile what changed, in place (needs a C compiler)
+
+rebuild:  ## Compile everything anew
+	find src/forebay \( -name '*.so' -o -name '*.c' \) -delete
+	rm -rf build
+	$(MAKE) build
+
+check: $(STAMP)  ## Format, lint, types, layers, limits (no network, nothing compiled)
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+	$(PY) -m tools.check_layers
+	$(PY) -m tools.check_limits
+
+format: $(STAMP)  ## Format and mend what can be mended
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+test: check unit interpreted jars integration spark  ## Everything: checks, both forms, brokers, Spark (15 minutes on 2 cores)
+
+test-fast: check unit  ## Checks and the compiled form's tests without brokers
+
+unit: $(BUILT)  ## Unit and conformance tests of the compiled form
+	$(call pytest,$(TESTS_IN_BOTH_FORMS))
+
+interpreted: $(STAMP)  ## The same tests of the same sources, run as Python
+	FOREBAY_INTERPRETED=1 $(PY) -m pytest $(PYTEST_OPTIONS) $(TESTS_IN_BOTH_FORMS)
+
+integration: $(BUILT)  ## Against the embedded broker and a real Kafka
+	$(call pytest,$(TESTS_WITH_BROKERS))
+
+spark: $(BUILT)  ## The data source in local Spark sessions
+	$(call pytest,$(TESTS_WITH_SPARK))
+
+# What keeps the jars from being had is said here; the tests that need them then fail with the same reason.
+jars: $(STAMP)
+	@test "$${FOREBAY_WITHOUT_KAFKA:-}" = 1 || $(PY) -m tools.kafka fetch || true
+
+demo: $(BUILT)  ## The main job on real data, every row compared (BOOTSTRAP=host:port: your own cluster)
+	$(PY) -m demo.run $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
+
+kafka: $(STAMP)  ## A real Kafka in the foreground, until Ctrl-C
+	$(PY) -m tools.kafka
+
+bench: $(BUILT)  ## forebay and its peers on the same work against the same broker
+	$(PY) -m bench $(BENCH_OPTIONS)
+
+clean:  ## Remove what was built and cached, but not $(VENV) and not the jars
+	find src/forebay \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	rm -rf build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse

@@ -1,0 +1,77 @@
+"""Builds the compiled modules.
+
+Every hot module is an ordinary ``.py`` file in Cython's pure-Python mode (DESIGN.md, "One source, two
+speeds").  ``FOREBAY_INTERPRETED=1`` asks for an installation without any of them; a build that was not asked
+for that and cannot compile fails.  ``FOREBAY_BUILD_ONLY=a,b`` builds just those modules (development).
+"""
+
+import os
+import sys
+
+from setuptools import Extension, setup
+
+COMPILED = [
+    "_clock",
+    "_metrics.sensor",
+    "_future",
+    "_records.batch_v2",
+    "_accumulator.pool",
+    "_accumulator.partitioner",
+    "_accumulator.batch",
+    "_accumulator.topic",
+    "_accumulator.schedule",
+    "_accumulator.accumulator",
+    "_protocol.produce",
+    "_network.channel",
+    "_network.selector",
+    "_network.connection",
+    "_network.inflight",
+    "_network.client",
+    "_transactions.sequences",
+    "_transactions.manager",
+    "_sender.produce",
+    "_sender.sender",
+    "_arrow",
+    "_columnar",
+    "_send",
+]
+
+JOBS = int(os.environ.get("FOREBAY_BUILD_JOBS", os.cpu_count() or 1))
+
+
+def extensions() -> list[Extension]:
+    from Cython.Build import cythonize
+
+    only = [name for name in os.environ.get("FOREBAY_BUILD_ONLY", "").split(",") if name]
+    names = [name for name in COMPILED if not only or name in only]
+    modules = [
+        Extension(
+            f"forebay.{name}",
+            [f"src/forebay/{name.replace('.', '/')}.py"],
+            extra_compile_args=["-O3"],
+            include_dirs=["src/forebay/_codec"],
+            depends=["src/forebay/_codec/crc32c.h"],
+        )
+        for name in names
+    ]
+    return cythonize(
+        modules,
+        include_path=["src"],
+        language_level=3,
+        nthreads=JOBS if not only else 0,
+        compiler_directives={
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "annotation_typing": True,
+            "auto_pickle": False,
+            "embedsignature": True,
+        },
+    )
+
+
+if __name__ == "__main__":
+    interpreted = os.environ.get("FOREBAY_INTERPRETED") == "1"
+    if interpreted:
+        print("forebay: FOREBAY_INTERPRETED=1, building without compiled modules", file=sys.stderr)
+    setup(ext_modules=[] if interpreted else extensions(), options={"build_ext": {"parallel": JOBS}})

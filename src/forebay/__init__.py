@@ -1,0 +1,53 @@
+"""forebay: a complete Kafka producer for Python and PySpark.
+
+Names are imported when they are first asked for: Spark imports this package four times for a job, mostly in
+processes that never make a producer.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from forebay._interpreted import implementation
+
+if _TYPE_CHECKING:
+    from forebay._future import RecordFuture
+    from forebay.config import ProducerConfig
+    from forebay.errors import KafkaError
+    from forebay.model import ProducerRecord, RecordMetadata, TopicPartition
+    from forebay.producer import KafkaProducer
+
+__all__ = [
+    "KafkaError",
+    "KafkaProducer",
+    "ProducerConfig",
+    "ProducerRecord",
+    "RecordFuture",
+    "RecordMetadata",
+    "TopicPartition",
+    "implementation",
+]
+
+_HOMES = {
+    "KafkaError": "errors",
+    "KafkaProducer": "producer",
+    "ProducerConfig": "config",
+    "ProducerRecord": "model",
+    "RecordFuture": "_future",
+    "RecordMetadata": "model",
+    "TopicPartition": "model",
+}
+_MODULES = frozenset({"config", "errors", "interceptors", "model", "serializers"})
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return _import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(_import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES})

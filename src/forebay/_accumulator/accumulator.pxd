@@ -1,0 +1,58 @@
+cimport cython
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._accumulator.pool cimport Buffer, BufferPool
+from forebay._accumulator.schedule cimport BatchSchedule
+from forebay._accumulator.topic cimport PartitionQueue, TopicState
+from forebay._codec._prim cimport RecordView
+from forebay._future cimport RecordFuture
+
+
+cdef class RecordAccumulator:
+    cdef cython.pymutex lock
+    cdef readonly BufferPool pool
+    cdef readonly BatchSchedule schedule
+    cdef readonly dict topics
+    cdef readonly Py_ssize_t batch_size
+    cdef readonly int codec_id
+    cdef readonly bint closed
+    cdef readonly int flushes
+    cdef readonly object compressor
+    cdef object codec
+    cdef object estimator
+    cdef object make_partitioner
+    cdef set open_batches
+    cpdef TopicState topic(self, str name)
+    cpdef TopicState refresh(self, str name, object cluster)
+    cdef int append(
+        self,
+        TopicState topic,
+        int partition,
+        RecordView record,
+        RecordFuture future,
+        object callback,
+        object ticket,
+        double now,
+    )
+    cdef int try_append(
+        self, TopicState topic, int partition, RecordView record, RecordFuture future, object callback
+    )
+    cdef int try_locked(
+        self, TopicState topic, PartitionQueue queue, bint sticky, RecordView record, RecordFuture future, object callback
+    )
+    cdef int start_batch(
+        self,
+        TopicState topic,
+        int partition,
+        Buffer buffer,
+        RecordView record,
+        RecordFuture future,
+        object callback,
+        double now,
+    )
+    cdef bint extend(self, TopicState topic, int partition)
+    cdef Py_ssize_t size_for(self, RecordView record)
+    cdef PartitionQueue queue_of(self, TopicState topic, int partition)
+    cdef int close_last(self, PartitionQueue queue, ProducerBatch batch) noexcept
+    cdef void close_full(self, PartitionQueue queue)
+    cpdef bint flushing(self)
+    cpdef void deallocate(self, ProducerBatch batch)

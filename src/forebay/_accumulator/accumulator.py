@@ -1,0 +1,392 @@
+"""RecordAccumulator: where records wait, gathered into batches, until the sender takes them.
+
+``append`` runs on the application's threads and never blocks: it writes the record into the partition's open
+batch, or starts a new batch with memory from the pool, or answers WAIT, and then its ticket stands in the pool's
+line and the caller waits on it and calls again.  What the sender's thread does with the batches is in
+``schedule``.  Lock order: this lock, one queue's, the pool's or the schedule's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cython
+
+from forebay.errors import KafkaError
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+    from cython.cimports.forebay._accumulator.schedule import BatchSchedule
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+    from cython.cimports.forebay._codec._prim import RecordView
+    from cython.cimports.forebay._future import RecordFuture
+    from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size
+else:
+    import threading
+
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.pool import Buffer, BufferPool
+    from forebay._accumulator.schedule import BatchSchedule
+    from forebay._accumulator.topic import PartitionQueue, TopicState
+    from forebay._codec._prim import RecordView
+    from forebay._future import RecordFuture
+    from forebay._records.batch_v2 import record_body_size, record_size
+
+BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
+
+# What append answers.  WAIT: no memory now.  APPENDED, with FULL or NEW added when the sender should be woken.
+WAIT = cython.declare(cython.int, 0)
+APPENDED = cython.declare(cython.int, 1)
+FULL = cython.declare(cython.int, 2)
+NEW = cython.declare(cython.int, 4)
+# Between the steps of append only.
+NEEDS_BATCH = cython.declare(cython.int, 8)
+NEEDS_CHUNK = cython.declare(cython.int, 16)
+STICKY_MOVED = cython.declare(cython.int, 32)
+CLOSED_LAST = cython.declare(cython.int, 64)
+
+
+@cython.final
+@cython.cclass
+class RecordAccumulator:
+    """Batches of all topics.
+
+    Args:
+        pool: the memory they may take.
+        schedule: told of every batch; the sender's view of this object.
+        batch_size: bytes of header and records after which a batch is full (``batch.size``, at least 1).
+        compressor: of ``compression.type``; None for none.
+        estimator: the compression ratios of this producer's topics; None without compression.
+        make_partitioner: a BuiltInPartitioner for a topic's name.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: BufferPool,
+        schedule: BatchSchedule,
+        batch_size: cython.Py_ssize_t,
+        make_partitioner: Callable[[str], Any],
+        compressor: Any = None,
+        estimator: Any = None,
+    ) -> None:
+        self.pool = pool
+        self.schedule = schedule
+        self.batch_size = max(batch_size, 1)
+        self.make_partitioner = make_partitioner
+        self.compressor = compressor
+        self.codec = None if compressor is None else compressor.type
+        self.codec_id = 0 if compressor is None else int(compressor.type)
+        self.estimator = estimator
+        self.topics = {}
+        self.open_batches = set()
+        self.closed = False
+        self.flushes = 0
+        if not cython.compiled:
+            self.lock = threading.Lock()
+
+    # Topics
+
+    @cython.ccall
+    def topic(self, name: str) -> TopicState:
+        """The state of a topic, made on first use."""
+        state: TopicState = self.topics.get(name)
+        if state is None:
+            fresh: TopicState = TopicState(name, self.make_partitioner(name))
+            state = self.topics.setdefault(name, fresh)
+        return state
+
+    @cython.ccall
+    def refresh(self, name: str, cluster: Any) -> TopicState:
+        """Brings one topic to what ``cluster`` says; any thread."""
+        state: TopicState = self.topic(name)
+        with self.lock:
+            state.apply(cluster)
+        return state
+
+    def refresh_all(self, cluster: Any) -> None:
+        """Brings every topic in use to what ``cluster`` says, and batches to their new leaders; sender thread."""
+        for name in list(self.topics):
+            self.refresh(name, cluster)
+        self.schedule.follow_leaders()
+
+    # Appending: any application thread
+
+    @cython.cfunc
+    def append(
+        self,
+        topic: TopicState,
+        partition: cython.int,
+        record: RecordView,
+        future: RecordFuture,
+        callback: Any,
+        ticket: Any,
+        now: cython.double,
+    ) -> cython.int:
+        """Takes the record into a batch, or answers WAIT.
+
+        Args:
+            partition: its number, or -1 for the sticky one.
+            ticket: stands in the pool's line after WAIT; None does not wait at all.
+            now: monotonic ms, read after the last wait; a new batch counts its age from here.
+
+        Raises:
+            KafkaError: the producer was closed meanwhile.
+        """
+        buffer: Buffer = None
+        status: cython.int
+        while True:
+            if self.closed:
+                if buffer is not None:
+                    buffer.release()
+                raise KafkaError("Producer closed while send in progress")
+            status = self.try_append(topic, partition, record, future, callback)
+            if status == NEEDS_CHUNK:
+                self.extend(topic, partition)
+            elif status == NEEDS_BATCH:
+                if buffer is None:
+                    buffer = self.pool.allocate(self.size_for(record), self.queue_of(topic, partition).leader_id, ticket)
+                    if buffer is None:
+                        return WAIT
+                status = self.start_batch(topic, partition, buffer, record, future, callback, now)
+                if status & NEW:
+                    buffer = None
+            if status & APPENDED:
+                break
+        if buffer is not None:
+            buffer.release()
+        if ticket is not None and ticket.grant is not None:
+            self.pool.cancel(ticket)
+        return status
+
+    @cython.cfunc
+    def size_for(self, record: RecordView) -> cython.Py_ssize_t:
+        alone: cython.Py_ssize_t = record_size(
+            record_body_size(0, 0, record.key_size, record.value_size, record.headers_size)
+        )
+        return max(self.batch_size, BATCH_HEADER + alone)
+
+    @cython.cfunc
+    def queue_of(self, topic: TopicState, partition: cython.int) -> PartitionQueue:
+        return topic.queues[topic.partitioner.partition if partition < 0 else partition]
+
+    @cython.cfunc
+    def try_append(
+        self, topic: TopicState, partition: cython.int, record: RecordView, future: RecordFuture, callback: Any
+    ) -> cython.int:
+        """APPENDED (and FULL), or NEEDS_BATCH, or NEEDS_CHUNK; the fast path of every send."""
+        sticky: cython.bint = partition < 0
+        queue: PartitionQueue
+        status: cython.int = STICKY_MOVED
+        while status == STICKY_MOVED:
+            queue = self.queue_of(topic, partition)
+            with queue.lock:
+                if not sticky or not topic.partitioner.is_changed(queue.partition):
+                    status = self.try_locked(topic, queue, sticky, record, future, callback)
+            if status & CLOSED_LAST:
+                self.close_full(queue)
+                status &= ~CLOSED_LAST
+        return status
+
+    @cython.cfunc
+    def try_locked(
+        self,
+        topic: TopicState,
+        queue: PartitionQueue,
+        sticky: cython.bint,
+        record: RecordView,
+        future: RecordFuture,
+        callback: Any,
+    ) -> cython.int:
+        batch: ProducerBatch = queue.last
+        if sticky and (batch is None or batch.is_full()) and topic.partitioner.update(0, True):
+            if topic.partitioner.is_changed(queue.partition):
+                return STICKY_MOVED
+        if batch is None:
+            return NEEDS_BATCH
+        before: cython.Py_ssize_t = batch.estimated_size() if batch.compressed else 0
+        size: cython.Py_ssize_t = batch.try_append(record, future, callback)
+        if size < 0:
+            return NEEDS_CHUNK
+        if size == 0:
+            return NEEDS_BATCH | self.close_last(queue, batch)
+        full: cython.bint = batch.is_full()
+        if sticky:
+            topic.partitioner.update(batch.estimated_size() - before if batch.compressed else size, full)
+        if not full:
+            return APPENDED | (FULL if len(queue.batches) > 1 else 0)
+        return APPENDED | FULL | self.close_last(queue, batch)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def close_last(self, queue: PartitionQueue, batch: ProducerBatch) -> cython.int:
+        # The thread that filled a batch compresses it, outside the lock; ``closing`` keeps the sender off until then.
+        if batch.closed_for_appends:
+            return 0
+        batch.close_for_appends()
+        if not batch.compressed:
+            return 0
+        batch.closing = True
+        queue.to_close.append(batch)
+        return CLOSED_LAST
+
+    @cython.cfunc
+    def close_full(self, queue: PartitionQueue) -> cython.void:
+        batch: ProducerBatch
+        while True:
+            batch = None
+            with queue.lock:
+                if len(queue.to_close) > 0:
+                    batch = queue.to_close.pop()
+            if batch is None:
+                return
+            try:
+                self.close_batch(batch)
+            finally:
+                # Ctrl-C in the middle: the sender closes it then.
+                batch.closing = False
+
+    @cython.cfunc
+    def start_batch(
+        self,
+        topic: TopicState,
+        partition: cython.int,
+        buffer: Buffer,
+        record: RecordView,
+        future: RecordFuture,
+        callback: Any,
+        now: cython.double,
+    ) -> cython.int:
+        """A new batch that holds the record: APPENDED | NEW.  Without NEW the buffer is still the caller's."""
+        sticky: cython.bint = partition < 0
+        queue: PartitionQueue = self.queue_of(topic, partition)
+        batch: ProducerBatch = ProducerBatch(
+            queue,
+            topic.name,
+            queue.partition,
+            buffer,
+            write_limit=buffer.size,
+            created=now,
+            codec_id=self.codec_id,
+            compression_ratio=1.0 if self.codec_id == 0 else self.estimator.estimation(topic.name, self.codec),
+        )
+        schedule: cython.bint = False
+        status: cython.int
+        with self.lock:
+            if self.closed:
+                return 0
+            self.open_batches.add(batch)
+        with queue.lock:
+            if sticky and topic.partitioner.is_changed(queue.partition):
+                status = 0
+            else:
+                # Another thread may have made a batch, or the switch that was held back may be due, meanwhile.
+                status = self.try_locked(topic, queue, sticky, record, future, callback)
+                if status & NEEDS_BATCH:
+                    batch.try_append(record, future, callback)
+                    queue.add(batch)
+                    if sticky:
+                        topic.partitioner.update(batch.estimated_size(), batch.is_full())
+                    schedule = not queue.scheduled
+                    queue.scheduled = True
+                    status = (status & CLOSED_LAST) | APPENDED | NEW | (FULL if len(queue.batches) > 1 else 0)
+        if not status & NEW:
+            with self.lock:
+                self.open_batches.discard(batch)
+        if status & CLOSED_LAST:
+            self.close_full(queue)
+        if schedule:
+            self.schedule.activate(queue)
+        return status & (APPENDED | NEW | FULL)
+
+    @cython.cfunc
+    def extend(self, topic: TopicState, partition: cython.int) -> cython.bint:
+        """Gives the open batch a further chunk if one is free at once and nobody waits; else closes it."""
+        queue: PartitionQueue = self.queue_of(topic, partition)
+        chunk: Buffer = self.pool.try_chunk(queue.leader_id)
+        batch: ProducerBatch
+        status: cython.int = 0
+        with queue.lock:
+            batch = queue.last
+            if batch is None or batch.closed_for_appends:
+                pass
+            elif chunk is None:
+                status = self.close_last(queue, batch)
+            else:
+                batch.add_chunk(chunk)
+                chunk = None
+        if chunk is not None:
+            chunk.release()
+        if status & CLOSED_LAST:
+            self.close_full(queue)
+        return True
+
+    # Closing batches: the thread that filled one, else the sender
+
+    def close_batch(self, batch: ProducerBatch) -> None:
+        """Makes a batch's bytes final and lets the ratio estimate learn from it."""
+        if batch.closed:
+            return
+        batch.close(self.compressor)
+        if batch.compressed:
+            self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+
+    def close_batches(self, batches: list[ProducerBatch]) -> None:
+        """Closes what the sender drained, in one call of the compressor for all that no application thread closed."""
+        open_ones = [batch for batch in batches if not batch.closed]
+        if self.codec_id == 0 or len(open_ones) < 2:
+            for batch in open_ones:
+                self.close_batch(batch)
+            return
+        packed = self.compressor.compress_many([batch.pieces() for batch in open_ones])
+        for batch, output in zip(open_ones, packed, strict=True):
+            batch.close_with(output)
+            self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+
+    # Flush, and the end
+
+    @cython.ccall
+    def flushing(self) -> cython.bint:
+        """True while somebody waits in flush(): linger does not count then."""
+        return self.flushes > 0
+
+    def begin_flush(self) -> list[ProducerBatch]:
+        """Makes everything sendable; the batches that a flush has to wait for.  ``end_flush`` must follow."""
+        with self.lock:
+            self.flushes += 1
+            return list(self.open_batches)
+
+    def end_flush(self) -> None:
+        """Ends what ``begin_flush`` began, however the wait went."""
+        with self.lock:
+            self.flushes -= 1
+
+    @cython.ccall
+    def deallocate(self, batch: ProducerBatch) -> cython.void:
+        """A batch has its outcome: it lets go of its memory, which returns once no request needs it."""
+        with self.lock:
+            self.open_batches.discard(batch)
+        batch.release()
+
+    def incomplete(self) -> list[ProducerBatch]:
+        """Every batch without an outcome: open, waiting or in flight."""
+        with self.lock:
+            return list(self.open_batches)
+
+    def has_incomplete(self) -> bool:
+        """True while any batch has no outcome."""
+        return len(self.open_batches) > 0
+
+    def close(self) -> None:
+        """Refuses further appends; what is in batches stays there."""
+        with self.lock:
+            self.closed = True
+        self.pool.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"<RecordAccumulator: {len(self.topics)} topics, {len(self.open_batches)} batches, "
+            f"{self.pool.available()} of {self.pool.total} bytes free>"
+        )

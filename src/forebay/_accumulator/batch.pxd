@@ -1,0 +1,68 @@
+from forebay._codec._prim cimport RecordView
+from forebay._accumulator.pool cimport Buffer, BufferPool
+from forebay._future cimport BatchResult, RecordFuture
+
+
+cdef class ProducerBatch:
+    cdef readonly str topic
+    cdef readonly int partition
+    cdef readonly object queue
+    cdef readonly BatchResult result
+    # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
+    cdef readonly list buffers
+    cdef list ends
+    cdef Buffer chunk
+    cdef unsigned char* base
+    cdef Py_ssize_t position
+    cdef Py_ssize_t capacity
+    cdef readonly Py_ssize_t write_limit
+    cdef readonly Py_ssize_t raw_size
+    cdef readonly Py_ssize_t max_record_size
+    cdef readonly int record_count
+    cdef readonly long long base_timestamp
+    cdef readonly long long max_timestamp
+    cdef readonly double compression_ratio
+    cdef readonly bint compressed
+    cdef readonly bint closed_for_appends
+    cdef public bint closing
+    cdef readonly bint closed
+    cdef readonly list payload
+    cdef readonly Py_ssize_t payload_size
+    cdef readonly int codec_id
+    cdef readonly int final_state
+    cdef readonly double created
+    cdef public double last_attempt
+    cdef public double drained
+    cdef public double retry_at
+    cdef public int attempts
+    cdef public bint retrying
+    cdef public bint in_flight
+    cdef readonly int leader_epoch
+    cdef readonly int attempts_when_leader_last_changed
+    cdef public object last_error
+    cdef public int last_node
+    cdef readonly long long producer_id
+    cdef readonly int producer_epoch
+    cdef readonly int base_sequence
+    cdef readonly bint transactional
+    cdef Py_ssize_t try_append(self, RecordView record, RecordFuture future, object callback)
+    cdef void attach(self, RecordView record, RecordFuture future, object callback)
+    cpdef bint is_full(self)
+    cpdef Py_ssize_t estimated_size(self)
+    cdef void add_chunk(self, Buffer chunk)
+    cpdef void close_for_appends(self)
+    cpdef void close(self, object compressor)
+    cpdef list pieces(self)
+    cpdef void close_with(self, bytes packed)
+    cdef void seal_chunk(self)
+    cpdef bint has_sequence(self)
+    cpdef void set_producer_state(self, long long producer_id, int producer_epoch, int base_sequence, bint transactional)
+    cpdef bint update_leader_epoch(self, int epoch)
+    cpdef bint leader_changed_for_retry(self)
+    cpdef bytearray header(self)
+    cpdef void hold(self, list held)
+    cpdef void release(self)
+    cpdef bint reached_delivery_timeout(self, double timeout_ms, double now)
+    cpdef bint complete(self, long long base_offset, long long log_append_time, object report)
+    cpdef bint fail(self, object error, dict record_errors, object report)
+    cpdef bint abort(self, object error, object report)

@@ -1,0 +1,368 @@
+"""ProducerBatch: the records of one partition that travel, are acknowledged and fail together.
+
+Records are written once, uncompressed, into chunks of the pool.  A batch is open, then closed for appends, then
+closed (compressed, its bytes final), and completes once.  After ``close`` its records are never touched again:
+a retry sends the same bytes under a header made anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+from forebay.errors import IllegalStateError
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.pool import Buffer, adopt
+    from cython.cimports.forebay._codec._prim import RecordView
+    from cython.cimports.forebay._future import BatchResult, RecordFuture
+    from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size, write_record
+else:
+    from forebay._accumulator.pool import Buffer, adopt
+    from forebay._codec._prim import RecordView
+    from forebay._future import BatchResult, RecordFuture
+    from forebay._records.batch_v2 import record_body_size, record_size, write_record
+
+from forebay._records.batch_v2 import batch_header
+
+HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
+RATIO_MARGIN = cython.declare(cython.double, 1.05)
+"""Compressed size is estimated 5 % above what the topic's ratio promises."""
+
+# What try_append answers when the record was not written.
+NO_ROOM = cython.declare(cython.Py_ssize_t, 0)
+NEEDS_CHUNK = cython.declare(cython.Py_ssize_t, -1)
+
+# Final states, set once.
+NOT_FINAL = cython.declare(cython.int, 0)
+SUCCEEDED = cython.declare(cython.int, 1)
+FAILED = cython.declare(cython.int, 2)
+ABORTED = cython.declare(cython.int, 3)
+
+ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
+
+
+@cython.final
+@cython.cclass
+class ProducerBatch:
+    """A batch for ``queue``'s partition.
+
+    Args:
+        queue: the PartitionQueue it stands in.
+        chunk: its first memory; the batch is a holder of it from now on.
+        write_limit: most bytes of header and records, estimated after compression (``batch.size``, or the size
+            of a first record that is larger).
+        created: monotonic ms; delivery.timeout.ms counts from here.
+        compression_ratio: the topic's estimate for its codec; 1.0 without compression.
+        codec_id: record format v2's codec number, 0 for none.
+    """
+
+    def __init__(
+        self,
+        queue: Any,
+        topic: str,
+        partition: cython.int,
+        chunk: Buffer,
+        *,
+        write_limit: cython.Py_ssize_t,
+        created: cython.double,
+        codec_id: cython.int = 0,
+        compression_ratio: cython.double = 1.0,
+    ) -> None:
+        self.queue = queue
+        self.topic = topic
+        self.partition = partition
+        self.result = BatchResult(topic, partition)
+        self.buffers = []
+        self.ends = []
+        self.payload = []
+        self.write_limit = write_limit
+        self.codec_id = codec_id
+        self.compressed = codec_id != 0
+        self.compression_ratio = compression_ratio
+        self.created = created
+        self.last_attempt = created
+        self.drained = 0
+        self.retry_at = 0
+        self.leader_epoch = -1
+        self.attempts_when_leader_last_changed = -1
+        self.last_node = -1
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.base_sequence = -1
+        self.raw_size = self.max_record_size = self.payload_size = 0
+        self.record_count = self.attempts = 0
+        self.final_state = NOT_FINAL
+        self.closed_for_appends = self.closing = self.closed = False
+        self.retrying = self.in_flight = self.transactional = False
+        self.last_error = None
+        self.chunk = None
+        self.position = 0
+        self.add_chunk(chunk)
+
+    @cython.cfunc
+    def try_append(self, record: RecordView, future: RecordFuture, callback: Any) -> cython.Py_ssize_t:
+        """Writes the record if there is room: its size in bytes, or NO_ROOM, or NEEDS_CHUNK.  Queue's lock held."""
+        if self.closed_for_appends:
+            return NO_ROOM
+        count: cython.int = self.record_count
+        if count == 0:
+            self.base_timestamp = record.timestamp
+            self.max_timestamp = record.timestamp
+        delta: cython.longlong = record.timestamp - self.base_timestamp
+        body: cython.Py_ssize_t = record_body_size(
+            delta, count, record.key_size, record.value_size, record.headers_size
+        )
+        size: cython.Py_ssize_t = record_size(body)
+        if count > 0 and self.write_limit < self.estimated_size() + size:
+            return NO_ROOM
+        if self.position + size > self.capacity:
+            return NEEDS_CHUNK if count > 0 and self.compressed else NO_ROOM
+        self.position = write_record(
+            self.base,
+            self.position,
+            body,
+            delta,
+            count,
+            record.key,
+            record.key_size,
+            record.value,
+            record.value_size,
+            record.headers,
+            record.headers_size,
+        )
+        self.raw_size += size
+        self.record_count = count + 1
+        if record.timestamp > self.max_timestamp:
+            self.max_timestamp = record.timestamp
+        if size > self.max_record_size:
+            self.max_record_size = size
+        if future is not None:
+            self.attach(record, future, callback)
+        return size
+
+    @cython.cfunc
+    def attach(self, record: RecordView, future: RecordFuture, callback: Any) -> cython.void:
+        future.batch = self.result
+        future.index = self.record_count - 1
+        future.timestamp = record.timestamp
+        future.key_size = cython.cast(cython.int, record.key_size)
+        future.value_size = cython.cast(cython.int, record.value_size)
+        if callback is not None:
+            self.result.add_callback(future, callback)
+
+    @cython.ccall
+    def estimated_size(self) -> cython.Py_ssize_t:
+        """Header and records in bytes: exact once closed or without compression, else by the topic's ratio."""
+        if self.closed:
+            return HEADER_SIZE + self.payload_size
+        if self.compressed:
+            return HEADER_SIZE + cython.cast(cython.Py_ssize_t, self.raw_size * self.compression_ratio * RATIO_MARGIN)
+        return HEADER_SIZE + self.raw_size
+
+    @cython.ccall
+    def is_full(self) -> cython.bint:
+        """True if it takes no more records: closed for appends, or at its limit."""
+        return self.closed_for_appends or (self.record_count > 0 and self.write_limit <= self.estimated_size())
+
+    @cython.cfunc
+    def add_chunk(self, chunk: Buffer) -> cython.void:
+        self.seal_chunk()
+        self.buffers.append(chunk)
+        self.chunk = chunk
+        self.base = chunk.base
+        self.capacity = chunk.size
+        self.position = 0
+
+    @cython.cfunc
+    def seal_chunk(self) -> cython.void:
+        if self.chunk is not None:
+            self.ends.append(self.position)
+
+    @cython.ccall
+    def close_for_appends(self) -> cython.void:
+        """Takes no further records; queue's lock held."""
+        self.closed_for_appends = True
+
+    @cython.ccall
+    def close(self, compressor: Any) -> cython.void:
+        """Makes the bytes final, compressing them with ``compressor`` if the batch has a codec; idempotent."""
+        if self.closed:
+            return
+        if self.compressed:
+            self.close_with(compressor.compress(self.pieces()))
+            return
+        self.payload = self.pieces()
+        self.payload_size = self.raw_size
+        self.chunk = None
+        self.closed = True
+
+    @cython.ccall
+    def pieces(self) -> list:
+        """The raw records in the chunks they stand in; closes the batch for appends."""
+        self.closed_for_appends = True
+        if len(self.ends) < len(self.buffers):
+            self.seal_chunk()
+        chunk: Buffer
+        at: cython.Py_ssize_t
+        pieces: list = []
+        for at in range(len(self.buffers)):
+            chunk = self.buffers[at]
+            pieces.append(chunk.view(0, self.ends[at]))
+        return pieces
+
+    @cython.ccall
+    def close_with(self, packed: bytes) -> cython.void:
+        """Makes ``packed``, the compressed records, the batch's bytes, and lets the raw chunks go."""
+        raw: list = self.buffers
+        if len(raw) == 0:
+            return  # aborted meanwhile (a forced close), and its memory let go
+        first: Buffer = raw[0]
+        output: Buffer = adopt(first.pool, packed, first.owner)
+        self.buffers = [output]
+        self.payload = [packed]
+        self.payload_size = len(packed)
+        self.chunk = None
+        self.closed = True
+        chunk: Buffer
+        for chunk in raw:
+            chunk.release()
+
+    @property
+    def size(self) -> int:
+        """Bytes on the wire: header and records."""
+        return self.estimated_size()
+
+    @property
+    def observed_ratio(self) -> float:
+        """Compressed size by uncompressed size, headers included; 1.0 without compression."""
+        if not self.compressed:
+            return 1.0
+        return (HEADER_SIZE + self.payload_size) / (HEADER_SIZE + self.raw_size)
+
+    @cython.ccall
+    def header(self) -> bytearray:
+        """The 61 bytes before the records, for the next request; signed."""
+        return batch_header(
+            payload=self.payload,
+            attributes=self.codec_id | (ATTRIBUTE_TRANSACTIONAL if self.transactional else 0),
+            record_count=self.record_count,
+            base_timestamp=self.base_timestamp,
+            max_timestamp=self.max_timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+        )
+
+    @cython.ccall
+    def hold(self, held: list) -> cython.void:
+        """Adds a holder to each buffer, for a request whose bytes they are, and lists them in ``held``."""
+        buffer: Buffer
+        for buffer in self.buffers:
+            buffer.retain()
+            held.append(buffer)
+
+    @cython.ccall
+    def release(self) -> cython.void:
+        """The batch itself lets go of its memory; idempotent."""
+        buffers: list = self.buffers
+        self.buffers = []
+        self.chunk = None
+        buffer: Buffer
+        for buffer in buffers:
+            buffer.release()
+
+    @cython.ccall
+    def has_sequence(self) -> cython.bint:
+        """True once a producer id, epoch and sequence were stamped."""
+        return self.base_sequence != -1
+
+    @cython.ccall
+    def set_producer_state(
+        self,
+        producer_id: cython.longlong,
+        producer_epoch: cython.int,
+        base_sequence: cython.int,
+        transactional: cython.bint,
+    ) -> cython.void:
+        """Stamps the batch: at its first drain, and again only by an epoch bump."""
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.transactional = transactional
+
+    @cython.ccall
+    def update_leader_epoch(self, epoch: cython.int) -> cython.bint:
+        """Notes the leader's epoch; only a newer one counts as a change (KIP-951)."""
+        if epoch < 0 or epoch <= self.leader_epoch:
+            return False
+        self.attempts_when_leader_last_changed = self.attempts
+        self.leader_epoch = epoch
+        return True
+
+    @cython.ccall
+    def leader_changed_for_retry(self) -> cython.bint:
+        """True if this attempt is a retry and the leader changed for it: it need not back off."""
+        return self.attempts >= 1 and self.attempts == self.attempts_when_leader_last_changed
+
+    @cython.ccall
+    def reached_delivery_timeout(self, timeout_ms: cython.double, now: cython.double) -> cython.bint:
+        """True from ``created + delivery.timeout.ms`` on, inclusively."""
+        return now - self.created >= timeout_ms
+
+    @cython.ccall
+    def complete(self, base_offset: cython.longlong, log_append_time: cython.longlong, report: Any) -> cython.bint:
+        """Acknowledged.  False, without effect, if it had failed or was aborted before.
+
+        Raises:
+            IllegalStateError: it was acknowledged before.
+        """
+        if not self._finish(SUCCEEDED):
+            return False
+        return self.result.settle(base_offset, log_append_time, None, None, self.record_count, report)
+
+    @cython.ccall
+    def fail(self, error: Any, record_errors: dict, report: Any) -> cython.bint:
+        """Failed with ``error``.  False, without effect, if it had failed or was aborted before.
+
+        Raises:
+            IllegalStateError: it was acknowledged before.
+        """
+        if not self._finish(FAILED):
+            return False
+        return self.result.settle(-1, -1, error, record_errors, self.record_count, report)
+
+    @cython.ccall
+    def abort(self, error: Any, report: Any) -> cython.bint:
+        """Given up with ``error`` before an outcome was known.
+
+        Raises:
+            IllegalStateError: it has an outcome.
+        """
+        if self.final_state != NOT_FINAL:
+            raise IllegalStateError(f"{self!r} cannot be aborted: it has an outcome already")
+        self.final_state = ABORTED
+        return self.result.settle(-1, -1, error, None, self.record_count, report)
+
+    def _finish(self, state: cython.int) -> bool:
+        if self.final_state == NOT_FINAL:
+            self.final_state = state
+            return True
+        if self.final_state == SUCCEEDED:
+            raise IllegalStateError(f"{self!r} was acknowledged already")
+        return False
+
+    @property
+    def done(self) -> bool:
+        return self.final_state != NOT_FINAL
+
+
+    def __repr__(self) -> str:
+        state = ("open", "succeeded", "failed", "aborted")[self.final_state] if self.final_state else (
+            "closed" if self.closed else "full" if self.closed_for_appends else "open"
+        )
+        return (
+            f"<ProducerBatch {self.topic}-{self.partition}: {self.record_count} records, {self.estimated_size()} bytes, "
+            f"{state}, attempt {self.attempts}>"
+        )

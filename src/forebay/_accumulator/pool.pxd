@@ -1,0 +1,52 @@
+cimport cython
+
+
+cdef class Buffer:
+    cdef readonly Py_ssize_t size
+    cdef readonly object owner
+    cdef readonly int holds
+    cdef readonly object data
+    cdef readonly bint adopted
+    cdef unsigned char* base
+    cdef BufferPool pool
+    cpdef void retain(self)
+    cpdef void release(self)
+
+
+cpdef Buffer adopt(BufferPool pool, bytes data, object owner)
+
+
+cdef class PoolWaiter:
+    cdef readonly Py_ssize_t size
+    cdef readonly object owner
+    cdef readonly object ticket
+    cdef readonly int state
+    cdef Buffer buffer
+
+
+cdef class BufferPool:
+    cdef cython.pymutex lock
+    cdef readonly long long total
+    cdef readonly Py_ssize_t poolable_size
+    cdef readonly long long owner_limit
+    cdef readonly bint closed
+    cdef long long left
+    cdef list free
+    cdef list waiters
+    cdef dict used_by
+    cpdef Buffer allocate(self, Py_ssize_t size, object owner, object ticket)
+    cpdef Buffer try_chunk(self, object owner)
+    cpdef void cancel(self, object ticket)
+    cpdef void charge(self, object owner, Py_ssize_t size)
+    cpdef void credit(self, object owner, Py_ssize_t size)
+    cpdef Py_ssize_t queued(self)
+    cpdef long long available(self)
+    cpdef long long unallocated(self)
+    cpdef void close(self)
+    cdef Buffer claim(self, PoolWaiter waiter)
+    cdef Buffer create(self, Py_ssize_t size, object owner)
+    cdef bint has_room(self, Py_ssize_t size, object owner)
+    cdef void take(self, object owner, long long size)
+    cdef Buffer take_free(self, Py_ssize_t size, object owner)
+    cdef PoolWaiter grant_next(self)
+    cdef void settle(self)

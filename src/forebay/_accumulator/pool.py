@@ -1,0 +1,303 @@
+"""BufferPool: the bound on the memory of all batches, in bytes that are really held.
+
+Memory is credit against ``buffer.memory``.  Chunks of ``batch.size`` that come back are kept for reuse, within
+the credit that is left; other sizes are credit only.  Who finds too little leaves a ticket and waits in line.
+The line is strictly first in, first out (the Java pool lets a newcomer take memory ahead of those who wait), so
+what is let go gathers for the head of the line and a large request cannot starve.  The front end waits on its
+ticket and calls again.  Only ``charge``, for the output of compression, may overdraw.
+
+Each buffer counts its holders: its batch, and every request whose bytes may still be written.  It goes back when
+the last one lets go and never before (KAFKA-19012: memory was given back that a socket still read).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+from forebay.errors import IllegalArgumentError, KafkaError
+
+if cython.compiled:
+    from cython.cimports.forebay._codec._prim import bytearray_pointer
+else:
+    import threading
+
+    from forebay._codec._prim import bytearray_pointer
+
+# A waiter's states; QUEUED is left once, under the pool's lock.
+QUEUED = cython.declare(cython.int, 0)
+GRANTED = cython.declare(cython.int, 1)
+ENDED = cython.declare(cython.int, 2)
+
+@cython.final
+@cython.cclass
+class Buffer:
+    """Counted memory; ``holds`` is guarded by the pool's lock."""
+
+    def __init__(self, pool: BufferPool, size: cython.Py_ssize_t, owner: Any) -> None:
+        data: bytearray = bytearray(size)
+        self.data = data
+        self.base = bytearray_pointer(data)
+        self.adopted = False
+        self.size = size
+        self.owner = owner
+        self.holds = 1
+        self.pool = pool
+
+    @cython.ccall
+    def retain(self) -> cython.void:
+        """Adds a holder; the caller must be one already."""
+        with self.pool.lock:
+            self.holds += 1
+
+    @cython.ccall
+    def release(self) -> cython.void:
+        """One holder lets go; the last one gives the memory back and wakes whoever can go on."""
+        pool: BufferPool = self.pool
+        given_back: cython.bint = False
+        with pool.lock:
+            self.holds -= 1
+            if self.holds == 0:
+                given_back = True
+                pool.take(self.owner, -self.size)
+                if not self.adopted and self.size == pool.poolable_size and (len(pool.free) + 1) * self.size <= pool.left:
+                    pool.free.append(self)
+        if given_back:
+            pool.settle()
+
+    def view(self, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> memoryview:
+        """The bytes from ``start`` to ``stop``, not copied."""
+        return memoryview(self.data)[start:stop]
+
+
+@cython.ccall
+def adopt(pool: BufferPool, data: bytes, owner: Any) -> Buffer:
+    """Counts bytes that were made elsewhere (compressed output) until the last holder lets go."""
+    buffer: Buffer = Buffer.__new__(Buffer)
+    buffer.data = data
+    buffer.adopted = True
+    buffer.size = len(data)
+    buffer.owner = owner
+    buffer.holds = 1
+    buffer.pool = pool
+    pool.charge(owner, len(data))
+    return buffer
+
+
+@cython.final
+@cython.cclass
+class PoolWaiter:
+    """A place in the line; its ticket's ``grant`` refers to it."""
+
+    def __init__(self, size: cython.Py_ssize_t, owner: Any, ticket: Any) -> None:
+        self.size = size
+        self.owner = owner
+        self.ticket = ticket
+        self.state = QUEUED
+        self.buffer = None
+
+
+@cython.final
+@cython.cclass
+class BufferPool:
+    """``buffer.memory`` bytes for batches; any thread may call any method.
+
+    Args:
+        total: most bytes to hand out (``buffer.memory``).
+        poolable_size: the size that is kept for reuse (``batch.size``).
+        owner_limit: most bytes one owner (a broker) may hold; 0 for no limit.
+    """
+
+    def __init__(self, total: cython.longlong, poolable_size: cython.Py_ssize_t, owner_limit: cython.longlong = 0) -> None:
+        self.total = total
+        self.poolable_size = poolable_size
+        self.owner_limit = owner_limit
+        self.left = total
+        self.free = []
+        self.waiters = []
+        self.used_by = {}
+        self.closed = False
+        if not cython.compiled:
+            self.lock = threading.Lock()
+
+    @cython.ccall
+    def allocate(self, size: cython.Py_ssize_t, owner: Any, ticket: Any) -> Buffer:
+        """A buffer of ``size`` bytes, or None: then ``ticket`` (unless it is None) stands in line.
+
+        After the ticket was woken the same call with the same ticket takes what was granted, or returns None if
+        it was woken early.  A caller that gives up calls ``cancel``.  ``owner`` names whose share it counts
+        against.
+
+        Raises:
+            IllegalArgumentError: ``size`` is more than the whole pool.
+            KafkaError: the pool is closed.
+            MemoryError: the machine has none left; the credit is back in the pool.
+        """
+        if size > self.total:
+            raise IllegalArgumentError(
+                f"Attempt to allocate {size} bytes, but there is a hard limit of {self.total} on memory allocations "
+                "(buffer.memory)."
+            )
+        if ticket is not None and ticket.grant is not None:
+            return self.claim(ticket.grant)
+        waiter: PoolWaiter = None if ticket is None else PoolWaiter(size, owner, ticket)
+        granted: cython.bint = False
+        closed: cython.bint = False
+        buffer: Buffer = None
+        with self.lock:
+            closed = self.closed
+            if closed:
+                pass
+            elif len(self.waiters) == 0 and self.has_room(size, owner):
+                granted = True
+                buffer = self.take_free(size, owner)
+            elif waiter is not None:
+                ticket.grant = waiter
+                self.waiters.append(waiter)
+        if closed:
+            raise KafkaError("Producer closed while allocating memory")
+        if granted and buffer is None:
+            buffer = self.create(size, owner)
+        return buffer
+
+    @cython.ccall
+    def try_chunk(self, owner: Any) -> Buffer:
+        """A further chunk for an open batch, if one is free at once and nobody waits; else None."""
+        if self.closed:
+            return None
+        return self.allocate(self.poolable_size, owner, None)
+
+    @cython.ccall
+    def cancel(self, ticket: Any) -> cython.void:
+        """Leaves the line, or gives back a grant that nobody took (timeout, Ctrl-C, cancellation)."""
+        waiter: PoolWaiter = ticket.grant
+        if waiter is None:
+            return
+        with self.lock:
+            if waiter.state == QUEUED and waiter in self.waiters:
+                self.waiters.remove(waiter)
+            elif waiter.state == GRANTED:
+                self.take(waiter.owner, -waiter.size)
+            waiter.state = ENDED
+            ticket.grant = None
+        waiter.buffer = None
+        self.settle()
+
+    @cython.ccall
+    def charge(self, owner: Any, size: cython.Py_ssize_t) -> cython.void:
+        """Counts memory made elsewhere (compressed output); may overdraw, never waits."""
+        with self.lock:
+            self.take(owner, size)
+
+    @cython.ccall
+    def credit(self, owner: Any, size: cython.Py_ssize_t) -> cython.void:
+        """Takes back what ``charge`` counted."""
+        with self.lock:
+            self.take(owner, -size)
+        self.settle()
+
+    @cython.ccall
+    def queued(self) -> cython.Py_ssize_t:
+        """How many callers stand in line."""
+        return len(self.waiters)
+
+    @cython.ccall
+    def available(self) -> cython.longlong:
+        """Bytes not handed out, those kept for reuse included; negative while overdrawn."""
+        return self.left
+
+    @cython.ccall
+    def unallocated(self) -> cython.longlong:
+        """Bytes neither handed out nor kept for reuse."""
+        with self.lock:
+            return self.left - cython.cast(cython.longlong, len(self.free)) * self.poolable_size
+
+    @cython.ccall
+    def close(self) -> cython.void:
+        """Wakes everybody in line, to be told that the producer is closed; buffers still come back."""
+        none: list = []
+        with self.lock:
+            self.closed = True
+            waiting: list = self.waiters
+            self.waiters = none
+            for waiter in waiting:
+                cython.cast(PoolWaiter, waiter).state = ENDED
+        for waiter in waiting:
+            waiter.ticket.wake()
+
+    @cython.cfunc
+    def claim(self, waiter: PoolWaiter) -> Buffer:
+        with self.lock:
+            state: cython.int = waiter.state
+            if state == GRANTED:
+                waiter.state = ENDED
+                waiter.ticket.grant = None
+        if state == QUEUED:
+            return None
+        if state == ENDED:
+            waiter.ticket.grant = None
+            raise KafkaError("Producer closed while allocating memory")
+        buffer: Buffer = waiter.buffer
+        waiter.buffer = None
+        return self.create(waiter.size, waiter.owner) if buffer is None else buffer
+
+    @cython.cfunc
+    def create(self, size: cython.Py_ssize_t, owner: Any) -> Buffer:
+        # Outside the lock: a large buffer takes long to make, and may fail.
+        try:
+            return Buffer(self, size, owner)
+        except BaseException:
+            self.credit(owner, size)
+            raise
+
+    @cython.cfunc
+    def has_room(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
+        if self.left < size:
+            return False
+        return self.owner_limit == 0 or self.used_by.get(owner, 0) + size <= self.owner_limit
+
+    @cython.cfunc
+    def take(self, owner: Any, size: cython.longlong) -> cython.void:
+        self.left -= size
+        if self.owner_limit:
+            self.used_by[owner] = self.used_by.get(owner, 0) + size
+
+    @cython.cfunc
+    def take_free(self, size: cython.Py_ssize_t, owner: Any) -> Buffer:
+        # Takes the credit, and a kept buffer if one fits; kept buffers beyond the credit left are dropped, which
+        # only frees plain memory: nothing of the user's can run here.
+        self.take(owner, size)
+        buffer: Buffer = None
+        if size == self.poolable_size and len(self.free) > 0:
+            buffer = self.free.pop()
+            buffer.owner = owner
+            buffer.holds = 1
+        while len(self.free) > 0 and cython.cast(cython.longlong, len(self.free)) * self.poolable_size > self.left:
+            self.free.pop()
+        return buffer
+
+    @cython.cfunc
+    def grant_next(self) -> PoolWaiter:
+        waiter: PoolWaiter
+        for entry in self.waiters:
+            waiter = entry
+            if self.left < waiter.size:
+                return None
+            # One who only lacks a share of his own does not hold up those behind him.
+            if self.has_room(waiter.size, waiter.owner):
+                self.waiters.remove(waiter)
+                waiter.buffer = self.take_free(waiter.size, waiter.owner)
+                waiter.state = GRANTED
+                return waiter
+        return None
+
+    @cython.cfunc
+    def settle(self) -> cython.void:
+        # Grants what the line's head can have, and wakes outside the lock.
+        while len(self.waiters) > 0:
+            with self.lock:
+                waiter: PoolWaiter = self.grant_next()
+            if waiter is None:
+                return
+            waiter.ticket.wake()

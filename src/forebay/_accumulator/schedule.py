@@ -1,0 +1,378 @@
+"""Which batches go out now: the sender thread's side of the accumulator.
+
+Queues that hold batches stand in line at their leader, so that a turn looks at what waits and not at what exists.
+A line is served from its front, and a queue that gave a batch goes to the back: a drain that the size limit cut
+short goes on, next time, at the partition that did not fit.  A partition that may not be drained now (muted,
+backing off, held back by the gate) is passed over; the Java client stops serving the whole broker there.
+
+All methods run on the sender's thread but ``activate``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+else:
+    import threading
+
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.topic import PartitionQueue, TopicState
+
+NO_LEADER = cython.declare(cython.int, -1)
+INFINITY: cython.double = math.inf
+
+
+@cython.final
+@cython.cclass
+class ReadyNodes:
+    """What ``ready`` found.
+
+    nodes: ids of brokers that something can be sent to now.
+    next_check: ms until a batch that waits now can go; infinite if none does.
+    unknown_leader_topics: topics with batches whose partition has no leader.
+    """
+
+    def __init__(self) -> None:
+        self.nodes = []
+        self.next_check = INFINITY
+        self.unknown_leader_topics = set()
+
+
+@cython.final
+@cython.cclass
+class BatchSchedule:
+    """The lines of waiting queues, by leader.
+
+    Args:
+        linger_ms: how long a batch that is not full waits for company (``linger.ms``).
+        delivery_timeout_ms: how old a batch may become (``delivery.timeout.ms``).
+        backoff: delays between attempts (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        adaptive: weigh partitions by the length of their queues (``partitioner.adaptive.partitioning.enable``).
+        availability_timeout_ms: leave out partitions of brokers that take nothing for so long
+            (``partitioner.availability.timeout.ms``); 0 for never.
+    """
+
+    def __init__(
+        self,
+        *,
+        linger_ms: cython.double,
+        delivery_timeout_ms: cython.double,
+        backoff: Any,
+        adaptive: cython.bint = False,
+        availability_timeout_ms: cython.double = 0,
+    ) -> None:
+        self.linger_ms = linger_ms
+        self.delivery_timeout_ms = delivery_timeout_ms
+        self.backoff = backoff
+        self.adaptive = adaptive
+        self.availability_timeout_ms = availability_timeout_ms
+        self.activated = []
+        self.nodes = {}
+        self.next_expiry = INFINITY
+        self.latency = {}
+        self.loaded_topics = set()
+        self.dropped = False
+        if not cython.compiled:
+            self.lock = threading.Lock()
+
+    @cython.ccall
+    def activate(self, queue: PartitionQueue) -> cython.void:
+        """A queue got its first batch; any thread."""
+        with self.lock:
+            self.activated.append(queue)
+
+    @cython.cfunc
+    def collect(self) -> cython.void:
+        if len(self.activated) == 0:
+            return
+        none: list = []
+        with self.lock:
+            fresh: list = self.activated
+            self.activated = none
+        queue: PartitionQueue
+        for queue in fresh:
+            self._line(queue.leader_id).append(queue)
+            with queue.lock:
+                if len(queue.batches) > 0:
+                    self._expect_expiry(queue.batches[0])
+
+    def _line(self, node_id: int) -> deque[PartitionQueue]:
+        line = self.nodes.get(node_id)
+        if line is None:
+            line = self.nodes[node_id] = deque()
+        return line  # type: ignore[no-any-return]
+
+    @cython.ccall
+    def follow_leaders(self) -> cython.void:
+        """Moves queues whose leader changed to the line of the new one."""
+        self.collect()
+        queue: PartitionQueue
+        for node_id, line in list(self.nodes.items()):
+            moved: list = [queue for queue in line if queue.leader_id != node_id]
+            if len(moved) == 0:
+                continue
+            self.nodes[node_id] = deque([queue for queue in line if queue.leader_id == node_id])
+            for queue in moved:
+                self._line(queue.leader_id).append(queue)
+
+    # Which nodes are ready
+
+    @cython.ccall
+    def ready(self, now: cython.double, send_all: cython.bint) -> ReadyNodes:
+        """The nodes that have a batch which should go now, and when to look again.
+
+        Args:
+            send_all: linger does not count (flush, close, a transaction that ends, memory exhausted with nothing
+                else to send).
+        """
+        self.collect()
+        found: ReadyNodes = ReadyNodes()
+        queue: PartitionQueue
+        ready: cython.bint
+        for node_id, line in self.nodes.items():
+            ready = False
+            dropped: list = []
+            for queue in line:
+                if len(queue.batches) == 0 and self.drop_if_empty(queue):
+                    dropped.append(queue)
+                elif node_id == NO_LEADER:
+                    found.unknown_leader_topics.add(queue.topic)
+                elif self.look_at(queue, now, send_all, found):
+                    ready = True
+            if ready:
+                found.nodes.append(node_id)
+            if len(dropped) > 0:
+                gone: set = set(dropped)
+                self.nodes[node_id] = deque([queue for queue in line if queue not in gone])
+        if self.adaptive:
+            self._weigh(now)
+        return found
+
+    @cython.cfunc
+    def look_at(self, queue: PartitionQueue, now: cython.double, send_all: cython.bint, found: ReadyNodes) -> cython.bint:
+        if queue.muted:
+            return False
+        with queue.lock:
+            count: cython.Py_ssize_t = len(queue.batches)
+            if count == 0:
+                return False
+            head: ProducerBatch = queue.batches[0]
+            if head.closing:
+                return False
+            if count > 1 and self.adaptive:
+                queue.state.loaded = True
+                self.loaded_topics.add(queue.state)
+            head.update_leader_epoch(queue.leader_epoch)
+            wait: cython.double = 0
+            if self.backs_off(head, now):
+                wait = head.retry_at - now
+            elif not (count > 1 or send_all or head.attempts > 0 or head.is_full()):
+                wait = head.created + self.linger_ms - now
+        if wait <= 0:
+            return True
+        if wait < found.next_check:
+            found.next_check = wait
+        return False
+
+    @cython.cfunc
+    def drop_if_empty(self, queue: PartitionQueue) -> cython.bint:
+        with queue.lock:
+            if len(queue.batches) > 0:
+                return False
+            queue.scheduled = False
+            return True
+
+    @cython.cfunc
+    def backs_off(self, batch: ProducerBatch, now: cython.double) -> cython.bint:
+        return batch.attempts > 0 and now < batch.retry_at and not batch.leader_changed_for_retry()
+
+    # Draining
+
+    @cython.ccall
+    def drain(self, node_id: cython.int, max_size: cython.Py_ssize_t, now: cython.double, gate: Any) -> list:
+        """At most one batch a partition for one request to ``node_id``, together at most ``max_size`` bytes.
+
+        A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
+        whether a partition may be drained and stamps producer id and sequence; it does so once for each batch.
+        """
+        batches: list = []
+        line = self.nodes.get(node_id)
+        if line is None:
+            return batches
+        size: cython.Py_ssize_t = 0
+        queue: PartitionQueue
+        batch: ProducerBatch
+        passed_over: list = []
+        for _ in range(len(line)):
+            queue = line.popleft()
+            room: cython.Py_ssize_t = -1 if size == 0 else max(max_size - size, 0)
+            batch = self.take(queue, room, now, gate)
+            if batch is not None:
+                size += batch.estimated_size()
+                batches.append(batch)
+            elif self.dropped:
+                continue
+            elif self._fits_not(queue, room):
+                line.appendleft(queue)
+                break
+            if batch is None:
+                passed_over.append(queue)
+            else:
+                line.append(queue)
+        line.extendleft(reversed(passed_over))
+        return batches
+
+    def _fits_not(self, queue: PartitionQueue, room: cython.Py_ssize_t) -> bool:
+        if room < 0 or queue.muted:
+            return False
+        with queue.lock:
+            if len(queue.batches) == 0:
+                return False
+            head: ProducerBatch = queue.batches[0]
+            return not head.closing and head.estimated_size() > room
+
+    @cython.cfunc
+    def take(self, queue: PartitionQueue, room: cython.Py_ssize_t, now: cython.double, gate: Any) -> ProducerBatch:
+        # ``dropped`` tells the caller that the queue is empty and left the line; from that moment an append may put
+        # it into ``activated``, so asking ``scheduled`` later would be a race.
+        self.dropped = False
+        if queue.muted:
+            return None
+        batch: ProducerBatch
+        with queue.lock:
+            if len(queue.batches) == 0:
+                queue.scheduled = False
+                self.dropped = True
+                return None
+            batch = queue.batches[0]
+            if batch.closing or self.backs_off(batch, now) or (room >= 0 and batch.estimated_size() > room):
+                return None
+        batch.update_leader_epoch(queue.leader_epoch)
+        # Only this thread takes from the head, so it is still there after the gate, which may run longer.
+        if gate is not None and not gate.may_drain(queue, batch):
+            return None
+        with queue.lock:
+            queue.pop_head()
+        if gate is not None:
+            gate.stamp(queue, batch)
+        batch.drained = now
+        return batch
+
+    # Retry and expiry
+
+    @cython.ccall
+    def reenqueue(self, batch: ProducerBatch, now: cython.double, gate: Any) -> cython.void:
+        """Puts a batch back for another attempt after its backoff, which is drawn here, once."""
+        queue: PartitionQueue = batch.queue
+        batch.attempts += 1
+        batch.last_attempt = now
+        batch.retry_at = now + self.backoff.delay(batch.attempts - 1)
+        batch.retrying = True
+        queue.insert(batch, gate)
+        self._expect_expiry(batch)
+        activate: cython.bint = False
+        with queue.lock:
+            if not queue.scheduled:
+                queue.scheduled = True
+                activate = True
+        if activate:
+            self._line(queue.leader_id).appendleft(queue)
+
+    @cython.ccall
+    def expired(self, now: cython.double) -> list:
+        """Takes out every waiting batch older than the delivery timeout, muted partitions included."""
+        gone: list = []
+        self.collect()
+        if now < self.next_expiry:
+            return gone
+        self.next_expiry = INFINITY
+        queue: PartitionQueue
+        batch: ProducerBatch
+        for line in self.nodes.values():
+            for queue in line:
+                with queue.lock:
+                    while len(queue.batches) > 0:
+                        batch = queue.batches[0]
+                        if batch.closing or not batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+                            break
+                        gone.append(queue.pop_head())
+                    if len(queue.batches) > 0:
+                        self._expect_expiry(queue.batches[0])
+        return gone
+
+    def _expect_expiry(self, batch: ProducerBatch) -> None:
+        self.next_expiry = min(self.next_expiry, batch.created + self.delivery_timeout_ms)
+
+    @cython.ccall
+    def next_expiry_at(self) -> cython.double:
+        """When, in monotonic ms, the next waiting batch may expire; infinite if none waits."""
+        return self.next_expiry
+
+    @cython.ccall
+    def has_undrained(self) -> cython.bint:
+        """True while any queue holds a batch."""
+        self.collect()
+        queue: PartitionQueue
+        for line in self.nodes.values():
+            for queue in line:
+                if len(queue.batches) > 0:
+                    return True
+        return False
+
+    def take_all(self) -> list[ProducerBatch]:
+        """Empties every queue (a forced close); the batches that were waiting."""
+        self.collect()
+        taken: list = []
+        queue: PartitionQueue
+        for line in self.nodes.values():
+            for queue in line:
+                with queue.lock:
+                    while len(queue.batches) > 0:
+                        taken.append(queue.pop_head())
+        return taken
+
+    # Loads of partitions and brokers (KIP-794)
+
+    def update_node_latency(self, node_id: int, now: float, can_drain: bool) -> None:
+        """Notes that a node had data, and whether it could take it; used if an availability timeout is set."""
+        times = self.latency.setdefault(node_id, [now, now])
+        times[0] = now
+        if can_drain:
+            times[1] = now
+
+    def _is_available(self, node_id: int) -> bool:
+        if node_id < 0:
+            return False
+        times = self.latency.get(node_id)
+        return times is None or times[0] - times[1] <= self.availability_timeout_ms
+
+    def _weigh(self, now: float) -> None:
+        # Topics whose queues have grown past one batch since the last look, and those weighted then.
+        topic: TopicState
+        for topic in list(self.loaded_topics):
+            if not topic.loaded and not topic.weighted:
+                self.loaded_topics.discard(topic)
+                continue
+            sizes = []
+            partitions = []
+            queue: PartitionQueue
+            for queue in topic.queues[: topic.partition_count]:
+                if queue.leader_id >= 0 and (self.availability_timeout_ms <= 0 or self._is_available(queue.leader_id)):
+                    sizes.append(len(queue.batches))
+                    partitions.append(queue.partition)
+            sticky: PartitionQueue = topic.queues[topic.partitioner.peek()]
+            with sticky.lock:
+                topic.partitioner.update_stats(sizes if topic.loaded else None, partitions if topic.loaded else None)
+            topic.weighted = topic.loaded
+            topic.loaded = False
+
+    def __repr__(self) -> str:
+        lines = ", ".join(f"{node_id}: {len(line)}" for node_id, line in self.nodes.items())
+        return f"<BatchSchedule: queues waiting by leader {{{lines}}}>"

@@ -1,0 +1,41 @@
+cimport cython
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._accumulator.partitioner cimport BuiltInPartitioner
+
+
+cdef class PartitionQueue:
+    cdef cython.pymutex lock
+    cdef readonly str topic
+    cdef readonly int partition
+    # Guarded by lock.
+    cdef readonly list batches
+    cdef ProducerBatch last
+    cdef readonly bint scheduled
+    cdef list to_close
+    # Written by whoever applies metadata, under the accumulator's lock; single words, read without it.
+    cdef readonly int leader_id
+    cdef readonly int leader_epoch
+    # Sender thread only.
+    cdef public bint muted
+    cdef public int in_flight
+    cdef public object gate_state
+    cdef public object sensors
+    cdef readonly TopicState state
+    cdef void add(self, ProducerBatch batch)
+    cdef ProducerBatch pop_head(self)
+    cpdef void insert(self, ProducerBatch batch, object gate)
+
+
+cdef class TopicState:
+    cdef readonly str name
+    cdef readonly list queues
+    cdef readonly int partition_count
+    cdef readonly BuiltInPartitioner partitioner
+    cdef readonly object cluster
+    cdef readonly long long version
+    cdef readonly double last_used
+    cdef public bint loaded
+    cdef public bint weighted
+    cdef public object sensors
+    cdef void apply(self, object cluster)
+    cdef PartitionQueue queue(self, int partition)

@@ -1,0 +1,144 @@
+"""What the accumulator keeps for a topic: one queue of batches a partition, and the sticky choice.
+
+Lock order: the accumulator's lock, then one queue's, then the pool's; never two queues at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
+else:
+    import threading
+
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.partitioner import BuiltInPartitioner
+
+
+@cython.final
+@cython.cclass
+class PartitionQueue:
+    """The batches of one partition, oldest first.  Appends go to ``last`` while it is open.
+
+    ``batches``, ``last``, ``scheduled`` and ``to_close`` (full batches that whoever filled them must compress; the
+    sender keeps off until then) are guarded by ``lock``; ``muted``, ``in_flight`` and ``gate_state``
+    (the sequences of whoever gates draining) belong to the sender thread.
+    """
+
+    def __init__(self, state: TopicState, partition: cython.int) -> None:
+        self.state = state
+        self.topic = state.name
+        self.partition = partition
+        self.batches = []
+        self.last = None
+        self.scheduled = False
+        self.to_close = []
+        self.leader_id = -1
+        self.leader_epoch = -1
+        self.muted = False
+        self.in_flight = 0
+        self.gate_state = None
+        self.sensors = None
+        if not cython.compiled:
+            self.lock = threading.Lock()
+
+    @cython.cfunc
+    def add(self, batch: ProducerBatch) -> cython.void:
+        self.batches.append(batch)
+        self.last = batch
+
+    @cython.cfunc
+    def pop_head(self) -> ProducerBatch:
+        batch: ProducerBatch = self.batches.pop(0)
+        batch.close_for_appends()
+        if self.last is batch:
+            self.last = None
+        return batch
+
+    @cython.ccall
+    def insert(self, batch: ProducerBatch, gate: Any) -> cython.void:
+        """Puts a batch that is to be sent again where it belongs: in order of sequence, else at the head.
+
+        Sender thread; takes the lock for the insertion only, as nobody else takes from the head or the middle.
+        """
+        at: cython.Py_ssize_t = 0
+        if gate is not None and batch.has_sequence():
+            while at < len(self.batches) and not gate.comes_before(batch, self.batches[at]):
+                at += 1
+        with self.lock:
+            self.batches.insert(at, batch)
+
+    def __repr__(self) -> str:
+        return (
+            f"<PartitionQueue {self.topic}-{self.partition}: {len(self.batches)} batches, {self.in_flight} in flight, "
+            f"leader {self.leader_id}{', muted' if self.muted else ''}>"
+        )
+
+
+@cython.final
+@cython.cclass
+class TopicState:
+    """One topic.  ``partitioner``'s fields are guarded by the lock of the sticky partition's queue.
+
+    ``queues`` and ``partition_count`` change under the accumulator's lock and only grow; a topic that was deleted
+    and made again smaller keeps its queues, whose batches then expire.
+    """
+
+    def __init__(self, name: str, partitioner: BuiltInPartitioner) -> None:
+        self.name = name
+        self.partitioner = partitioner
+        self.queues = []
+        self.partition_count = 0
+        self.cluster = None
+        self.version = -1
+        self.last_used = 0
+        self.loaded = False
+        self.weighted = False
+        self.sensors = None
+
+    @cython.cfunc
+    def queue(self, partition: cython.int) -> PartitionQueue:
+        return self.queues[partition]
+
+    @cython.cfunc
+    def apply(self, cluster: Any) -> cython.void:
+        """Takes over what metadata says of this topic; the accumulator's lock is held."""
+        if cluster.version <= self.version:
+            return
+        infos: tuple = cluster.partitions(self.name)
+        queue: PartitionQueue
+        while len(self.queues) < len(infos):
+            self.queues.append(PartitionQueue(self, len(self.queues)))
+        for info in infos:
+            queue = self.queues[info.partition]
+            queue.leader_id = -1 if info.leader is None else info.leader.id
+            queue.leader_epoch = info.leader_epoch
+        if len(infos) == 0:
+            for queue in self.queues:
+                queue.leader_id = -1
+        if len(infos) > 0:
+            self._apply_to_partitioner(len(infos), cluster.available_partitions(self.name))
+        self.cluster = cluster
+        self.version = cluster.version
+        self.partition_count = len(infos)
+
+    def _apply_to_partitioner(self, count: cython.int, available: tuple) -> None:
+        sticky: cython.int = self.partitioner.peek()
+        if sticky < 0:
+            self.partitioner.set_partitions(count, available)
+            self.partitioner.current()
+            return
+        while True:
+            queue: PartitionQueue = self.queues[sticky]
+            with queue.lock:
+                if not self.partitioner.is_changed(sticky):
+                    self.partitioner.set_partitions(count, available)
+                    return
+            sticky = self.partitioner.peek()
+
+    def __repr__(self) -> str:
+        return f"<TopicState {self.name}: {self.partition_count} partitions, sticky {self.partitioner.peek()}>"

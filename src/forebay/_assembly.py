@@ -1,0 +1,349 @@
+"""From a configuration to a producer's parts: the only place that calls constructors.
+
+Clock, network and randomness are parameters, so that a test assembles the same producer around its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from forebay._accumulator.accumulator import RecordAccumulator
+from forebay._accumulator.partitioner import (
+    BuiltInPartitioner,
+    ConsistentRandomPartitioner,
+    PartitionerAdapter,
+    PartitionRandom,
+    RoundRobinPartitioner,
+)
+from forebay._accumulator.pool import BufferPool
+from forebay._accumulator.schedule import BatchSchedule
+from forebay._backoff import ExponentialBackoff
+from forebay._clock import Clock, SystemClock
+from forebay._logging import RateLimitedLogger
+from forebay._metrics.producer import ProducerMetrics
+from forebay._network.client import NetworkClient
+from forebay._network.metadata import Metadata
+from forebay._network.options import NetworkOptions
+from forebay._network.resolver import Resolver
+from forebay._network.selector import SocketSelector
+from forebay._records.compression import CompressionType, compressor
+from forebay._records.ratio import CompressionRatioEstimator
+from forebay._sender.sender import Sender, SenderOptions
+from forebay._sender.thread import SenderThread
+from forebay._transactions.manager import TransactionManager
+from forebay.config import ProducerConfig, next_client_id
+from forebay.interceptors import ProducerInterceptors, make_interceptors
+from forebay.model import Node
+from forebay.serializers import BoundSerializer, as_serializer
+
+logger = logging.getLogger("forebay.producer")
+
+# Process-wide on purpose, as in Java: two producers of a process never share a generated client.id.
+_client_numbers: Iterator[int] = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a producer gets from outside its configuration.
+
+    ``random`` is in [0, 1).  ``selector`` and ``resolver`` are constructors: the parts are made only once the
+    configuration is known to be good.
+    """
+
+    clock: Clock
+    random: Callable[[], float]
+    selector: Callable[[], Any] = SocketSelector
+    resolver: Callable[[], Any] = Resolver
+
+
+def system_surroundings() -> Surroundings:
+    """The machine's clocks, sockets and names."""
+    return Surroundings(clock=SystemClock(), random=random.Random().random)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A producer taken apart; made by ``assemble``, put together by KafkaProducer."""
+
+    config: ProducerConfig
+    client_id: str
+    clock: Clock
+    metrics: ProducerMetrics
+    metadata: Metadata
+    accumulator: RecordAccumulator
+    client: NetworkClient
+    sender: Sender
+    thread: SenderThread
+    key_serializer: BoundSerializer
+    value_serializer: BoundSerializer
+    interceptors: ProducerInterceptors
+    partitioner: Any
+    report: Callable[[BaseException, Any], None]
+    close_users: Callable[[], None]
+
+
+class _Built:
+    """What exists so far of a producer that may yet fail to be made; closed in reverse order then."""
+
+    def __init__(self) -> None:
+        self._closers: list[Callable[[], object]] = []
+
+    def keep(self, part: Any, close: Callable[[], object] | None = None) -> Any:
+        self._closers.append(part.close if close is None else close)
+        return part
+
+    def close(self) -> None:
+        for close in reversed(self._closers):
+            try:
+                close()
+            except Exception:  # the error that led here is the one to be raised
+                logger.exception("While closing the parts of a producer that could not be made")
+
+
+def package_version() -> str:
+    """Of this package, as installed."""
+    try:
+        return version("forebay")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
+    """Makes every part of a producer but its started thread; closes them again if one cannot be made."""
+    built = _Built()
+    try:
+        return _assemble(config, around, built)
+    except BaseException:
+        built.close()
+        raise
+
+
+def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Parts:
+    client_id = next_client_id(config, _client_numbers)
+    prefix = f"[Producer clientId={client_id}] "
+    seen_by_users = {**config, "client.id": client_id}
+    key_serializer = built.keep(as_serializer(config["key.serializer"], is_key=True, configs=seen_by_users))
+    value_serializer = built.keep(as_serializer(config["value.serializer"], is_key=False, configs=seen_by_users))
+    interceptors = built.keep(make_interceptors(config["interceptor.classes"], seen_by_users))
+    partitioner = _partitioner(config, seen_by_users, around)
+    if partitioner is not None:
+        built.keep(partitioner)
+    clock = around.clock
+    metrics = built.keep(_metrics(config, client_id, clock))
+    accumulator = _accumulator(config, around)
+    metadata = _metadata(config, around, prefix)
+    resolver = built.keep(around.resolver())
+    selector = around.selector()
+    built.keep(selector, selector.close_all)
+    client = NetworkClient(
+        selector=selector,
+        resolver=resolver,
+        metadata=metadata,
+        options=_network_options(config, client_id, prefix),
+        metrics=metrics,
+        clock=clock,
+        random=around.random,
+    )
+    report = _reporter(prefix, clock)
+    sender = _sender(config, around, accumulator, client, metadata, metrics, report, prefix)
+    close_users = _closer(interceptors, key_serializer, value_serializer, partitioner)
+    thread = SenderThread(
+        name=f"kafka-producer-network-thread | {client_id}",
+        sender=sender,
+        clock=clock,
+        patience_ms=config["delivery.timeout.ms"] + config["request.timeout.ms"],
+        resources=(metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close),
+    )
+    _gauges(metrics, accumulator, client, metadata, clock)
+    return Parts(
+        config=config,
+        client_id=client_id,
+        clock=clock,
+        metrics=metrics,
+        metadata=metadata,
+        accumulator=accumulator,
+        client=client,
+        sender=sender,
+        thread=thread,
+        key_serializer=key_serializer,
+        value_serializer=value_serializer,
+        interceptors=interceptors,
+        partitioner=partitioner,
+        report=report,
+        close_users=close_users,
+    )
+
+
+def _partitioner(config: ProducerConfig, seen_by_users: dict[str, Any], around: Surroundings) -> Any:
+    chosen = config["partitioner.class"]
+    if chosen is None or chosen == "builtin":
+        return None
+    if chosen == "consistent_random":
+        return ConsistentRandomPartitioner(_partition_random(around))
+    if chosen == "round_robin":
+        return RoundRobinPartitioner()
+    if isinstance(chosen, type):
+        chosen = chosen()
+        if hasattr(chosen, "configure"):
+            chosen.configure(seen_by_users)
+    return PartitionerAdapter(chosen)
+
+
+def _partition_random(around: Surroundings) -> PartitionRandom:
+    return PartitionRandom(int(around.random() * 2**53))
+
+
+def _metrics(config: ProducerConfig, client_id: str, clock: Clock) -> ProducerMetrics:
+    metrics = ProducerMetrics(
+        client_id,
+        clock.now(),
+        num_samples=config["metrics.num.samples"],
+        window_ms=config["metrics.sample.window.ms"],
+    )
+    metrics.app_info(package_version(), "", clock.wall())
+    return metrics
+
+
+def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumulator:
+    kind = CompressionType.of(config["compression.type"])
+    levels = {
+        CompressionType.GZIP: "compression.gzip.level",
+        CompressionType.LZ4: "compression.lz4.level",
+        CompressionType.ZSTD: "compression.zstd.level",
+    }
+    batch_size = max(config["batch.size"], 1)
+    adaptive = config["partitioner.adaptive.partitioning.enable"] and config["partitioner.class"] is None
+    schedule = BatchSchedule(
+        linger_ms=config["linger.ms"],
+        delivery_timeout_ms=config["delivery.timeout.ms"],
+        backoff=_retry_backoff(config, around),
+        adaptive=adaptive,
+        availability_timeout_ms=config["partitioner.availability.timeout.ms"],
+    )
+    return RecordAccumulator(
+        pool=BufferPool(config["buffer.memory"], batch_size),
+        schedule=schedule,
+        batch_size=batch_size,
+        make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, _partition_random(around)),
+        compressor=compressor(kind, config[levels[kind]] if kind in levels else None),
+        estimator=CompressionRatioEstimator(),
+    )
+
+
+def _retry_backoff(config: ProducerConfig, around: Surroundings) -> ExponentialBackoff:
+    return ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], around.random)
+
+
+def _metadata(config: ProducerConfig, around: Surroundings, prefix: str) -> Metadata:
+    metadata = Metadata(
+        refresh_backoff_ms=config["retry.backoff.ms"],
+        refresh_backoff_max_ms=config["retry.backoff.max.ms"],
+        max_age_ms=config["metadata.max.age.ms"],
+        max_idle_ms=config["metadata.max.idle.ms"],
+        random=around.random,
+        logger=RateLimitedLogger("forebay.network", prefix=prefix),
+    )
+    metadata.bootstrap([Node(-1 - index, host, port) for index, (host, port) in enumerate(config.bootstrap)])
+    return metadata
+
+
+def _network_options(config: ProducerConfig, client_id: str, prefix: str) -> NetworkOptions:
+    return NetworkOptions(
+        client_id=client_id,
+        request_timeout_ms=config["request.timeout.ms"],
+        max_in_flight=config["max.in.flight.requests.per.connection"],
+        reconnect_backoff_ms=config["reconnect.backoff.ms"],
+        reconnect_backoff_max_ms=config["reconnect.backoff.max.ms"],
+        setup_timeout_ms=config["socket.connection.setup.timeout.ms"],
+        setup_timeout_max_ms=config["socket.connection.setup.timeout.max.ms"],
+        connections_max_idle_ms=config["connections.max.idle.ms"],
+        send_buffer_bytes=config["send.buffer.bytes"],
+        receive_buffer_bytes=config["receive.buffer.bytes"],
+        rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
+        rebootstrap_trigger_ms=config["metadata.recovery.rebootstrap.trigger.ms"],
+        software_version=package_version(),
+        log_prefix=prefix,
+    )
+
+
+def _sender(
+    config: ProducerConfig,
+    around: Surroundings,
+    accumulator: RecordAccumulator,
+    client: NetworkClient,
+    metadata: Metadata,
+    metrics: ProducerMetrics,
+    report: Callable[[BaseException, Any], None],
+    prefix: str,
+) -> Sender:
+    max_in_flight = config["max.in.flight.requests.per.connection"]
+    transactions = None
+    if config["enable.idempotence"]:
+        transactions = TransactionManager(_retry_backoff(config, around), max_in_flight)
+    return Sender(
+        accumulator=accumulator,
+        client=client,
+        metadata=metadata,
+        transactions=transactions,
+        metrics=metrics,
+        options=SenderOptions(
+            acks=int(config["acks"]),
+            retries=config["retries"],
+            max_request_size=config["max.request.size"],
+            request_timeout_ms=config["request.timeout.ms"],
+            delivery_timeout_ms=config["delivery.timeout.ms"],
+            guarantee_order=max_in_flight == 1,
+            max_in_flight=max_in_flight,
+            log_prefix=prefix,
+        ),
+        report=report,
+    )
+
+
+def _reporter(prefix: str, clock: Clock) -> Callable[[BaseException, Any], None]:
+    limited = RateLimitedLogger("forebay.callbacks", prefix=prefix)
+
+    def report(error: BaseException, result: Any) -> None:
+        key = (type(error), result.topic)
+        where = f"{result.topic}-{result.partition}"
+        if limited.error(key, clock.now(), "A delivery callback for %s raised %r", where, error):
+            logging.getLogger("forebay.callbacks").debug("The traceback of it", exc_info=error)
+
+    return report
+
+
+def _closer(*parts: Any) -> Callable[[], None]:
+    def close() -> None:
+        first: Exception | None = None
+        for part in parts:
+            try:
+                if part is not None:
+                    part.close()
+            except Exception as error:  # the others have to be closed too; the first is raised in the end
+                first = first or error
+        if first is not None:
+            raise first
+
+    return close
+
+
+def _gauges(
+    metrics: ProducerMetrics,
+    accumulator: RecordAccumulator,
+    client: NetworkClient,
+    metadata: Metadata,
+    clock: Clock,
+) -> None:
+    pool = accumulator.pool
+    metrics.gauge("requests-in-flight", client.in_flight_count)
+    metrics.gauge("metadata-age", lambda: (clock.now() - metadata.last_success) / 1000)
+    metrics.gauge("connection-count", lambda: client.connection_count)
+    metrics.gauge("waiting-threads", pool.queued)
+    metrics.gauge("buffer-total-bytes", lambda: pool.total)
+    metrics.gauge("buffer-available-bytes", pool.available)

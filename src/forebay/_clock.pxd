@@ -1,0 +1,3 @@
+cdef class SystemClock:
+    cpdef double now(self) noexcept
+    cpdef long long wall(self) noexcept

@@ -1,0 +1,156 @@
+# The primitives that have no Python spelling: addresses, copies, big-endian stores, CRC-32C, murmur2.
+# Interpreted twin, same names and results: _prim.py.  Nothing here checks bounds; callers size first.
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+
+cdef extern from "Python.h":
+    const unsigned char* bytes_pointer "(const unsigned char*)PyBytes_AS_STRING" (object)
+    unsigned char* bytearray_pointer "(unsigned char*)PyByteArray_AS_STRING" (object)
+
+
+cdef extern from "crc32c.h" nogil:
+    uint32_t forebay_crc32c(uint32_t crc, const unsigned char* data, size_t size) noexcept
+
+
+cdef inline const unsigned char* no_bytes() noexcept nogil:
+    return NULL
+
+
+cdef inline Py_ssize_t put_raw(unsigned char* to, Py_ssize_t at, const unsigned char* source, Py_ssize_t size) noexcept nogil:
+    memcpy(to + at, source, size)
+    return at + size
+
+
+cdef inline Py_ssize_t put_varint(unsigned char* to, Py_ssize_t at, unsigned long long value) noexcept nogil:
+    while value > 0x7F:
+        to[at] = <uint8_t>(value & 0x7F) | 0x80
+        value >>= 7
+        at += 1
+    to[at] = <uint8_t>value
+    return at + 1
+
+
+cdef inline unsigned long long zigzag(long long value) noexcept nogil:
+    return (<unsigned long long>value << 1) ^ <unsigned long long>(value >> 63)
+
+
+cdef inline Py_ssize_t varint_size(unsigned long long value) noexcept nogil:
+    cdef Py_ssize_t size = 1
+    while value > 0x7F:
+        value >>= 7
+        size += 1
+    return size
+
+
+cdef inline Py_ssize_t put_int8(unsigned char* to, Py_ssize_t at, long long value) noexcept nogil:
+    to[at] = <uint8_t>value
+    return at + 1
+
+
+cdef inline Py_ssize_t put_int16(unsigned char* to, Py_ssize_t at, long long value) noexcept nogil:
+    to[at] = <uint8_t>(value >> 8)
+    to[at + 1] = <uint8_t>value
+    return at + 2
+
+
+cdef inline Py_ssize_t put_int32(unsigned char* to, Py_ssize_t at, long long value) noexcept nogil:
+    to[at] = <uint8_t>(value >> 24)
+    to[at + 1] = <uint8_t>(value >> 16)
+    to[at + 2] = <uint8_t>(value >> 8)
+    to[at + 3] = <uint8_t>value
+    return at + 4
+
+
+cdef inline Py_ssize_t put_int64(unsigned char* to, Py_ssize_t at, long long value) noexcept nogil:
+    put_int32(to, at, value >> 32)
+    return put_int32(to, at + 4, value)
+
+
+cdef inline long long get_int16(const unsigned char* source, Py_ssize_t at) noexcept nogil:
+    return <int16_t>((<uint32_t>source[at] << 8) | source[at + 1])
+
+
+cdef inline long long get_int32(const unsigned char* source, Py_ssize_t at) noexcept nogil:
+    return <int32_t>(
+        (<uint32_t>source[at] << 24) | (<uint32_t>source[at + 1] << 16) | (<uint32_t>source[at + 2] << 8) | source[at + 3]
+    )
+
+
+cdef inline long long get_int64(const unsigned char* source, Py_ssize_t at) noexcept nogil:
+    cdef uint64_t high = <uint32_t>get_int32(source, at)
+    cdef uint64_t low = <uint32_t>get_int32(source, at + 4)
+    return <int64_t>((high << 32) | low)
+
+
+cdef inline long long crc32c(long long crc, const unsigned char* data, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+    return forebay_crc32c(<uint32_t>crc, data + at, size)
+
+
+cdef inline long long murmur2(const unsigned char* data, Py_ssize_t size) noexcept nogil:
+    # Kafka's variant: seed 0x9747b28c, result as an unsigned 32-bit number.
+    cdef uint32_t m = 0x5BD1E995
+    cdef uint32_t h = <uint32_t>0x9747B28C ^ <uint32_t>size
+    cdef uint32_t k
+    cdef Py_ssize_t at = 0
+    while size - at >= 4:
+        k = data[at] | (<uint32_t>data[at + 1] << 8) | (<uint32_t>data[at + 2] << 16) | (<uint32_t>data[at + 3] << 24)
+        k *= m
+        k ^= k >> 24
+        k *= m
+        h *= m
+        h ^= k
+        at += 4
+    if size - at == 3:
+        h ^= <uint32_t>data[at + 2] << 16
+    if size - at >= 2:
+        h ^= <uint32_t>data[at + 1] << 8
+    if size - at >= 1:
+        h ^= data[at]
+        h *= m
+    h ^= h >> 13
+    h *= m
+    h ^= h >> 15
+    return h
+
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
+
+cdef inline Py_ssize_t utf8_size(object text) except -1:
+    cdef Py_ssize_t size = 0
+    PyUnicode_AsUTF8AndSize(text, &size)
+    return size
+
+
+# The bytes live as long as the string does (CPython caches the encoding in it).
+cdef inline const unsigned char* utf8_pointer(object text) except NULL:
+    cdef Py_ssize_t size = 0
+    return <const unsigned char*>PyUnicode_AsUTF8AndSize(text, &size)
+
+
+# One record on its way into a batch: addresses and sizes (-1 for null), headers encoded.  It owns nothing; who
+# makes it keeps the objects alive until the append returns.
+cdef struct RecordView:
+    long long timestamp
+    const unsigned char* key
+    Py_ssize_t key_size
+    const unsigned char* value
+    Py_ssize_t value_size
+    const unsigned char* headers
+    Py_ssize_t headers_size
+
+
+# For bytes or None: the address, and the size with -1 for None.
+cdef inline const unsigned char* optional_pointer(object data) noexcept:
+    return NULL if data is None else <const unsigned char*>bytes_pointer(data)
+
+
+cdef inline Py_ssize_t optional_size(object data) noexcept:
+    return -1 if data is None else Py_SIZE(data)
+
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_SIZE(object)

@@ -1,0 +1,133 @@
+"""The interpreted twin of ``_prim.pxd``: the same names, the same results, on memoryviews and bytes.
+
+Used when the package runs interpreted (tests run both forms).  A "pointer" is a writable memoryview or any
+bytes-like object; nothing here checks bounds, exactly as in the compiled form.  The ``crc32c`` package, a
+development dependency, does the checksum here, which also makes it an independent check of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MASK32 = 0xFFFFFFFF
+MASK64 = 0xFFFFFFFFFFFFFFFF
+
+
+def bytes_pointer(data: bytes) -> Any:
+    return data
+
+
+def bytearray_pointer(data: bytearray) -> Any:
+    return memoryview(data)
+
+
+def no_bytes() -> Any:
+    return b""
+
+
+def put_raw(to: Any, at: int, source: Any, size: int) -> int:
+    to[at : at + size] = source[:size]
+    return at + size
+
+
+def put_varint(to: Any, at: int, value: int) -> int:
+    while value > 0x7F:
+        to[at] = (value & 0x7F) | 0x80
+        value >>= 7
+        at += 1
+    to[at] = value
+    return at + 1
+
+
+def zigzag(value: int) -> int:
+    return ((value << 1) ^ (value >> 63)) & MASK64
+
+
+def varint_size(value: int) -> int:
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+def put_int8(to: Any, at: int, value: int) -> int:
+    to[at] = value & 0xFF
+    return at + 1
+
+
+def put_int16(to: Any, at: int, value: int) -> int:
+    to[at : at + 2] = (value & 0xFFFF).to_bytes(2, "big")
+    return at + 2
+
+
+def put_int32(to: Any, at: int, value: int) -> int:
+    to[at : at + 4] = (value & MASK32).to_bytes(4, "big")
+    return at + 4
+
+
+def put_int64(to: Any, at: int, value: int) -> int:
+    to[at : at + 8] = (value & MASK64).to_bytes(8, "big")
+    return at + 8
+
+
+def get_int16(source: Any, at: int) -> int:
+    return int.from_bytes(source[at : at + 2], "big", signed=True)
+
+
+def get_int32(source: Any, at: int) -> int:
+    return int.from_bytes(source[at : at + 4], "big", signed=True)
+
+
+def get_int64(source: Any, at: int) -> int:
+    return int.from_bytes(source[at : at + 8], "big", signed=True)
+
+
+def crc32c(crc: int, data: Any, at: int, size: int) -> int:
+    from crc32c import crc32c as checksum
+
+    return checksum(bytes(data[at : at + size]), crc)
+
+
+def murmur2(data: Any, size: int) -> int:
+    m = 0x5BD1E995
+    h = 0x9747B28C ^ (size & MASK32)
+    whole = size - size % 4
+    for at in range(0, whole, 4):
+        k = int.from_bytes(data[at : at + 4], "little") * m & MASK32
+        k = (k ^ (k >> 24)) * m & MASK32
+        h = (h * m & MASK32) ^ k
+    tail = bytes(data[whole:size])
+    if tail:
+        h = (h ^ int.from_bytes(tail, "little")) * m & MASK32
+    h = (h ^ (h >> 13)) * m & MASK32
+    return h ^ (h >> 15)
+
+
+def utf8_size(text: str) -> int:
+    return len(text.encode())
+
+
+def utf8_pointer(text: str) -> Any:
+    return text.encode()
+
+
+class RecordView:
+    """One record on its way into a batch; the compiled form is a C struct of addresses and sizes."""
+
+    __slots__ = ("headers", "headers_size", "key", "key_size", "timestamp", "value", "value_size")
+
+    def __init__(
+        self, timestamp: int, key: Any, key_size: int, value: Any, value_size: int, headers: Any, headers_size: int
+    ) -> None:
+        self.timestamp = timestamp
+        self.key = key
+        self.key_size = key_size
+        self.value = value
+        self.value_size = value_size
+        self.headers = headers
+        self.headers_size = headers_size
+
+
+def optional_pointer(data: bytes | None) -> Any:
+    return b"" if data is None else data
+
+
+def optional_size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)

@@ -1,0 +1,43 @@
+cimport cython
+
+
+cdef class DoneCallback:
+    cdef readonly object function
+
+
+cdef class BatchResult:
+    cdef cython.pymutex lock
+    cdef readonly str topic
+    cdef readonly int partition
+    cdef readonly int record_count
+    cdef readonly int state
+    cdef int born
+    cdef readonly long long base_offset
+    cdef readonly long long log_append_time
+    cdef readonly object error
+    cdef readonly dict record_errors
+    cdef list callbacks
+    cdef list waiters
+    cdef unsigned long completing_thread
+    cdef void add_callback(self, RecordFuture future, object function)
+    cpdef bint settle(
+        self, long long base_offset, long long log_append_time, object error, dict record_errors, int record_count, object report
+    )
+    cdef bint run_callbacks(self, object report)
+    cpdef bint subscribe(self, object ticket)
+    cpdef void unsubscribe(self, object ticket)
+    cpdef object error_of(self, int index)
+
+
+cdef class RecordFuture:
+    cdef readonly BatchResult batch
+    cdef readonly int index
+    cdef readonly int key_size
+    cdef readonly int value_size
+    cdef readonly long long timestamp
+    cpdef object metadata(self)
+    cdef bint is_visible(self)
+    cdef void run(self, object function, object report)
+
+
+cdef RecordFuture new_future()

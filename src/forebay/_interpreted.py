@@ -1,0 +1,100 @@
+"""Which form of the package runs: its compiled modules, or the same sources as Python.
+
+``FOREBAY_INTERPRETED=1`` asks for the sources, also where compiled modules lie beside them: that is how the tests run
+both forms and how a debugger steps through the hot path.  Without it, compiled modules that are missing are an
+ImportError that says how to build them, for nobody should run many times slower without having asked for it.  The
+error comes with the first module that should be compiled and not with ``import forebay``: Spark imports the data
+source on machines and at moments where no producer is needed, and one package that cannot be imported there switches
+off the registration of all others.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import MutableSequence, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+Form = Literal["compiled", "interpreted", "missing"]
+
+VARIABLE = "FOREBAY_INTERPRETED"
+WITNESS = "_future"
+"""The module that is looked for; the build makes all or none.  Asking for each would cost every start."""
+
+
+class SourceOnlyFinder:
+    """Finds a package's modules by their ``.py`` alone; stands first on ``sys.meta_path``."""
+
+    def __init__(self, package: str) -> None:
+        self._prefix = f"{package}."
+        self._finders: dict[str, FileFinder] = {}
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """None for modules of other packages, and where there is no source."""
+        if not name.startswith(self._prefix) or path is None:
+            return None
+        for folder in path:
+            finder = self._finders.setdefault(folder, FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES)))
+            if (found := finder.find_spec(name)) is not None:
+                return found
+        return None
+
+    def invalidate_caches(self) -> None:
+        """Part of the protocol of finders: new files are seen from now on."""
+        self._finders.clear()
+
+
+class MissingModules:
+    """Refuses the module that every use of a producer needs, with the way out; stands first on ``sys.meta_path``."""
+
+    def __init__(self, name: str, message: str) -> None:
+        self._name = name
+        self._message = message
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """None for every other module.
+
+        Raises:
+            ImportError: for this one.
+        """
+        if name == self._name:
+            raise ImportError(self._message, name=name)
+        return None
+
+
+def choose(
+    package: str, folder: Path, *, interpreted: bool, executable: str, meta_path: MutableSequence[object]
+) -> Form:
+    """Decides once, before any other module of ``package`` is imported; may put a finder onto ``meta_path``.
+
+    Raises:
+        ImportError: the interpreted form was asked for, and Cython, whose pure-Python mode it runs on, is missing.
+    """
+    if interpreted:
+        if find_spec("cython") is None:
+            raise ImportError(f"{VARIABLE}=1 runs {package} on Cython's pure-Python mode: pip install 'Cython>=3.3'")
+        meta_path.insert(0, SourceOnlyFinder(package))
+        return "interpreted"
+    if any((folder / f"{WITNESS}{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+        return "compiled"
+    message = (
+        f"{package} in {folder} is not compiled for {executable}. In a clone run `make build`; elsewhere reinstall it "
+        f"for this Python with `{executable} -m pip install --force-reinstall {package}` (needs a C compiler). "
+        f"{VARIABLE}=1 runs the slow interpreted form, for debugging."
+    )
+    meta_path.insert(0, MissingModules(f"{package}.{WITNESS}", message))
+    return "missing"
+
+
+implementation: Form = choose(
+    __name__.rpartition(".")[0],
+    Path(__file__).parent,
+    interpreted=os.environ.get(VARIABLE) == "1",
+    executable=sys.executable,
+    meta_path=sys.meta_path,  # type: ignore[arg-type]  # typeshed wants a class of its own there
+)
+"""The form of the package that runs; decided by the import of this module, the package's first."""

@@ -1,0 +1,72 @@
+"""The two moments when every producer of the process is concerned: interpreter exit and fork.
+
+At exit, each sender thread that still runs is asked to send what it has, and joined: what was accepted is
+delivered while a broker answers, and what cannot be ends in an error that is logged, at the latest after
+``delivery.timeout.ms``.  The threads exist before exit begins, because from Python 3.12 on none can be started then.
+
+In a forked child the producer's thread does not exist.  The one hook here marks each producer, so that its methods
+say what it is instead of hanging, and closes the inherited descriptors; it takes no lock, since one may have been
+held at the moment of the fork.  The parent is not touched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import weakref
+from typing import Any, Protocol
+
+from forebay._future import note_fork
+from forebay._sender.thread import SenderThread
+
+logger = logging.getLogger("forebay.producer")
+
+FORCED_END_MS = 5_000.0
+"""How long a thread that was told to end at once may take for it."""
+
+
+class Forkable(Protocol):
+    """What the fork hook does with each producer."""
+
+    def _after_fork_in_child(self) -> None: ...
+
+
+# Process-wide by nature.  The threads are held strongly: a producer that was dropped still has records to send.
+_threads: set[SenderThread] = set()
+_producers: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def watch(producer: Forkable, thread: SenderThread) -> None:
+    """Takes a new producer and its started thread under this module's care."""
+    for ended in [known for known in _threads if known.finished]:
+        _threads.discard(ended)
+    _threads.add(thread)
+    _producers.add(producer)
+
+
+def forget(thread: SenderThread) -> None:
+    """The thread has ended."""
+    _threads.discard(thread)
+
+
+def _end_all_at_exit() -> None:
+    threads = [thread for thread in list(_threads) if thread.is_alive()]
+    for thread in threads:
+        thread.sender.request_close()
+    for thread in threads:
+        if not thread.join(thread.patience_ms):
+            logger.error("A producer did not end within delivery.timeout.ms at interpreter exit; ending it by force")
+            thread.sender.request_force_close()
+            thread.join(FORCED_END_MS)
+
+
+def _mark_all_in_child() -> None:
+    note_fork()
+    _threads.clear()
+    for producer in list(_producers):
+        producer._after_fork_in_child()
+
+
+atexit.register(_end_all_at_exit)
+os.register_at_fork(after_in_child=_mark_all_in_child)

@@ -1,0 +1,139 @@
+"""The table of the producer's metrics: the Java client's names and groups, and which sensor each is read from.
+
+A row names a sensor field of ``ProducerMetrics``, ``TopicSensors`` or ``NodeSensors`` and what is read from it.
+The state that is asked for when it is read (gauges) is in ``GAUGES``; its owner registers it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from forebay._metrics.registry import Kind
+
+PRODUCER = "producer-metrics"
+TOPIC = "producer-topic-metrics"
+NODE = "producer-node-metrics"
+APP_INFO = "app-info"
+COUNT = "kafka-metrics-count"
+
+
+class Row(NamedTuple):
+    """One metric."""
+
+    sensor: str
+    name: str
+    kind: Kind
+    description: str
+
+
+def _pair(sensor: str, stem: str, what: str, *, events: bool = False) -> tuple[Row, Row]:
+    """A rate and a total of the same quantity: of the recorded values, or of the number of ``events``."""
+    rate, total = (Kind.COUNT_RATE, Kind.COUNT_TOTAL) if events else (Kind.RATE, Kind.TOTAL)
+    return (
+        Row(sensor, f"{stem}-rate", rate, f"{what}, a second."),
+        Row(sensor, f"{stem}-total", total, f"{what}, since the start."),
+    )
+
+
+def _avg_max(sensor: str, stem: str, what: str) -> tuple[Row, Row]:
+    return (
+        Row(sensor, f"{stem}-avg", Kind.AVG, f"{what}, mean."),
+        Row(sensor, f"{stem}-max", Kind.MAX, f"{what}, largest."),
+    )
+
+
+_TIMES = {
+    "flush_ns": ("flush-time-ns-total", "Nanoseconds spent in flush."),
+    "metadata_wait_ns": ("metadata-wait-time-ns-total", "Nanoseconds send() waited for metadata."),
+    "txn_init_ns": ("txn-init-time-ns-total", "Nanoseconds spent in init_transactions."),
+    "txn_begin_ns": ("txn-begin-time-ns-total", "Nanoseconds spent in begin_transaction."),
+    "txn_send_offsets_ns": ("txn-send-offsets-time-ns-total", "Nanoseconds spent in send_offsets_to_transaction."),
+    "txn_commit_ns": ("txn-commit-time-ns-total", "Nanoseconds spent in commit_transaction."),
+    "txn_abort_ns": ("txn-abort-time-ns-total", "Nanoseconds spent in abort_transaction."),
+}
+
+_SENDING = (
+    *_avg_max("batch_size", "batch-size", "Bytes of a batch as sent"),
+    *_pair("batch_splits", "batch-split", "Batches split because the broker found them too large"),
+    Row("compression_rate", "compression-rate-avg", Kind.AVG, "Compressed size divided by uncompressed, mean."),
+    *_avg_max("queue_time", "record-queue-time", "Milliseconds from a batch's creation to its sending"),
+    *_avg_max("request_latency", "request-latency", "Milliseconds from request to response"),
+    *_avg_max("produce_throttle_time", "produce-throttle-time", "Milliseconds a request was throttled by a broker"),
+    *_pair("records_sent", "record-send", "Records sent"),
+    Row("records_sent", "records-per-request-avg", Kind.AVG, "Records in a produce request, mean."),
+    *_pair("record_retries", "record-retry", "Records sent again"),
+    *_pair("record_errors", "record-error", "Records that failed"),
+    *_avg_max("record_size", "record-size", "Bytes of a record before compression"),
+)
+
+_BUFFER = (
+    Row("buffer_wait_ns", "bufferpool-wait-ratio", Kind.RATIO, "Share of the time a sending thread waited for memory."),
+    Row("buffer_wait_ns", "bufferpool-wait-time-ns-total", Kind.TOTAL, "Nanoseconds waited for buffer memory."),
+    Row("buffer_wait_ns", "bufferpool-wait-time-total", Kind.TOTAL, "Old name of bufferpool-wait-time-ns-total."),
+    *_pair("buffer_exhausted", "buffer-exhausted", "Records dropped because no buffer memory came free in time"),
+)
+
+_NETWORK = (
+    *_pair("connections_closed", "connection-close", "Connections closed", events=True),
+    *_pair("connections_created", "connection-creation", "Connections made", events=True),
+    *_pair("authentications", "successful-authentication", "Connections authenticated", events=True),
+    *_pair("reauthentications", "successful-reauthentication", "Connections authenticated again", events=True),
+    Row(
+        "authentications_no_reauth",
+        "successful-authentication-no-reauth-total",
+        Kind.COUNT_TOTAL,
+        "Connections to brokers that do not know re-authentication, since the start.",
+    ),
+    *_pair("authentications_failed", "failed-authentication", "Connections that failed to authenticate", events=True),
+    *_pair("reauthentications_failed", "failed-reauthentication", "Failed re-authentications", events=True),
+    *_avg_max("reauthentication_latency", "reauthentication-latency", "Milliseconds of a re-authentication"),
+    *_pair("network_io", "network-io", "Reads and writes on all connections", events=True),
+    *_pair("bytes_out", "outgoing-byte", "Bytes written to brokers"),
+    *_pair("bytes_in", "incoming-byte", "Bytes read from brokers"),
+    *_pair("requests", "request", "Requests sent", events=True),
+    *_avg_max("requests", "request-size", "Bytes of a request"),
+    *_pair("responses", "response", "Responses received", events=True),
+    *_pair("io_wait_ns", "select", "Times the I/O thread waited for sockets", events=True),
+    Row("io_wait_ns", "io-wait-time-ns-avg", Kind.AVG, "Nanoseconds of one wait for sockets, mean."),
+    Row("io_wait_ns", "io-wait-ratio", Kind.RATIO, "Share of the time the I/O thread waited."),
+    Row("io_wait_ns", "io-wait-time-ns-total", Kind.TOTAL, "Nanoseconds the I/O thread waited."),
+    Row("io_wait_ns", "io-waittime-total", Kind.TOTAL, "Old name of io-wait-time-ns-total."),
+    Row("io_ns", "io-time-ns-avg", Kind.AVG, "Nanoseconds of I/O in one turn, mean."),
+    Row("io_ns", "io-ratio", Kind.RATIO, "Share of the time spent in I/O."),
+    Row("io_ns", "io-time-ns-total", Kind.TOTAL, "Nanoseconds spent in I/O."),
+    Row("io_ns", "iotime-total", Kind.TOTAL, "Old name of io-time-ns-total."),
+)
+
+PRODUCER_ROWS: tuple[Row, ...] = (
+    *_SENDING,
+    *_BUFFER,
+    *(Row(sensor, name, Kind.TOTAL, what) for sensor, (name, what) in _TIMES.items()),
+    *_NETWORK,
+)
+
+TOPIC_ROWS: tuple[Row, ...] = (
+    *_pair("records", "record-send", "Records sent to the topic"),
+    *_pair("bytes", "byte", "Bytes sent to the topic"),
+    Row("compression_rate", "compression-rate", Kind.AVG, "Compressed size divided by uncompressed, mean."),
+    *_pair("retries", "record-retry", "Records sent again to the topic"),
+    *_pair("errors", "record-error", "Records of the topic that failed"),
+)
+
+NODE_ROWS: tuple[Row, ...] = (
+    *_pair("requests", "request", "Requests sent to the node", events=True),
+    *_avg_max("requests", "request-size", "Bytes of a request to the node"),
+    *_pair("bytes_out", "outgoing-byte", "Bytes written to the node"),
+    *_pair("responses", "response", "Responses received from the node", events=True),
+    *_pair("bytes_in", "incoming-byte", "Bytes read from the node"),
+    *_avg_max("latency", "request-latency", "Milliseconds from request to response"),
+)
+
+GAUGES: dict[str, str] = {
+    "requests-in-flight": "Requests that wait for a response.",
+    "metadata-age": "Seconds since the metadata was last refreshed.",
+    "connection-count": "Connections that are open.",
+    "waiting-threads": "Threads that wait for buffer memory.",
+    "buffer-total-bytes": "Buffer memory there is (buffer.memory).",
+    "buffer-available-bytes": "Buffer memory that is free, pooled or not.",
+}
+"""Names and descriptions of the metrics that are read from live state."""

@@ -1,0 +1,192 @@
+"""A producer's metrics as an object: one field for each sensor, so that owners of state record without a look-up.
+
+Take the sensor once, at construction (``self.sent = metrics.records_sent``), and record to it where the state
+changes.  Sensors of topics and nodes are made on first use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from forebay._metrics.names import (
+    APP_INFO,
+    COUNT,
+    GAUGES,
+    NODE,
+    NODE_ROWS,
+    PRODUCER,
+    PRODUCER_ROWS,
+    TOPIC,
+    TOPIC_ROWS,
+    Row,
+)
+from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue
+from forebay._metrics.sensor import Sensor
+
+_Tags = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSensors:
+    """One topic's; recorded by the sender thread."""
+
+    records: Sensor
+    """Per batch of a produce request: its records."""
+    bytes: Sensor
+    """Per batch of a produce request: its bytes as sent."""
+    compression_rate: Sensor
+    retries: Sensor
+    """Records sent again."""
+    errors: Sensor
+    """Records failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSensors:
+    """One node's; recorded by the sender thread."""
+
+    requests: Sensor
+    """Per request: its bytes."""
+    bytes_out: Sensor
+    responses: Sensor
+    """Per response: its bytes."""
+    bytes_in: Sensor
+    latency: Sensor
+    """Per response: ms since the request was made."""
+
+
+class ProducerMetrics:
+    """All sensors of one producer; closed with it.
+
+    Args:
+        client_id: the tag on every metric.
+        now: when counting starts (ms).
+        num_samples: ``metrics.num.samples``.
+        window_ms: ``metrics.sample.window.ms``.
+    """
+
+    # Sender thread, per produce request, batch or record:
+    batch_size: Sensor
+    batch_splits: Sensor
+    compression_rate: Sensor
+    queue_time: Sensor
+    request_latency: Sensor
+    produce_throttle_time: Sensor
+    records_sent: Sensor
+    """Per produce request: its records (rate, total, and records-per-request-avg)."""
+    record_retries: Sensor
+    record_errors: Sensor
+    record_size: Sensor
+    """``record_many(bytes, records, largest)`` per batch, so that the mean is the records' own."""
+    # Under the pool's lock:
+    buffer_wait_ns: Sensor
+    buffer_exhausted: Sensor
+    # Front end:
+    flush_ns: Sensor
+    metadata_wait_ns: Sensor
+    txn_init_ns: Sensor
+    txn_begin_ns: Sensor
+    txn_send_offsets_ns: Sensor
+    txn_commit_ns: Sensor
+    txn_abort_ns: Sensor
+    # Sender thread, network:
+    connections_closed: Sensor
+    connections_created: Sensor
+    authentications: Sensor
+    authentications_no_reauth: Sensor
+    authentications_failed: Sensor
+    reauthentications: Sensor
+    reauthentications_failed: Sensor
+    reauthentication_latency: Sensor
+    network_io: Sensor
+    bytes_out: Sensor
+    bytes_in: Sensor
+    requests: Sensor
+    """Per request of any kind: its bytes (request-rate, -total, request-size)."""
+    responses: Sensor
+    """Per response of any kind: its bytes."""
+    io_wait_ns: Sensor
+    """Per turn: nanoseconds waited in poll (also select-rate and -total)."""
+    io_ns: Sensor
+    """Per turn: nanoseconds of reading and writing."""
+
+    def __init__(self, client_id: str, now: float, *, num_samples: int = 2, window_ms: float = 30_000) -> None:
+        self.registry = MetricsRegistry(now, num_samples=num_samples, window_ms=window_ms)
+        self._tags: _Tags = (("client-id", client_id),)
+        self._lock = threading.Lock()  # makes topic() and node() safe for any thread; taken on first use only
+        self._topics: dict[str, TopicSensors] = {}
+        self._nodes: dict[int, NodeSensors] = {}
+        for field, sensor in self._make(PRODUCER_ROWS, PRODUCER, self._tags, now).items():
+            setattr(self, field, sensor)
+        count = MetricName("count", COUNT, "Metrics there are.", self._tags)
+        self.registry.gauge(count, lambda: len(self.registry))
+
+    def topic(self, topic: str, now: float) -> TopicSensors:
+        """The sensors of ``topic``, made if there are none."""
+        found = self._topics.get(topic)
+        if found is None:
+            with self._lock:
+                found = self._topics.get(topic)
+                if found is None:
+                    tags = (*self._tags, ("topic", topic))
+                    found = self._topics[topic] = TopicSensors(**self._make(TOPIC_ROWS, TOPIC, tags, now))
+        return found
+
+    def node(self, node_id: int, now: float) -> NodeSensors:
+        """The sensors of the node, made if there are none; bootstrap servers have negative ids."""
+        found = self._nodes.get(node_id)
+        if found is None:
+            with self._lock:
+                found = self._nodes.get(node_id)
+                if found is None:
+                    tags = (*self._tags, ("node-id", f"node-{node_id}"))
+                    found = self._nodes[node_id] = NodeSensors(**self._make(NODE_ROWS, NODE, tags, now))
+        return found
+
+    def gauge(self, name: str, read: Callable[[], MetricValue]) -> None:
+        """Registers the live value for one of ``names.GAUGES``; ``read`` is called by whoever reads the metrics.
+
+        Raises:
+            KeyError: there is no such gauge.
+        """
+        self.registry.gauge(MetricName(name, PRODUCER, GAUGES[name], self._tags), read)
+
+    def app_info(self, version: str, commit_id: str, start_time_ms: int) -> None:
+        """Says who this is, in the group app-info."""
+        facts: dict[str, MetricValue] = {"version": version, "commit-id": commit_id, "start-time-ms": start_time_ms}
+        for name, value in facts.items():
+            where = MetricName(name, APP_INFO, f"The client's {name}.", self._tags)
+            self.registry.gauge(where, _constant(value))
+
+    def roll(self, now: float) -> None:
+        """To be called in each of the sender's turns."""
+        self.registry.roll(now)
+
+    def snapshot(self, now: float) -> MetricsSnapshot:
+        """Every metric as of ``now``; any thread."""
+        return self.registry.snapshot(now)
+
+    def close(self) -> None:
+        """Takes every metric away; a late record() is harmless."""
+        self.registry.clear()
+
+    def _make(self, rows: tuple[Row, ...], group: str, tags: _Tags, now: float) -> dict[str, Sensor]:
+        names: dict[str, dict[MetricName, Kind]] = {}
+        for row in rows:
+            names.setdefault(row.sensor, {})[MetricName(row.name, group, row.description, tags)] = row.kind
+        return {field: self.registry.sensor(now, wanted) for field, wanted in names.items()}
+
+
+def _constant(value: MetricValue) -> Callable[[], MetricValue]:
+    return lambda: value
+
+
+def sensor_fields() -> dict[str, frozenset[str]]:
+    """The declared sensor fields by class, to be held against the table of names."""
+    return {
+        "ProducerMetrics": frozenset(ProducerMetrics.__annotations__),
+        "TopicSensors": frozenset(field.name for field in fields(TopicSensors)),
+        "NodeSensors": frozenset(field.name for field in fields(NodeSensors)),
+    }

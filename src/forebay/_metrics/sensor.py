@@ -1,0 +1,79 @@
+"""What is counted, one object a quantity: plain fields that the owner of the counted state updates.
+
+``record`` takes no lock, reads no time and touches no dictionary.  Each sensor has one writer at a time: the
+thread that owns the state (the sender for most), or whoever holds the lock the state is under (the pool's).
+Windows are closed from outside by the registry; ``total`` and ``count`` never go back, so closing only notes
+where they were, and the one field it resets is the maximum.
+"""
+
+from __future__ import annotations
+
+import cython
+
+_NOTHING = float("-inf")
+
+
+@cython.cclass
+class Sensor:
+    """Sum, number and maximum of the recorded values, since ever and for the last windows."""
+
+    def __init__(self, now: float) -> None:
+        """``now`` is when counting starts: rates of a young sensor are over its own age, not the window's."""
+        self.total = 0.0
+        self.count = 0
+        self.born = now
+        self.maximum = _NOTHING
+        self.base_total = 0.0
+        self.base_count = 0
+        self.opened = now
+        self.closed: list[tuple[float, float, int, float]] = []
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def record(self, value: cython.double) -> cython.void:
+        """Counts one event of size ``value``."""
+        self.total += value
+        self.count += 1
+        if value > self.maximum:
+            self.maximum = value
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def record_many(self, total: cython.double, count: cython.longlong, maximum: cython.double) -> cython.void:
+        """Counts ``count`` events that add up to ``total`` at once, such as a batch's records."""
+        self.total += total
+        self.count += count
+        if maximum > self.maximum:
+            self.maximum = maximum
+
+    def close_window(self, next_start: cython.double, expired: cython.double) -> None:
+        """Begins a new window at ``next_start`` and forgets those that began at ``expired`` or before.
+
+        Under the registry's lock.  A value that another thread records meanwhile goes into the old or the new
+        window; only interpreted may its claim to be the maximum be lost.
+        """
+        total: cython.double = self.total
+        count: cython.longlong = self.count
+        maximum: cython.double = self.maximum
+        self.maximum = _NOTHING
+        kept = [window for window in self.closed if window[0] > expired]
+        if self.opened > expired:
+            kept.append((self.opened, total - self.base_total, count - self.base_count, maximum))
+        self.closed = kept
+        self.base_total = total
+        self.base_count = count
+        self.opened = next_start
+
+    def windowed(self, expired: cython.double) -> tuple[float, int, float, float]:
+        """Of the windows that began after ``expired``: sum, number, maximum (-inf: none), start of the first."""
+        total: cython.double = self.total - self.base_total
+        count: cython.longlong = self.count - self.base_count
+        maximum: cython.double = self.maximum
+        start: cython.double = self.opened
+        for window in self.closed:
+            if window[0] > expired:
+                total += window[1]
+                count += window[2]
+                maximum = max(maximum, window[3])
+                start = min(start, window[0])
+        return total, count, maximum, start

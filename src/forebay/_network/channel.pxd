@@ -1,0 +1,32 @@
+from forebay._network._io cimport PortPointer
+
+
+cdef class Channel:
+    # Owned by the sender thread; read by it alone.
+    cdef readonly int id
+    cdef readonly int state              # CONNECTING, OPEN, CLOSED of _io.pxd
+    cdef readonly object error           # why it is CLOSED; None: its owner closed it
+    cdef public object context           # the owner's
+    cdef public double last_active       # ms; when bytes last moved, as far as turn's `now` knew
+    cdef readonly Py_ssize_t received_size
+    cdef readonly Py_ssize_t pending     # bytes queued and not yet taken by the system
+    cdef readonly str peer
+    cdef object transport                # Transport, or None where a selector has no sockets
+    cdef bytearray input
+    cdef PortPointer port
+    cdef object writes                   # deque of (port.written at its end, on_written)
+
+    cpdef object received(self)
+    cpdef void consume(self, Py_ssize_t size)
+    cpdef bytes take(self, Py_ssize_t size)
+    cpdef long long int32_at(self, Py_ssize_t at)
+    cpdef void write(self, list buffers, object on_written, bint prompt=*)
+    cpdef void mark_open(self, double now)
+    cpdef object room(self)
+    cpdef void filled(self, Py_ssize_t size, double now)
+    cpdef list outgoing(self, Py_ssize_t limit)
+    cpdef bint sent(self, Py_ssize_t size, double now)
+    cpdef void shut(self, object error)
+    cdef bint _complete(self)
+    cdef void _make_room(self)
+    cdef void _set_input(self, bytearray data)

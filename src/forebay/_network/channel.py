@@ -1,0 +1,270 @@
+"""One connection's bytes: what waits to be written, what was received and not yet consumed, and how it ended.
+
+Buffers handed to ``write`` are not copied: they stay exported until their bytes are with the system or the channel
+is closed, and exactly then ``on_written`` is called.  Owned by the sender thread.  The states CONNECTING, OPEN and
+CLOSED are in ``_io``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Any
+
+import cython
+
+from forebay.errors import IllegalArgumentError, IllegalStateError
+
+if cython.compiled:
+    from cython.cimports.forebay._codec._prim import bytearray_pointer, get_int32
+    from cython.cimports.forebay._network._io import (
+        CLOSED,
+        CONNECTING,
+        OPEN,
+        WROTE,
+        PortPointer,
+        advance,
+        drop_from,
+        free_port,
+        hold,
+        new_port,
+        release_written,
+        unsent,
+    )
+else:
+    from forebay._codec._prim import bytearray_pointer, get_int32
+    from forebay._network._io import (
+        CLOSED,
+        CONNECTING,
+        OPEN,
+        WROTE,
+        PortPointer,
+        advance,
+        drop_from,
+        free_port,
+        hold,
+        new_port,
+        release_written,
+        unsent,
+    )
+
+log = logging.getLogger("forebay.network")
+
+INPUT_SIZE = 8192
+"""Bytes of input that an open channel keeps for good: answers to produce requests are far smaller."""
+INPUT_KEPT = 65536
+"""A larger input buffer shrinks back once it is empty."""
+
+
+@cython.cclass
+class Channel:
+    """One attempt at a connection, from its beginning to its end.
+
+    Selectors call ``mark_open``, ``room``, ``filled``, ``outgoing``, ``sent`` and ``shut``; owners the others.
+    What was received before the end stays readable after it.
+    """
+
+    def __init__(self, channel_id: int, context: object, peer: str, transport: Any, now: float) -> None:
+        native: cython.bint = transport is not None and transport.native
+        writes: deque[tuple[int, Any]] = deque()
+        self.id = channel_id
+        no_error: Any = None
+        self.state = CONNECTING
+        self.error = no_error
+        self.context = context
+        self.last_active = now
+        self.received_size = 0
+        self.pending = 0
+        self.peer = peer
+        self.transport = transport
+        self.input = bytearray()
+        self.writes = writes
+        self.port = new_port(-1 if transport is None else transport.fileno(), native)
+        if transport is not None and not native:
+            self.port.wants = transport.wants
+
+    def __dealloc__(self) -> None:
+        free_port(self.port)
+
+    def __repr__(self) -> str:
+        state = ("CONNECTING", "OPEN", "CLOSED")[self.state]
+        return f"<Channel {self.id} to {self.peer} {state} received={self.received_size} pending={self.pending}>"
+
+    # -- for its owner -----------------------------------------------------------------------------------
+
+    @cython.ccall
+    def received(self) -> Any:
+        """What was received and not consumed, not copied: good until ``consume``, ``take`` or the next turn."""
+        return memoryview(self.input)[self.port.begin : self.port.end]
+
+    @cython.ccall
+    def consume(self, size: cython.Py_ssize_t) -> cython.void:
+        """Takes ``size`` bytes off the front of what was received."""
+        if size < 0 or size > self.received_size:
+            raise IllegalArgumentError(f"{self!r} cannot consume {size} bytes")
+        self.received_size -= size
+        self.port.begin += size
+        if self.received_size == 0:
+            self.port.begin = self.port.end = 0
+            if self.port.capacity > INPUT_KEPT:
+                self._set_input(bytearray(INPUT_SIZE))
+
+    @cython.ccall
+    def take(self, size: cython.Py_ssize_t) -> bytes:
+        """A copy of the first ``size`` received bytes, which are consumed."""
+        if size < 0 or size > self.received_size:
+            raise IllegalArgumentError(f"{self!r} cannot give {size} bytes")
+        begin: cython.Py_ssize_t = self.port.begin
+        data = bytes(memoryview(self.input)[begin : begin + size])
+        self.consume(size)
+        return data
+
+    @cython.ccall
+    def int32_at(self, at: cython.Py_ssize_t) -> cython.longlong:
+        """The big-endian signed 32-bit number ``at`` bytes into what was received."""
+        if at < 0 or at + 4 > self.received_size:
+            raise IllegalArgumentError(f"{self!r} has no 4 bytes at {at}")
+        return get_int32(self.port.input, self.port.begin + at)
+
+    @cython.ccall
+    def write(self, buffers: list[Any], on_written: Any, prompt: cython.bint = True) -> cython.void:
+        """Queues a vector of bytes-like objects, in order after all before; nothing is copied.
+
+        Args:
+            buffers: contiguous bytes-like objects, unchanged until they are written.
+            on_written: called once, in a later ``turn`` or ``close``: with True when the system has taken all
+                bytes, with False when the channel closed first.  Or None.
+            prompt: the end of this write alone is worth ending a turn.  False where an answer will come anyway:
+                then ``on_written`` may be called as late as that.
+
+        Raises:
+            IllegalStateError: the channel is closed; nothing was taken.
+        """
+        if self.state == CLOSED:
+            raise IllegalStateError(f"cannot write to {self!r}")
+        port: PortPointer = self.port
+        before: cython.Py_ssize_t = port.count
+        size: cython.Py_ssize_t = 0
+        try:
+            for data in buffers:
+                size += hold(port, data if port.native else memoryview(data))
+        except BaseException:
+            drop_from(port, before)
+            raise
+        port.queued += size
+        self.pending += size
+        self.writes.append((port.queued, on_written))
+        if prompt:
+            port.prompt = True
+        if port.written == port.queued:
+            port.events |= WROTE  # nothing to wait for: the next turn says so
+
+    # -- for selectors -----------------------------------------------------------------------------------
+
+    @cython.ccall
+    def mark_open(self, now: cython.double) -> cython.void:
+        """The connection stands."""
+        self.state = OPEN
+        self.port.state = OPEN
+        self.last_active = now
+        self._set_input(bytearray(INPUT_SIZE))
+
+    @cython.ccall
+    def room(self) -> Any:
+        """The free end of the input as a writable view, never empty."""
+        self._make_room()
+        return memoryview(self.input)[self.port.end : self.port.capacity]
+
+    @cython.ccall
+    def filled(self, size: cython.Py_ssize_t, now: cython.double) -> cython.void:
+        """``size`` bytes arrived where ``room`` pointed."""
+        self.port.end += size
+        self.received_size += size
+        self.last_active = now
+
+    @cython.ccall
+    def outgoing(self, limit: cython.Py_ssize_t) -> list[Any]:
+        """At most ``limit`` of the buffers that are queued, as views, less what is sent of the first."""
+        views: list[Any] = []
+        at: cython.Py_ssize_t
+        for at in range(limit):
+            view = unsent(self.port, at)
+            if view is None:
+                break
+            views.append(view)
+        return views
+
+    @cython.ccall
+    def sent(self, size: cython.Py_ssize_t, now: cython.double) -> cython.bint:
+        """``size`` queued bytes are written; ends the writes they complete.  True if there were any."""
+        if size:
+            advance(self.port, size)
+            self.last_active = now
+        return self._complete()
+
+    @cython.ccall
+    def shut(self, error: object) -> cython.void:
+        """Closes for good, the descriptor before the buffers: no byte of theirs is written after this."""
+        if self.state == CLOSED:
+            return
+        self.state = CLOSED
+        self.port.state = CLOSED
+        self.error = error
+        if self.transport is not None:
+            self.transport.close()
+        self.port.fd = -1
+        drop_from(self.port, 0)
+        self.pending = 0
+        writes = self.writes
+        self.writes = deque()
+        for _mark, on_written in writes:
+            _tell(self, on_written, False)
+
+    @cython.cfunc
+    def _complete(self) -> cython.bint:
+        port: PortPointer = self.port
+        release_written(port)
+        self.pending = port.queued - port.written
+        ended: cython.bint = False
+        # Looked at anew each time: a callback may write, or close this channel.
+        while self.writes and self.writes[0][0] <= port.written:
+            on_written = self.writes.popleft()[1]
+            ended = True
+            if on_written is not None:
+                _tell(self, on_written, True)
+        if not self.writes:
+            port.prompt = False
+        return ended
+
+    @cython.cfunc
+    def _make_room(self) -> cython.void:
+        # Under the GIL, between turns: a view handed out before keeps the old bytearray alive.
+        port: PortPointer = self.port
+        size: cython.Py_ssize_t = port.end - port.begin
+        if port.end < port.capacity:
+            return
+        if 2 * size > port.capacity or port.capacity < INPUT_SIZE:
+            grown = bytearray(max(2 * port.capacity, INPUT_SIZE))
+            grown[:size] = memoryview(self.input)[port.begin : port.end]
+            self._set_input(grown)
+        else:
+            self.input[:size] = self.input[port.begin : port.end]
+        port.begin = 0
+        port.end = size
+
+    @cython.cfunc
+    def _set_input(self, data: bytearray) -> cython.void:
+        self.input = data
+        self.port.input = bytearray_pointer(data)
+        self.port.capacity = len(data)
+
+
+@cython.cfunc
+def _tell(channel: Channel, on_written: Any, written: cython.bint) -> cython.void:
+    if on_written is None:
+        return
+    try:
+        on_written(written)
+    except Exception:
+        # It belongs to someone above; the other channels' bytes must not stand still for it.
+        log.exception("the callback of a write to %s failed", channel.peer)

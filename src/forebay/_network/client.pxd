@@ -1,0 +1,41 @@
+from forebay._network.connection cimport Connection
+from forebay._network.inflight cimport ClientRequest, ClientResponse
+
+
+cdef class NetworkClient:
+    cdef object _selector
+    cdef object _metadata
+    cdef object _options
+    cdef object _clock
+    cdef object _random
+    cdef object _log
+    cdef object _states
+    cdef object _updater
+    cdef object _connector
+    cdef object _metrics
+    cdef object _requests_sensor
+    cdef object _responses_sensor
+    cdef object _bytes_out
+    cdef object _bytes_in
+    cdef object _io_wait
+    cdef object _io
+    cdef readonly object versions
+    cdef dict _nodes
+    cdef list _completed
+    cdef double _next_check
+    cdef int _correlation
+    cdef int _max_in_flight
+    cdef readonly int in_flight
+    cdef readonly bint closed
+    cpdef bint ready(self, object node, double now) except? -1
+    cpdef bint is_ready(self, object node, double now) except? -1
+    cpdef bint can_send(self, int node_id, double now) except? -1
+    cpdef send(self, ClientRequest request, double now)
+    cpdef transmit(self, ClientRequest request, double now)
+    cpdef double poll(self, double timeout_ms, double now) except? -1
+    cpdef check_at(self, double when)
+    cdef _serve(self, object channel, double now)
+    cdef _settle(self, object state, ClientResponse response, double now)
+    cdef _complete(self, ClientResponse response)
+    cdef _run(self, ClientResponse response)
+    cdef _deliver(self)

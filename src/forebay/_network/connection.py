@@ -1,0 +1,144 @@
+"""One connection's side of the protocol, without I/O: requests to buffers, bytes to responses.
+
+The client moves the bytes and keeps the time; here they are framed, matched with the requests in flight, and
+timed.  Belongs to the sender thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import cython
+
+from forebay._protocol.framing import frame_size, request_frame, response_header
+from forebay._protocol.versions import api_name
+from forebay.errors import KafkaError, ProtocolError
+
+if cython.compiled:
+    from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests
+else:
+    from forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests
+
+if TYPE_CHECKING:
+    from forebay.model import Node
+
+# What a broker takes as a request by default (socket.request.max.bytes).  No answer to a producer comes near it,
+# and the first bytes of other protocols read as a length are far above.
+MAX_FRAME = 100 * 1024 * 1024
+
+
+@cython.cclass
+class Connection:
+    """From the first request to the last; a new attempt gets a new one.
+
+    Args:
+        node: for messages.
+        client_id: goes into every request's header.
+        max_frame: largest response taken, in bytes.
+    """
+
+    def __init__(self, node: Node, client_id: str, max_frame: cython.Py_ssize_t = MAX_FRAME) -> None:
+        self.node = node
+        self.client_id = client_id
+        self.max_frame = max_frame
+        self.in_flight = InFlightRequests()
+        # The broker's, once its versions are known; until then a request says its own.
+        self.versions = None
+        # The newest request expects no answer and is done once it is written.
+        self._unanswered = False
+
+    @cython.ccall
+    def encode(self, request: ClientRequest, correlation_id: cython.int, now: cython.double) -> list[Any]:
+        """The request's bytes, its length first; it is in flight from now on.
+
+        Raises:
+            UnsupportedVersionError: no version in common; names the node.  Like all other errors here, it leaves
+                nothing in flight.
+        """
+        version: cython.int = request.max_version
+        if self.versions is not None:
+            try:
+                version = self.versions.choose(request.api_key, request.min_version, request.max_version)
+            except KafkaError as error:
+                raise error.with_context(node=str(self.node)) from None
+        request.version = version
+        body = request.build(version)
+        buffers: list[Any] = request_frame(request.api_key, version, correlation_id, self.client_id, body)
+        request.correlation_id = correlation_id
+        request.sent = now
+        request.deadline = now + request.timeout_ms
+        self.in_flight.add(request)
+        self._unanswered = not request.expect_response
+        return buffers
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def receive(self, data: Any, now: cython.double, completed: list[Any]) -> cython.Py_ssize_t:
+        """Takes what has arrived and appends a ClientResponse to ``completed`` for each whole answer in it.
+
+        Returns:
+            How many bytes were used; the others have to be shown again, with more.
+
+        Raises:
+            ProtocolError: the bytes are no answer to what was asked; the connection is of no more use.
+        """
+        used: cython.Py_ssize_t = 0
+        size: cython.Py_ssize_t
+        total: cython.Py_ssize_t = len(data)
+        while total - used >= 4:
+            rest = data[used:] if used else data
+            size = self._frame_size(rest)
+            if total - used - 4 < size:
+                break
+            if not self.in_flight.count:
+                raise ProtocolError(f"{self.node} sent {size} bytes that nothing was asked for")
+            completed.append(self._answer(self.in_flight.first(), rest[4 : 4 + size], now))
+            used += 4 + size
+        return used
+
+    @cython.ccall
+    def take_written(self, now: cython.double, completed: list[Any]) -> None:
+        """Completes the newest request if it expects no answer and was written."""
+        if not self._unanswered:
+            return
+        request: ClientRequest = self.in_flight.last_sent()
+        if request.written:
+            self.in_flight.complete_last_sent()
+            self._unanswered = False
+            completed.append(ClientResponse(request, now))
+
+    @cython.ccall
+    def abort(self, now: cython.double, error: KafkaError, timed_out: cython.bint) -> list[Any]:
+        """A ClientResponse for every request in flight, in the order they were sent: the connection is gone."""
+        self._unanswered = False
+        return [
+            ClientResponse(request, now, error=error, disconnected=True, timed_out=timed_out)
+            for request in self.in_flight.clear()
+        ]
+
+    def _frame_size(self, data: Any) -> int:
+        try:
+            return frame_size(data, self.max_frame)
+        except ProtocolError as error:
+            begin = bytes(data[:40])
+            raise ProtocolError(f"{self.node}: {error}; its answer begins {begin!r}") from None
+
+    @cython.cfunc
+    def _answer(self, request: ClientRequest, frame: Any, now: cython.double) -> object:
+        correlation_id, start = response_header(request.api_key, request.version, frame)
+        if correlation_id != request.correlation_id:
+            raise ProtocolError(
+                f"{self.node} answered with correlation id {correlation_id}, "
+                f"the oldest request waiting has {request.correlation_id} ({api_name(request.api_key)})"
+            )
+        try:
+            body = request.parse(request.version, frame[start:])
+        except ProtocolError as error:
+            raise error.with_context(node=str(self.node))
+        except Exception as error:
+            # A parser that trips over what it was sent is no reason to end the sender's loop.
+            name = api_name(request.api_key)
+            raise ProtocolError(f"{self.node}: cannot read its {name} v{request.version} answer: {error!r}") from error
+        # Taken out only now: a request whose answer is garbage fails with the others, in its place.
+        self.in_flight.complete_next()
+        return ClientResponse(request, now, body=body, size=len(frame) + 4)

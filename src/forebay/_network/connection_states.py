@@ -1,0 +1,238 @@
+"""What the client knows of each node it talks to: state, back-off, setup timeout, throttling, addresses.
+
+A node's state outlives its connections.  States and their allowed moves are one table; a move outside it is a
+bug and raises.  All of it belongs to the sender thread; times are monotonic ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any
+
+from forebay._backoff import ExponentialBackoff
+from forebay.errors import AuthenticationError, IllegalStateError
+from forebay.model import Node
+
+
+class State(IntEnum):
+    """How far the way to a node has been made."""
+
+    DISCONNECTED = 0
+    CONNECTING = 1
+    CHECKING_API_VERSIONS = 2
+    READY = 3
+    AUTHENTICATION_FAILED = 4
+
+
+MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
+    {
+        State.DISCONNECTED: frozenset({State.CONNECTING}),
+        State.CONNECTING: frozenset(
+            {State.CHECKING_API_VERSIONS, State.READY, State.DISCONNECTED, State.AUTHENTICATION_FAILED}
+        ),
+        State.CHECKING_API_VERSIONS: frozenset({State.READY, State.DISCONNECTED, State.AUTHENTICATION_FAILED}),
+        State.READY: frozenset({State.DISCONNECTED, State.AUTHENTICATION_FAILED}),
+        State.AUTHENTICATION_FAILED: frozenset({State.CONNECTING}),
+    }
+)
+
+ABSENT = (State.DISCONNECTED, State.AUTHENTICATION_FAILED)
+
+
+class Addresses:
+    """The addresses of one host name, each tried once in turn before the name is looked up again (KIP-602)."""
+
+    __slots__ = ("_index", "_known", "_last")
+
+    def __init__(self) -> None:
+        self._known: tuple[Any, ...] = ()
+        self._index = 0
+        self._last: Any = None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the name has to be looked up before the next attempt."""
+        return self._index >= len(self._known)
+
+    def resolved(self, addresses: tuple[Any, ...]) -> None:
+        """Takes a look-up's result; the address that failed last is not the first to be tried again."""
+        self._known = addresses
+        self._index = 1 if len(addresses) > 1 and addresses[0] == self._last else 0
+
+    def take(self) -> Any:
+        """The next address to try."""
+        self._last = self._known[self._index]
+        self._index += 1
+        return self._last
+
+    def clear(self) -> None:
+        self._known = ()
+        self._index = 0
+
+
+class NodeState:
+    """One node: its state, and the connection in use (set by the client)."""
+
+    __slots__ = (
+        "addresses",
+        "authentication_error",
+        "channel",
+        "connection",
+        "failed_attempts",
+        "failed_setups",
+        "last_attempt",
+        "node",
+        "reconnect_backoff_ms",
+        "resolution",
+        "sensors",
+        "setup",
+        "setup_timeout_ms",
+        "state",
+        "throttled_until",
+    )
+
+    def __init__(self, node: Node, reconnect_backoff_ms: float, setup_timeout_ms: float) -> None:
+        self.node = node
+        self.state = State.DISCONNECTED
+        self.addresses = Addresses()
+        self.authentication_error: AuthenticationError | None = None
+        self.last_attempt = float("-inf")
+        self.failed_attempts = 0
+        self.failed_setups = 0
+        self.reconnect_backoff_ms = reconnect_backoff_ms
+        self.setup_timeout_ms = setup_timeout_ms
+        self.throttled_until = float("-inf")
+        self.channel: Any = None
+        self.connection: Any = None
+        self.resolution: Any = None
+        self.sensors: Any = None
+        self.setup: Any = None
+
+    def move(self, to: State) -> None:
+        """Changes the state.
+
+        Raises:
+            IllegalStateError: the table does not allow it.
+        """
+        if to not in MOVES[self.state]:
+            raise IllegalStateError(f"Node {self.node} cannot go from {self.state.name} to {to.name}")
+        self.state = to
+
+    @property
+    def established(self) -> bool:
+        """Whether bytes have been exchanged or may be: the connection itself exists."""
+        return self.state in (State.CHECKING_API_VERSIONS, State.READY)
+
+    def __repr__(self) -> str:
+        return f"<NodeState {self.node}: {self.state.name}>"
+
+
+class ConnectionStates:
+    """All nodes, and the rules that say when the next attempt is allowed (KIP-144, KIP-601)."""
+
+    def __init__(
+        self,
+        *,
+        reconnect_backoff_ms: float,
+        reconnect_backoff_max_ms: float,
+        setup_timeout_ms: float,
+        setup_timeout_max_ms: float,
+        random: Callable[[], float],
+    ) -> None:
+        self._reconnect = ExponentialBackoff(reconnect_backoff_ms, reconnect_backoff_max_ms, random)
+        self._setup = ExponentialBackoff(setup_timeout_ms, setup_timeout_max_ms, random)
+        self.nodes: dict[int, NodeState] = {}
+
+    def get(self, node_id: int) -> NodeState | None:
+        return self.nodes.get(node_id)
+
+    def remove(self, node_id: int) -> None:
+        """Forgets a node with its back-off."""
+        self.nodes.pop(node_id, None)
+
+    def connecting(self, node: Node, now: float) -> NodeState:
+        """An attempt begins; another address under the same id starts from a clean sheet."""
+        state = self.nodes.get(node.id)
+        if state is None or (state.node.host, state.node.port) != (node.host, node.port):
+            state = NodeState(node, self._reconnect.delay(0), self._setup.delay(0))
+            self.nodes[node.id] = state
+        state.node = node
+        state.move(State.CONNECTING)
+        state.last_attempt = now
+        return state
+
+    def checking(self, state: NodeState) -> None:
+        """The connection is there, the broker's versions are asked for."""
+        state.move(State.CHECKING_API_VERSIONS)
+        self._reset_setup(state)
+
+    def ready(self, state: NodeState) -> None:
+        """Requests may be sent.  Only now the failures are forgotten: accepting and hanging up is one too."""
+        state.move(State.READY)
+        state.authentication_error = None
+        state.failed_attempts = 0
+        state.reconnect_backoff_ms = self._reconnect.delay(0)
+        self._reset_setup(state)
+
+    def disconnected(self, state: NodeState, now: float) -> None:
+        """The attempt or the connection failed; the next one waits."""
+        was, established = state.state, state.established
+        state.move(State.DISCONNECTED)
+        self._count_failure(state, now)
+        if was == State.CONNECTING:
+            state.failed_setups += 1
+            state.setup_timeout_ms = self._setup.delay(state.failed_setups)
+        else:
+            self._reset_setup(state)
+        if established:
+            # The broker may come back under another address.
+            state.addresses.clear()
+
+    def closed(self, state: NodeState) -> None:
+        """We ended the connection ourselves, for want of use: no failure."""
+        state.move(State.DISCONNECTED)
+        state.addresses.clear()
+        state.reconnect_backoff_ms = 0.0
+
+    def authentication_failed(self, state: NodeState, error: AuthenticationError, now: float) -> None:
+        state.move(State.AUTHENTICATION_FAILED)
+        state.authentication_error = error
+        self._count_failure(state, now)
+
+    def throttle(self, state: NodeState, until: float) -> None:
+        """No requests before ``until``; a later answer may prolong this, not shorten it."""
+        state.throttled_until = max(state.throttled_until, until)
+
+    def can_connect(self, node_id: int, now: float) -> bool:
+        state = self.nodes.get(node_id)
+        return state is None or (state.state in ABSENT and now >= state.last_attempt + state.reconnect_backoff_ms)
+
+    def connection_delay(self, node_id: int, now: float) -> float:
+        """Ms until an attempt is allowed; infinite while one is under way or done, where only events matter."""
+        state = self.nodes.get(node_id)
+        if state is None:
+            return 0.0
+        if state.state not in ABSENT:
+            return float("inf")
+        return max(0.0, state.last_attempt + state.reconnect_backoff_ms - now)
+
+    def throttle_delay(self, node_id: int, now: float) -> float:
+        """Ms until the broker takes requests again; 0 if it is not throttling."""
+        state = self.nodes.get(node_id)
+        return max(0.0, state.throttled_until - now) if state else 0.0
+
+    def poll_delay(self, node_id: int, now: float) -> float:
+        """Ms after which it is worth looking at this node again."""
+        return self.throttle_delay(node_id, now) or self.connection_delay(node_id, now)
+
+    def _count_failure(self, state: NodeState, now: float) -> None:
+        state.last_attempt = now
+        # Drawn once a failure: drawing at every look would favour the short ones.
+        state.reconnect_backoff_ms = self._reconnect.delay(state.failed_attempts)
+        state.failed_attempts += 1
+
+    def _reset_setup(self, state: NodeState) -> None:
+        state.failed_setups = 0
+        state.setup_timeout_ms = self._setup.delay(0)

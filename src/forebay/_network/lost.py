@@ -1,0 +1,34 @@
+"""Words for a lost connection: what happened, to which node, and what it may mean."""
+
+from __future__ import annotations
+
+import logging
+
+from forebay._network.connection_states import NodeState, State
+from forebay.errors import AuthenticationError, KafkaError, ProtocolError
+
+
+def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple[int, str, str]:
+    """Log level, kind (the same kinds of the same node are not repeated) and text.
+
+    Args:
+        state: before the loss is entered there.
+        timed_out: a request was overdue.
+    """
+    node = state.node
+    who = f"bootstrap server {node.host}:{node.port}" if node.id < 0 else f"node {node}"
+    if isinstance(error, AuthenticationError):
+        return logging.ERROR, "authentication", f"Connection to {who} failed authentication: {error}"
+    if isinstance(error, ProtocolError):
+        return logging.ERROR, "protocol", f"Connection to {who} closed: {error}"
+    if timed_out:
+        return logging.WARNING, "timeout", f"Disconnecting from {who}: {error}"
+    if state.state is State.CONNECTING:
+        return logging.WARNING, "connect", f"Connection to {who} could not be established, it may be down: {error}"
+    if state.state is State.CHECKING_API_VERSIONS:
+        text = (
+            f"Connection to {who} ended before the broker named its versions: {error}. It may expect another "
+            "security.protocol, may not be Kafka, or something between here and there may cut connections"
+        )
+        return logging.WARNING, "handshake", text
+    return logging.INFO, "disconnected", f"Lost the connection to {who}: {error}"

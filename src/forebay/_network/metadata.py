@@ -1,0 +1,402 @@
+"""Which topics are wanted, what is known of them, when to ask again, and who waits for the answer.
+
+Callers of ``send()`` add topics and take tickets; the sender thread asks and answers.  Nothing here blocks: the
+picture is an immutable ``Cluster`` that any thread reads without a lock, and what is under the lock is short.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from forebay._backoff import ExponentialBackoff
+from forebay._cluster import Cluster
+from forebay._logging import RateLimitedLogger
+from forebay._network.metadata_snapshot import (
+    INVALID_TOPIC,
+    TOPIC_AUTHORIZATION_FAILED,
+    Applied,
+    MetadataSnapshot,
+    SeenEpochs,
+    apply_response,
+    merge_leaders,
+)
+from forebay._protocol.metadata import MetadataResponse
+from forebay._ticket import Ticket
+from forebay.errors import KafkaError
+from forebay.model import Node, PartitionInfo, TopicPartition
+
+_NEVER = float("-inf")
+
+
+class MetadataQuery(NamedTuple):
+    """What to ask for next; handed back with the answer."""
+
+    topics: tuple[str, ...]
+    partial: bool
+    """Only new topics: the others are neither asked for nor forgotten."""
+    asked: int
+    """How many requests for an update there were, so that later ones are not taken as answered."""
+
+
+class Metadata:
+    """The producer's metadata.
+
+    Args:
+        refresh_backoff_ms: ``retry.backoff.ms``, between attempts and between answers that bring nothing new.
+        refresh_backoff_max_ms: ``retry.backoff.max.ms``.
+        max_age_ms: ``metadata.max.age.ms``.
+        max_idle_ms: ``metadata.max.idle.ms``; topics not used for so long are dropped.
+        random: in [0, 1), for jitter.
+        on_update: called on the sender thread with each new Cluster that came from a broker.
+        logger: limited, under ``forebay.network``.
+    """
+
+    def __init__(
+        self,
+        *,
+        refresh_backoff_ms: float,
+        refresh_backoff_max_ms: float,
+        max_age_ms: float,
+        max_idle_ms: float,
+        random: Callable[[], float],
+        on_update: Iterable[Callable[[Cluster], None]] = (),
+        logger: RateLimitedLogger | None = None,
+    ) -> None:
+        self._backoff = ExponentialBackoff(refresh_backoff_ms, refresh_backoff_max_ms, random)
+        self._max_age = max_age_ms
+        self._max_idle = max_idle_ms
+        self._listeners = tuple(on_update)
+        self._log = logger or RateLimitedLogger("forebay.network")
+        # Sender thread only:
+        self._snapshot = MetadataSnapshot()
+        self._seen = SeenEpochs()
+        self._bootstrap: tuple[Node, ...] = ()
+        # Replaced as a whole by the sender thread, read by all:
+        self._cluster = Cluster()
+        self.is_bootstrap = True
+        self.due_at = _NEVER
+        """Monotonic ms from which on an update is due; the client looks at it in every turn."""
+        # Re-entrant, because what is done under it may run the garbage collector, and with it a finaliser of the
+        # user that sends a last record.  Guards all below; a leaf: nothing else is locked under it.
+        self._lock = threading.RLock()
+        self._topics: dict[str, float] = {}  # wanted topic -> when it counts as idle
+        self._new_topics: set[str] = set()  # wanted and never answered
+        self._failures = 0
+        self._equivalent = 0  # answers in a row that brought nothing new
+        self._last_refresh = _NEVER
+        self._last_success = _NEVER
+        self._attempt_backoff = 0.0
+        self._equivalent_backoff = 0.0
+        self._asked = 0
+        self._full_asked = 0
+        self._partial_asked = 0
+        self._full_answered = 0
+        self._partial_answered = 0
+        self._errors: dict[str, tuple[int, KafkaError]] = {}  # topic -> version it came with, error
+        # Errors that may pass, for the message of whoever gives up waiting; replaced as a whole by the sender thread.
+        self._passing: dict[str, KafkaError] = {}
+        self._last_failure: KafkaError | None = None
+        self._fatal: KafkaError | None = None
+        self._closed = False
+        self._waiters: list[tuple[int, Ticket]] = []
+
+    # Any thread ------------------------------------------------------------------------------------------------
+
+    def cluster(self) -> Cluster:
+        """The newest picture."""
+        return self._cluster
+
+    @property
+    def version(self) -> int:
+        return self._cluster.version
+
+    def add_topic(self, topic: str, now: float) -> bool:
+        """Wants ``topic`` for another ``metadata.max.idle.ms``; True if it is new, which makes an update due."""
+        topics = self._topics
+        if topic in topics:
+            # Without the lock, once a send: should the sender thread drop the topic between these two lines, it
+            # is wanted again and not "new", and the caller, who misses it in the cluster, asks for an update.
+            topics[topic] = now + self._max_idle
+            return False
+        with self._lock:
+            if topic in topics:
+                return False
+            topics[topic] = now + self._max_idle
+            self._new_topics.add(topic)
+            self._ask_for_new_topics()
+        return True
+
+    def request_update(self, reset_equivalent: bool = True) -> int:
+        """Asks for a full update; the version to be exceeded.
+
+        Args:
+            reset_equivalent: False for what a broker's error asks for: if answers have brought nothing new, the
+                next one waits its back-off.
+        """
+        with self._lock:
+            if reset_equivalent:
+                self._equivalent = 0
+                self._equivalent_backoff = 0.0
+            self._asked += 1
+            self._full_asked = self._asked
+            self._settle_due()
+            return self._cluster.version
+
+    def request_update_for_topic(self, topic: str) -> int:
+        """Asks for what is needed to know ``topic``: a partial update while it is new; the version to exceed."""
+        with self._lock:
+            if topic in self._new_topics:
+                self._ask_for_new_topics()
+                return self._cluster.version
+        return self.request_update(reset_equivalent=False)
+
+    def await_version(self, above: int, ticket: Ticket) -> bool:
+        """True if there is nothing to wait for: a newer picture is there, or ``raise_if_failed`` will raise.
+
+        Otherwise the ticket is kept and woken once, when that has changed; ``forget`` it to give up.
+        """
+        with self._lock:
+            if self._cluster.version > above or self._fatal is not None or self._closed:
+                return True
+            self._waiters.append((above, ticket))
+            return False
+
+    def forget(self, ticket: Ticket) -> None:
+        """The ticket is not waited for any more."""
+        with self._lock:
+            self._waiters = [waiter for waiter in self._waiters if waiter[1] is not ticket]
+
+    def raise_if_failed(self) -> None:
+        """Raises what keeps all metadata away, such as a failed authentication, until an update succeeds.
+
+        Raises:
+            KafkaError: that error; or the producer was closed.
+        """
+        if self._fatal is not None:
+            raise self._fatal
+        if self._closed:
+            raise KafkaError("Requested metadata update after close")
+
+    def topic_error(self, topic: str, above: int = -1) -> KafkaError | None:
+        """Why the last answer about ``topic`` brought no partitions: an invalid name, or no permission.
+
+        Kept until the next answer about it, so that every waiting caller sees it; errors that pass by themselves
+        are not kept.
+
+        Args:
+            above: only if that answer is newer than this version.
+        """
+        version, error = self._errors.get(topic, (-1, None))
+        return error if version > above else None
+
+    def last_error(self, topic: str) -> KafkaError | None:
+        """What stands behind a topic's absence so far: the last answer's word on it, else the last failed update."""
+        return self._passing.get(topic) or self._last_failure
+
+    def retains(self, topic: str) -> bool:
+        """Whether ``topic`` is wanted."""
+        return topic in self._topics
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(self._topics)
+
+    # Sender thread ---------------------------------------------------------------------------------------------
+
+    def bootstrap(self, nodes: Iterable[Node]) -> None:
+        """Begins with these servers, which have negative ids, until a broker names the real ones."""
+        self._bootstrap = tuple(nodes)
+        self._snapshot = self._snapshot.rebootstrapped(self._bootstrap)
+        self.is_bootstrap = True
+        with self._lock:
+            self._cluster = self._snapshot.cluster(0)
+            self._full_asked = self._asked = self._asked + 1
+            self._settle_due()
+
+    def rebootstrap(self) -> None:
+        """Forgets the brokers and starts over with the bootstrap servers (KIP-899, KIP-1102)."""
+        self._snapshot = self._snapshot.rebootstrapped(self._bootstrap)
+        self.is_bootstrap = True
+        self._publish()
+        self.request_update(reset_equivalent=True)
+
+    def time_to_next_update(self, now: float) -> float:
+        """Ms until an update is due; 0 if it is."""
+        return max(0.0, self.due_at - now)
+
+    @property
+    def update_requested(self) -> bool:
+        """Whether somebody asked, apart from the metadata's age."""
+        with self._lock:
+            return self._full_asked > self._full_answered or self._partial_asked > self._partial_answered
+
+    @property
+    def last_success(self) -> float:
+        """Monotonic ms of the last full update."""
+        return self._last_success
+
+    def next_query(self, now: float) -> MetadataQuery:
+        """What to ask now: new topics alone, unless everything is due anyway."""
+        with self._lock:
+            expired = self._last_success + self._max_age <= now
+            if expired:
+                # Asking because of age says nothing about answers that bring nothing new.
+                self._equivalent = 0
+            if expired or self._full_asked > self._full_answered:
+                return MetadataQuery(tuple(self._topics), False, self._asked)
+            return MetadataQuery(tuple(self._new_topics), True, self._asked)
+
+    def update(self, query: MetadataQuery, response: MetadataResponse, version: int, now: float) -> None:
+        """Takes in the answer to ``query``, in ``version`` of the API."""
+        previous = self._cluster.cluster_id
+        applied = apply_response(
+            self._snapshot,
+            self._seen,
+            response,
+            version,
+            partial=query.partial,
+            retained=lambda topic: self._retain(topic, now),
+        )
+        self._snapshot = applied.snapshot
+        self.is_bootstrap = False
+        self._keep_errors(query, response, applied, now)
+        with self._lock:
+            self._new_topics.difference_update(topic.name for topic in response.topics if topic.name)
+            self._partial_answered = query.asked
+            if not query.partial:
+                self._full_answered = query.asked
+                self._last_success = now
+            self._last_refresh = now
+            self._failures = 0
+            self._attempt_backoff = 0.0
+            self._equivalent = 0 if applied.news else self._equivalent + 1
+            self._equivalent_backoff = self._backoff.delay(self._equivalent - 1) if self._equivalent else 0.0
+            self._fatal = None
+        self._publish()
+        if applied.stale:
+            self.request_update(reset_equivalent=False)
+        if previous != self._cluster.cluster_id:
+            self._log.info("cluster", now, "Cluster ID: %s", self._cluster.cluster_id)
+        self._tell_listeners()
+
+    def failed_update(self, now: float, error: KafkaError | None = None) -> None:
+        """An attempt failed: the next one waits.  ``error``, if given, is raised to everybody who waits."""
+        with self._lock:
+            self._attempt_backoff = self._backoff.delay(self._failures)
+            self._failures += 1
+            self._last_refresh = now
+            self._settle_due()
+        if error is not None:
+            self.fatal(error)
+
+    def note_failure(self, error: KafkaError) -> None:
+        """A connection that might have brought an update was lost or not made; for ``last_error``."""
+        self._last_failure = error
+
+    def fatal(self, error: KafkaError) -> None:
+        """Nothing will come while this lasts: everybody who waits is told."""
+        with self._lock:
+            self._fatal = error
+        self._wake()
+
+    def update_leadership(
+        self, hints: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
+    ) -> frozenset[TopicPartition]:
+        """Takes leaders (id and epoch) that a produce response named (KIP-951); the partitions that changed."""
+        self._snapshot, changed = merge_leaders(self._snapshot, self._seen, hints, nodes)
+        if changed:
+            self._publish()
+        return changed
+
+    def note_epoch(self, where: TopicPartition, epoch: int) -> bool:
+        """A leader epoch heard of in another way; True if it is news, and then an update is asked for."""
+        newer = self._seen.note(where, epoch)
+        if newer:
+            self.request_update(reset_equivalent=False)
+        return newer
+
+    def seen_epoch(self, where: TopicPartition) -> int | None:
+        """The newest leader epoch heard of, also of partitions that are gone."""
+        return self._seen.get(where)
+
+    def current_partition(self, where: TopicPartition) -> PartitionInfo | None:
+        """The partition, if what is known of it is no older than the newest epoch heard of."""
+        info = self._cluster.partition(where.topic, where.partition)
+        seen = self._seen.get(where)
+        return info if info is not None and (seen is None or info.leader_epoch >= seen) else None
+
+    def close(self) -> None:
+        """Wakes everybody; ``raise_if_failed`` raises from now on."""
+        with self._lock:
+            self._closed = True
+        self._wake()
+
+    # -----------------------------------------------------------------------------------------------------------
+
+    def _ask_for_new_topics(self) -> None:
+        # Under the lock.  A new topic's sender is waiting: no back-off.
+        self._asked += 1
+        self._partial_asked = self._asked
+        self._attempt_backoff = self._equivalent_backoff = 0.0
+        self._equivalent = 0
+        self._settle_due()
+
+    def _settle_due(self) -> None:
+        # Under the lock, after every change of what it reads.
+        allowed = self._last_refresh + max(self._attempt_backoff, self._equivalent_backoff)
+        requested = self._full_asked > self._full_answered or self._partial_asked > self._partial_answered
+        expires = _NEVER if requested else self._last_success + self._max_age
+        self.due_at = max(allowed, expires)
+
+    def _retain(self, topic: str, now: float) -> bool:
+        with self._lock:
+            idle_at = self._topics.get(topic)
+            if idle_at is None:
+                return False
+            if idle_at > now or topic in self._new_topics:
+                return True
+            del self._topics[topic]
+            self._errors.pop(topic, None)
+        self._log.debug("Topic %s was not used for metadata.max.idle.ms and is dropped from metadata", topic)
+        return False
+
+    def _keep_errors(self, query: MetadataQuery, response: MetadataResponse, applied: Applied, now: float) -> None:
+        version = self._cluster.version + 1
+        answered = {topic.name for topic in response.topics}
+        kept = {topic: found for topic, found in self._errors.items() if query.partial and topic not in answered}
+        for topic, error in applied.errors.items():
+            if error.code in (INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED):
+                kept[topic] = (version, error)
+            key = ("topic", topic, error.code)
+            self._log.warning(key, now, "Error while fetching metadata: %s=%s", topic, error.name)
+        passing = {topic: found for topic, found in self._passing.items() if query.partial and topic not in answered}
+        self._passing = {**passing, **{topic: error for topic, error in applied.errors.items() if topic not in kept}}
+        self._last_failure = None
+        self._errors = kept
+
+    def _publish(self) -> None:
+        # Built outside the lock, which callers of send() want.
+        cluster = self._snapshot.cluster(self._cluster.version + 1)
+        with self._lock:
+            self._cluster = cluster
+            self._settle_due()
+        self._wake()
+
+    def _wake(self) -> None:
+        with self._lock:
+            version = self._cluster.version
+            everybody = self._closed or self._fatal is not None
+            woken = [ticket for above, ticket in self._waiters if everybody or version > above]
+            self._waiters = [waiter for waiter in self._waiters if not everybody and version <= waiter[0]]
+        for ticket in woken:
+            ticket.wake()
+
+    def _tell_listeners(self) -> None:
+        for listener in self._listeners:
+            try:
+                listener(self._cluster)
+            except Exception as error:  # noqa: BLE001 - foreign code must not stop the sender
+                self._log.exception("Listener %r failed on a metadata update", listener, error=error)

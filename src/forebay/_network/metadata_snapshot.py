@@ -1,0 +1,236 @@
+"""What is believed of the cluster, and how a response changes it: pure functions from one picture to the next.
+
+Leader epochs decide between two stories about a partition: the newer one is right, whichever came last
+(KIP-320).  They are believed only from Metadata v9 on; before, brokers may have served old ones (KAFKA-9212).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from forebay._cluster import Cluster
+from forebay._protocol.metadata import MetadataPartition, MetadataResponse, MetadataTopic
+from forebay.errors import KafkaError, error_for
+from forebay.model import Node, PartitionInfo, TopicPartition
+
+NO_LEADER = -1
+NO_EPOCH = -1
+RELIABLE_EPOCHS_SINCE = 9
+INVALID_TOPIC = 17
+TOPIC_AUTHORIZATION_FAILED = 29
+
+Topics = Mapping[str, Mapping[int, "PartitionState"]]
+
+
+class PartitionState(NamedTuple):
+    """A partition by node ids: the leader may be known before its address is."""
+
+    leader_id: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync_replicas: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataSnapshot:
+    """One picture; replaced as a whole."""
+
+    nodes: Mapping[int, Node] = field(default_factory=dict)
+    topics: Topics = field(default_factory=dict)
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    cluster_id: str | None = None
+    controller_id: int = NO_LEADER
+    unauthorized: frozenset[str] = frozenset()
+    invalid: frozenset[str] = frozenset()
+
+    def partition(self, where: TopicPartition) -> PartitionState | None:
+        return self.topics.get(where.topic, {}).get(where.partition)
+
+    def cluster(self, version: int) -> Cluster:
+        """The picture as partitioners and the sender read it: a leader without an address is no leader."""
+        nodes = self.nodes
+        infos = [
+            PartitionInfo(
+                topic,
+                number,
+                # Not by the map alone: the first bootstrap server has the id that means "no leader".
+                nodes.get(state.leader_id) if state.leader_id >= 0 else None,
+                state.leader_epoch,
+                state.replicas,
+                state.in_sync_replicas,
+                state.offline_replicas,
+            )
+            for topic, partitions in self.topics.items()
+            for number, state in partitions.items()
+        ]
+        return Cluster(
+            nodes.values(),
+            infos,
+            cluster_id=self.cluster_id,
+            controller_id=self.controller_id,
+            unauthorized_topics=self.unauthorized,
+            invalid_topics=self.invalid,
+            version=version,
+        )
+
+    def rebootstrapped(self, nodes: Iterable[Node]) -> MetadataSnapshot:
+        """Back to the bootstrap servers (KIP-899).
+
+        Partitions stay, without leaders: what is buffered or sent meanwhile then waits for the cluster in the
+        accumulator, not each caller of send() in its own metadata wait.
+        """
+        topics = {
+            topic: {number: state._replace(leader_id=NO_LEADER) for number, state in partitions.items()}
+            for topic, partitions in self.topics.items()
+        }
+        return MetadataSnapshot({node.id: node for node in nodes}, topics, self.topic_ids)
+
+
+class SeenEpochs:
+    """The newest leader epoch heard of for each partition; kept when the partition is gone from the metadata."""
+
+    def __init__(self) -> None:
+        self._seen: dict[TopicPartition, int] = {}
+
+    def get(self, where: TopicPartition) -> int | None:
+        return self._seen.get(where)
+
+    def note(self, where: TopicPartition, epoch: int) -> bool:
+        """Remembers an epoch heard of elsewhere; False if it is not newer."""
+        if epoch <= self._seen.get(where, NO_EPOCH):
+            return False
+        self._seen[where] = epoch
+        return True
+
+    def judge(self, where: TopicPartition, epoch: int, recreated: bool) -> tuple[bool, bool]:
+        """Whether to believe a story of this epoch (-1: none), and whether it is news."""
+        seen = self._seen.get(where)
+        if epoch == NO_EPOCH:
+            self._seen.pop(where, None)
+            return True, True
+        if seen is None or recreated or epoch > seen:
+            self._seen[where] = epoch
+            return True, True
+        return epoch == seen, False
+
+
+@dataclass(slots=True)
+class Applied:
+    """A response taken in: the new picture and what follows from it."""
+
+    snapshot: MetadataSnapshot
+    errors: dict[str, KafkaError]
+    """By topic, of every kind."""
+    news: bool = False
+    """Something about leaders changed; if not, asking again at once would bring the same."""
+    stale: bool = False
+    """Some topic or partition has no leader yet, or the broker knew no better: ask again."""
+
+
+def apply_response(
+    snapshot: MetadataSnapshot,
+    seen: SeenEpochs,
+    response: MetadataResponse,
+    version: int,
+    *,
+    partial: bool,
+    retained: Callable[[str], bool],
+) -> Applied:
+    """The picture after ``response``.
+
+    Args:
+        version: of the Metadata API; decides whether epochs are believed.
+        partial: the response is about some of the topics only, the others stay as they are.
+        retained: whether a topic is still wanted.
+    """
+    applied = Applied(snapshot, {})
+    answered = {topic.name for topic in response.topics if topic.name is not None}
+    # Asked once a topic: it may be what drops an idle one.
+    wanted = {name for name in answered | set(snapshot.topics if partial else ()) if retained(name)}
+    kept = wanted - answered if partial else set()
+    topics = {name: known for name, known in snapshot.topics.items() if name in kept}
+    ids = {name: known for name, known in snapshot.topic_ids.items() if name in kept}
+    for topic in response.topics:
+        name = topic.name
+        if name is None or name not in wanted:
+            continue
+        error = error_for(topic.error_code, topic=name)
+        if error is not None:
+            applied.errors[name] = error
+            applied.stale |= error.invalid_metadata
+            continue
+        topics[name] = _partitions(applied, snapshot, seen, topic, name, reliable=version >= RELIABLE_EPOCHS_SINCE)
+        if topic.topic_id is not None:
+            ids[name] = topic.topic_id
+    applied.snapshot = MetadataSnapshot(
+        {node.id: node for node in response.brokers},
+        topics,
+        ids,
+        response.cluster_id,
+        response.controller_id,
+        _refused(applied, TOPIC_AUTHORIZATION_FAILED, (snapshot.unauthorized if partial else frozenset()) - answered),
+        _refused(applied, INVALID_TOPIC, (snapshot.invalid if partial else frozenset()) - answered),
+    )
+    return applied
+
+
+def _refused(applied: Applied, code: int, before: frozenset[str]) -> frozenset[str]:
+    return before | {topic for topic, error in applied.errors.items() if error.code == code}
+
+
+def merge_leaders(
+    snapshot: MetadataSnapshot,
+    seen: SeenEpochs,
+    hints: Mapping[TopicPartition, tuple[int, int]],
+    nodes: Iterable[Node],
+) -> tuple[MetadataSnapshot, frozenset[TopicPartition]]:
+    """The picture after leaders that a produce response named (KIP-951): known partitions and newer epochs only.
+
+    Args:
+        hints: leader id and leader epoch by partition.
+        nodes: where the leaders are.
+
+    Returns:
+        The new picture, and the partitions whose leader changed.
+    """
+    known = {**snapshot.nodes, **{node.id: node for node in nodes}}
+    topics: dict[str, Mapping[int, PartitionState]] = dict(snapshot.topics)
+    changed = set()
+    for where, (leader_id, epoch) in hints.items():
+        state = snapshot.partition(where)
+        if state is None or leader_id not in known or epoch <= state.leader_epoch or not seen.note(where, epoch):
+            continue
+        topics[where.topic] = {
+            **topics[where.topic],
+            where.partition: state._replace(leader_id=leader_id, leader_epoch=epoch),
+        }
+        changed.add(where)
+    if not changed:
+        return snapshot, frozenset()
+    return replace(snapshot, nodes=known, topics=topics), frozenset(changed)
+
+
+def _partitions(
+    applied: Applied, old: MetadataSnapshot, seen: SeenEpochs, topic: MetadataTopic, name: str, *, reliable: bool
+) -> dict[int, PartitionState]:
+    known_id = old.topic_ids.get(name)
+    recreated = topic.topic_id is not None and topic.topic_id != known_id
+    believed: dict[int, PartitionState] = {}
+    for found in topic.partitions:
+        where = TopicPartition(name, found.partition)
+        epoch = found.leader_epoch if reliable else NO_EPOCH
+        fresh, news = seen.judge(where, epoch, recreated)
+        applied.news |= news
+        state = _state(found, epoch) if fresh else old.partition(where)
+        if state is not None:
+            believed[found.partition] = state
+        error = error_for(found.error_code)
+        applied.stale |= error is not None and error.invalid_metadata
+    return believed
+
+
+def _state(found: MetadataPartition, epoch: int) -> PartitionState:
+    return PartitionState(found.leader_id, epoch, found.replicas, found.in_sync_replicas, found.offline_replicas)

@@ -1,0 +1,22 @@
+from forebay._network._io cimport BankPointer
+from forebay._network.channel cimport Channel
+
+
+cdef class SocketSelector:
+    cdef object connector
+    cdef object pipe                     # WakePipe; lives as long as this object, for wakeup() on any thread
+    cdef int wake_fd
+    cdef BankPointer bank
+    cdef list channels                   # parallel to the bank's ports
+    cdef list crowded                    # channels whose input was full after the last turn
+    cdef int next_id
+
+    cpdef list turn(self, double timeout_ms, double now)
+    cpdef void close(self, Channel channel)
+    cpdef void close_all(self)
+    cpdef void wakeup(self) noexcept
+    cdef void _make_rooms(self)
+    cdef void _move_bytes(self, double timeout_ms) noexcept
+    cdef list _settle(self, double now)
+    cdef bint _settle_one(self, Channel channel, double now)
+    cdef void _remove(self, Channel channel)

@@ -1,0 +1,170 @@
+"""One non-blocking byte stream, and where it leads.
+
+A transport hides how bytes get on the wire: ``send(buffers)`` takes what it can, ``receive`` gives what is there,
+``wants`` says what the socket must become ready for, and ``pending`` counts bytes that it holds itself and that
+poll(2) cannot see.  One that is ``native`` has its descriptor read and written by the selector directly, without
+the GIL; any other (TLS) is served through these methods under it.  Owned by the sender thread.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from forebay._network._io import READABLE, WRITABLE
+
+BLOCKED = -1
+"""What ``receive`` answers when there is nothing now."""
+
+
+class Address(NamedTuple):
+    """A numeric socket address: no look-up happens on the way to it."""
+
+    family: int
+    sockaddr: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        host, port = self.sockaddr[0], self.sockaddr[1]
+        return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
+
+
+class Transport(Protocol):
+    """See the module's text.  Errors of the socket are raised as OSError."""
+
+    @property
+    def native(self) -> bool:
+        """True: the bytes on the descriptor are the stream itself, and the selector moves them."""
+        ...
+
+    @property
+    def wants(self) -> int:
+        """READABLE | WRITABLE, as far as the transport itself goes on by it; never 0 while it is open."""
+        ...
+
+    @property
+    def pending(self) -> int:
+        """Bytes that ``receive`` would give without the socket becoming ready."""
+        ...
+
+    def fileno(self) -> int:
+        """The descriptor to poll; -1 once closed."""
+        ...
+
+    def finish_connect(self) -> bool:
+        """Goes on with connection and handshake; True once bytes of the stream may flow."""
+        ...
+
+    def send(self, buffers: list[memoryview]) -> int:
+        """Takes bytes from the front of ``buffers``; how many (0: not now)."""
+        ...
+
+    def receive(self, into: memoryview) -> int:
+        """Fills ``into`` from the front; how many bytes, 0 at the peer's end of the stream, or BLOCKED."""
+        ...
+
+    def close(self) -> None:
+        """Closes the descriptor; never raises."""
+        ...
+
+
+Connector = Callable[[Address, int, int], Transport]
+"""(address, send buffer bytes, receive buffer bytes) to a transport whose connection has begun; raises OSError."""
+
+
+class PlainTransport:
+    """TCP as it is."""
+
+    native = True
+    pending = 0
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.socket = sock
+        self._connected = False
+
+    @classmethod
+    def connect(cls, address: Address, send_buffer: int, receive_buffer: int) -> PlainTransport:
+        """Begins a connection without waiting for it.
+
+        Args:
+            address: numeric.
+            send_buffer: SO_SNDBUF in bytes, -1 for the system's (``send.buffer.bytes``).
+            receive_buffer: SO_RCVBUF in bytes, -1 for the system's (``receive.buffer.bytes``).
+
+        Raises:
+            OSError: no descriptor left, an address family that is not there, refused at once.
+        """
+        sock = socket.socket(address.family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            _set_options(sock, send_buffer, receive_buffer)
+            try:
+                sock.connect(address.sockaddr)
+            except (BlockingIOError, InterruptedError):
+                pass  # it goes on in the background; finish_connect() says how it ended
+        except BaseException:
+            sock.close()
+            raise
+        return cls(sock)
+
+    @property
+    def wants(self) -> int:
+        return READABLE if self._connected else WRITABLE
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def finish_connect(self) -> bool:
+        code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        self._connected = True
+        return True
+
+    def send(self, buffers: list[memoryview]) -> int:
+        try:
+            return self.socket.sendmsg(buffers)
+        except (BlockingIOError, InterruptedError):
+            return 0
+
+    def receive(self, into: memoryview) -> int:
+        try:
+            return self.socket.recv_into(into)
+        except (BlockingIOError, InterruptedError):
+            return BLOCKED
+
+    def close(self) -> None:
+        try:
+            self.socket.close()
+        except OSError:
+            pass  # the descriptor is gone either way; a reset is no news for who closes
+
+
+def _set_options(sock: socket.socket, send_buffer: int, receive_buffer: int) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if send_buffer != -1:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+    if receive_buffer != -1:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+
+
+class WakePipe:
+    """A non-blocking pipe that lives as long as anyone may still write to it: no reused descriptor is hit."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        os.set_blocking(self.writer, False)
+
+    def close(self) -> None:
+        """Closes both ends; again is nothing."""
+        ends = (self.reader, self.writer)
+        self.reader = self.writer = -1
+        for end in ends:
+            if end >= 0:
+                os.close(end)
+
+    def __del__(self) -> None:
+        self.close()

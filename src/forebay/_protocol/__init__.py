@@ -1,0 +1,1 @@
+"""Kafka's protocol: versions, framing, and the messages a producer exchanges with every broker."""

@@ -1,0 +1,124 @@
+"""Requests and responses on the wire: the length before each, and the headers.
+
+Every request and response is an int32 length and that many bytes.  Bodies are passed through as they are, never
+joined or copied.  What a peer sends is checked before anything is allocated for it: a bad length is a
+``ProtocolError`` that guesses what is listening there instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any
+
+from forebay._protocol.versions import api_name, is_flexible, request_header_version, response_header_version
+from forebay.errors import IllegalArgumentError, ProtocolError
+
+SIZE_BYTES = 4
+"""Length of the length."""
+
+MAX_INT32 = 0x7FFFFFFF
+
+MAX_RESPONSE_SIZE = 100 << 20
+"""A bound for ``frame_size``: far above any metadata, below what the text of other protocols says as a length."""
+
+_SIZE = Struct(">i")
+# api key, version, correlation id, client id's length (-1: null)
+_HEADER = Struct(">hhih")
+_FRAME = Struct(">ihhih")
+
+# First bytes of what else may answer on a port, for the error message only.
+_STRANGERS = (
+    (b"HTTP", "an HTTP server"),
+    (b"SSH-", "an SSH server"),
+    (b"220 ", "a mail or FTP server"),
+    (b"\x15\x03", "a TLS listener (security.protocol there is not PLAINTEXT)"),
+    (b"\x16\x03", "a TLS listener (security.protocol there is not PLAINTEXT)"),
+)
+
+
+def request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """A request's header in the form its API and version ask for; ``client_id`` None is sent as null."""
+    name = b"" if client_id is None else client_id.encode()
+    head = _HEADER.pack(api_key, version, correlation_id, -1 if client_id is None else len(name))
+    # The client id keeps its old two-byte length even in header v2: brokers read it before they know the API.
+    return head + name + b"\0" if request_header_version(api_key, version) == 2 else head + name
+
+
+def request_frame(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, body: Sequence[Any]
+) -> list[Any]:
+    """Length and header, followed by ``body``'s own buffers: what is given to the socket.
+
+    Args:
+        body: bytes-like objects whose ``len`` is their size in bytes.
+
+    Raises:
+        IllegalArgumentError: the request is longer than an int32 can say.
+    """
+    name = b"" if client_id is None else client_id.encode()
+    flexible = is_flexible(api_key, version)
+    size = _HEADER.size + len(name) + flexible + sum(map(len, body))
+    if size > MAX_INT32:
+        raise IllegalArgumentError(f"{api_name(api_key)} request of {size} bytes; a request has at most {MAX_INT32}")
+    head = _FRAME.pack(size, api_key, version, correlation_id, -1 if client_id is None else len(name))
+    return [head + name + b"\0" if flexible else head + name, *body]
+
+
+def frame_size(received: Any, max_size: int) -> int:
+    """Size in bytes of the response that begins ``received``, its four length bytes excluded.
+
+    Returns:
+        -1 while fewer than four bytes are there.
+
+    Raises:
+        ProtocolError: the length is negative, too small for a header, or above ``max_size``.
+    """
+    if len(received) < SIZE_BYTES:
+        return -1
+    size: int = _SIZE.unpack_from(received)[0]
+    if SIZE_BYTES <= size <= max_size:
+        return size
+    first = bytes(received[:SIZE_BYTES])
+    guess = next((name for start, name in _STRANGERS if first.startswith(start)), None)
+    hint = f"; it looks like {guess}" if guess else ""
+    raise ProtocolError(
+        f"The peer does not speak the Kafka protocol: response length {size} (bytes {first!r}), "
+        f"allowed are {SIZE_BYTES} to {max_size}{hint}"
+    )
+
+
+def correlation_id(frame: Any) -> int:
+    """The correlation id of a response; the same place in every header version.
+
+    Raises:
+        ProtocolError: fewer than four bytes.
+    """
+    if len(frame) < 4:
+        raise ProtocolError(f"Response header of {len(frame)} bytes, at least 4 are needed")
+    found: int = _SIZE.unpack_from(frame)[0]
+    return found
+
+
+def response_header(api_key: int, version: int, frame: Any) -> tuple[int, int]:
+    """Read a response's header.
+
+    Args:
+        frame: the response without its four length bytes.
+
+    Returns:
+        The correlation id, and the position where the body starts.
+
+    Raises:
+        ProtocolError: the header is cut short.
+    """
+    found = correlation_id(frame)
+    if response_header_version(api_key, version) == 0:
+        return found, 4
+    if len(frame) > 4 and frame[4] == 0:
+        return found, 5
+    from forebay._protocol.primitives import Reader
+
+    reader = Reader(frame, what=f"{api_name(api_key)} v{version} response header", flexible=True, at=4)
+    reader.tags()
+    return found, reader.position

@@ -1,0 +1,217 @@
+"""Kafka's primitive, compact and tagged types, for the messages that are exchanged once in a while.
+
+``Writer`` and ``Reader`` know whether a message is flexible (KIP-482), so a message's code is one list of fields
+for all of its versions.  ``Reader`` checks every length and count against what is left before it allocates, so
+that memory stays in proportion to the bytes received; whatever does not fit is a ``ProtocolError`` that names
+message and position.  Bytes after the last known field are ignored, as in the Java client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from struct import Struct
+from typing import Any, NoReturn, TypeVar
+
+from forebay.errors import IllegalArgumentError, ProtocolError
+
+T = TypeVar("T")
+
+MAX_INT16 = 0x7FFF
+
+_INT8 = Struct(">b")
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_INT64 = Struct(">q")
+
+
+class Writer:
+    """Collects one message body; values out of their type's range raise ``struct.error``."""
+
+    __slots__ = ("_flexible", "_out")
+
+    def __init__(self, *, flexible: bool) -> None:
+        self._flexible = flexible
+        self._out = bytearray()
+
+    def take(self) -> bytes:
+        """The body."""
+        return bytes(self._out)
+
+    def int8(self, value: int) -> None:
+        self._out += _INT8.pack(value)
+
+    def int16(self, value: int) -> None:
+        self._out += _INT16.pack(value)
+
+    def int32(self, value: int) -> None:
+        self._out += _INT32.pack(value)
+
+    def int64(self, value: int) -> None:
+        self._out += _INT64.pack(value)
+
+    def boolean(self, value: bool) -> None:
+        self._out.append(1 if value else 0)
+
+    def raw(self, data: bytes) -> None:
+        """Bytes of a fixed length, such as a topic id."""
+        self._out += data
+
+    def uvarint(self, value: int) -> None:
+        while value > 0x7F:
+            self._out.append((value & 0x7F) | 0x80)
+            value >>= 7
+        self._out.append(value)
+
+    def string(self, value: str | None) -> None:
+        """A string, or null.
+
+        Raises:
+            IllegalArgumentError: over 32,767 bytes in UTF-8.
+        """
+        data = b"" if value is None else value.encode()
+        size = -1 if value is None else len(data)
+        if size > MAX_INT16:
+            raise IllegalArgumentError(f"A string has at most {MAX_INT16} bytes, this one {size}: {data[:40]!r}...")
+        if self._flexible:
+            self.uvarint(size + 1)
+        else:
+            self.int16(size)
+        self._out += data
+
+    def count(self, value: int) -> None:
+        """An array's number of elements; -1 for a null array."""
+        if self._flexible:
+            self.uvarint(value + 1)
+        else:
+            self.int32(value)
+
+    def tags(self) -> None:
+        """The end of a structure: no tagged field is ever needed in what we send."""
+        if self._flexible:
+            self._out.append(0)
+
+
+class Reader:
+    """Takes a message apart from front to back.
+
+    Args:
+        payload: bytes or a memoryview of bytes; nothing is kept of it once reading is over.
+        what: the message's name, for errors.
+        flexible: compact lengths and tagged fields.
+        at: where to begin.
+    """
+
+    __slots__ = ("_at", "_data", "_end", "_flexible", "_what")
+
+    def __init__(self, payload: bytes | memoryview, *, what: str, flexible: bool, at: int = 0) -> None:
+        self._data = payload
+        self._at = at
+        self._end = len(payload)
+        self._flexible = flexible
+        self._what = what
+
+    @property
+    def position(self) -> int:
+        """How far reading has come, in bytes from the payload's start."""
+        return self._at
+
+    def fail(self, problem: str) -> NoReturn:
+        """Raises ProtocolError naming the message and the position."""
+        raise ProtocolError(f"{self._what}: {problem} at byte {self._at} of {self._end}")
+
+    def fields(self, layout: Struct) -> tuple[Any, ...]:
+        """Several numbers of fixed size at once."""
+        at = self._forward(layout.size)
+        return layout.unpack_from(self._data, at)
+
+    def int16(self) -> int:
+        return int(_INT16.unpack_from(self._data, self._forward(2))[0])
+
+    def int32(self) -> int:
+        return int(_INT32.unpack_from(self._data, self._forward(4))[0])
+
+    def int64(self) -> int:
+        return int(_INT64.unpack_from(self._data, self._forward(8))[0])
+
+    def boolean(self) -> bool:
+        return self._data[self._forward(1)] != 0
+
+    def raw(self, size: int) -> bytes:
+        """``size`` bytes, copied."""
+        at = self._forward(size)
+        return bytes(self._data[at : at + size])
+
+    def uvarint(self) -> int:
+        """An unsigned varint of at most 32 bits in at most five bytes."""
+        value = 0
+        for shift in (0, 7, 14, 21, 28):
+            byte = self._data[self._forward(1)]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value if value <= 0xFFFFFFFF else self.fail(f"varint {value} has more than 32 bits")
+        self.fail("varint of more than five bytes")
+
+    def nullable_string(self) -> str | None:
+        size = self.uvarint() - 1 if self._flexible else self.int16()
+        if size < 0:
+            return None if size == -1 else self.fail(f"string of length {size}")
+        data = self.raw(size)
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            self.fail(f"string is not UTF-8 ({error.reason})")
+
+    def string(self) -> str:
+        value = self.nullable_string()
+        return self.fail("null where a string is required") if value is None else value
+
+    def count(self, smallest: int) -> int:
+        """An array's number of elements, none of which takes less than ``smallest`` bytes; -1 if it is null."""
+        found = self.uvarint() - 1 if self._flexible else self.int32()
+        if found < -1:
+            self.fail(f"array of {found} elements")
+        if found * smallest > self._end - self._at:
+            self.fail(f"array of {found} elements of at least {smallest} bytes, but {self._end - self._at} bytes left")
+        return found
+
+    def array(self, read: Callable[[], T], smallest: int) -> tuple[T, ...]:
+        """An array that may not be null."""
+        found = self.count(smallest)
+        if found < 0:
+            self.fail("null where an array is required")
+        return tuple([read() for _ in range(found)])
+
+    def int32_array(self) -> tuple[int, ...]:
+        """Broker numbers, mostly."""
+        found = self.count(4)
+        if found < 0:
+            self.fail("null where an array is required")
+        return self.fields(Struct(f">{found}i"))
+
+    def tags(self, known: Mapping[int, Callable[[], None]] | None = None) -> None:
+        """Tagged fields: ``known`` ones are read, each within its own bytes, others skipped."""
+        if not self._flexible:
+            return
+        # The smallest tagged field is its number and its size.
+        found = self.uvarint()
+        if found * 2 > self._end - self._at:
+            self.fail(f"{found} tagged fields, but {self._end - self._at} bytes left")
+        for _ in range(found):
+            tag = self.uvarint()
+            size = self.uvarint()
+            stop = self._forward(size) + size
+            read = known.get(tag) if known else None
+            if read is not None:
+                self._within(read, stop - size, stop)
+
+    def _within(self, read: Callable[[], None], start: int, stop: int) -> None:
+        outer, self._end, self._at = self._end, stop, start
+        read()
+        self._end, self._at = outer, stop
+
+    def _forward(self, size: int) -> int:
+        at = self._at
+        if size > self._end - at:
+            self.fail(f"{size} bytes expected, {self._end - at} left")
+        self._at = at + size
+        return at

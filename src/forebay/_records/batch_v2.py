@@ -1,0 +1,241 @@
+"""The writer of record format v2: records into a buffer, and the 61-byte header that goes before them.
+
+Records are appended as they come, uncompressed; the header is made apart from them, anew for each request, so
+that records are never touched once a batch is closed.  A record's headers arrive encoded (``encode_headers``),
+because that step looks at objects of the user's and must not happen under a lock.  Sizes are exact, so callers
+check room before they write; nothing here does.  Null keys and values have size -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._codec._prim import (
+        bytearray_pointer,
+        bytes_pointer,
+        crc32c,
+        put_int8,
+        put_int16,
+        put_int32,
+        put_int64,
+        put_raw,
+        put_varint,
+        utf8_pointer,
+        utf8_size,
+        varint_size,
+        zigzag,
+    )
+else:
+    from forebay._codec._prim import (
+        bytearray_pointer,
+        bytes_pointer,
+        crc32c,
+        put_int8,
+        put_int16,
+        put_int32,
+        put_int64,
+        put_raw,
+        put_varint,
+        utf8_pointer,
+        utf8_size,
+        varint_size,
+        zigzag,
+    )
+
+HEADER_SIZE = 61
+"""Bytes of a v2 batch before its first record."""
+
+MAX_RECORD_OVERHEAD = 21
+"""Most bytes of a record's length, attributes, timestamp delta and offset delta together."""
+
+NO_HEADERS = b"\x00"
+"""The encoded header section of a record without headers."""
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def record_body_size(
+    timestamp_delta: cython.longlong,
+    offset_delta: cython.longlong,
+    key_size: cython.Py_ssize_t,
+    value_size: cython.Py_ssize_t,
+    headers_size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    size: cython.Py_ssize_t = 1 + headers_size
+    size += varint_size(zigzag(timestamp_delta)) + varint_size(zigzag(offset_delta))
+    size += varint_size(zigzag(key_size)) + varint_size(zigzag(value_size))
+    if key_size > 0:
+        size += key_size
+    if value_size > 0:
+        size += value_size
+    return size
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def record_size(body_size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    return body_size + varint_size(zigzag(body_size))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def write_record(
+    to: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    body_size: cython.Py_ssize_t,
+    timestamp_delta: cython.longlong,
+    offset_delta: cython.longlong,
+    key: cython.p_const_uchar,
+    key_size: cython.Py_ssize_t,
+    value: cython.p_const_uchar,
+    value_size: cython.Py_ssize_t,
+    headers: cython.p_const_uchar,
+    headers_size: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    at = put_varint(to, at, zigzag(body_size))
+    at = put_int8(to, at, 0)
+    at = put_varint(to, at, zigzag(timestamp_delta))
+    at = put_varint(to, at, zigzag(offset_delta))
+    at = put_varint(to, at, zigzag(key_size))
+    if key_size > 0:
+        at = put_raw(to, at, key, key_size)
+    at = put_varint(to, at, zigzag(value_size))
+    if value_size > 0:
+        at = put_raw(to, at, value, value_size)
+    return put_raw(to, at, headers, headers_size)
+
+
+@cython.ccall
+def encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytearray:
+    """A record's header section: count, then key and value of each; checked by the caller.
+
+    Args:
+        headers: pairs of a ``str`` key and a ``bytes`` value or None.
+    """
+    size: cython.Py_ssize_t = varint_size(zigzag(len(headers)))
+    for pair in headers:
+        key_size: cython.Py_ssize_t = utf8_size(pair[0])
+        value: object = pair[1]
+        value_size: cython.Py_ssize_t = -1 if value is None else len(value)  # type: ignore[arg-type]
+        size += varint_size(zigzag(key_size)) + key_size + varint_size(zigzag(value_size))
+        if value_size > 0:
+            size += value_size
+    encoded: bytearray = bytearray(size)
+    to: cython.p_uchar = bytearray_pointer(encoded)
+    at: cython.Py_ssize_t = put_varint(to, 0, zigzag(len(headers)))
+    for pair in headers:
+        key_size = utf8_size(pair[0])
+        at = put_varint(to, at, zigzag(key_size))
+        at = put_raw(to, at, utf8_pointer(pair[0]), key_size)
+        value = pair[1]
+        value_size = -1 if value is None else len(value)  # type: ignore[arg-type]
+        at = put_varint(to, at, zigzag(value_size))
+        if value_size > 0:
+            at = put_raw(to, at, bytes_pointer(value), value_size)  # type: ignore[arg-type]
+    return encoded
+
+
+def exact_record_size(
+    timestamp_delta: int, offset_delta: int, key_size: int, value_size: int, headers: bytes | bytearray = NO_HEADERS
+) -> int:
+    """Bytes of one record, its length prefix included; sizes are -1 for null."""
+    return record_size(record_body_size(timestamp_delta, offset_delta, key_size, value_size, len(headers)))
+
+
+def append_record(
+    to: bytearray,
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> int:
+    """Appends one record to ``to``, which grows; returns the record's size (for builders and tools)."""
+    section: bytearray = encode_headers(headers)
+    key_size: cython.Py_ssize_t = -1 if key is None else len(key)
+    value_size: cython.Py_ssize_t = -1 if value is None else len(value)
+    body: cython.Py_ssize_t = record_body_size(timestamp_delta, offset_delta, key_size, value_size, len(section))
+    size: cython.Py_ssize_t = record_size(body)
+    record: bytearray = bytearray(size)
+    write_record(
+        bytearray_pointer(record),
+        0,
+        body,
+        timestamp_delta,
+        offset_delta,
+        bytes_pointer(b"" if key is None else key),
+        key_size,
+        bytes_pointer(b"" if value is None else value),
+        value_size,
+        bytearray_pointer(section),
+        len(section),
+    )
+    to += record
+    return size
+
+
+def batch_header(
+    *,
+    payload: Sequence[bytes | bytearray | memoryview],
+    attributes: int,
+    record_count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+) -> bytearray:
+    """The 61 bytes before a batch's records, signed over itself and ``payload``.
+
+    Args:
+        payload: the records section as it will be sent (compressed or not), in pieces.
+        attributes: codec in bits 0-2, timestamp type bit 3, transactional bit 4, control bit 5.
+        base_timestamp: the first record's timestamp in ms; deltas refer to it, it need not be the smallest.
+    """
+    size: cython.Py_ssize_t = HEADER_SIZE
+    for piece in payload:
+        size += len(piece)
+    header: bytearray = bytearray(HEADER_SIZE)
+    to: cython.p_uchar = bytearray_pointer(header)
+    put_int64(to, 0, base_offset)
+    put_int32(to, 8, size - 12)
+    put_int32(to, 12, leader_epoch)
+    put_int8(to, 16, 2)
+    put_int16(to, 21, attributes)
+    put_int32(to, 23, record_count - 1)
+    put_int64(to, 27, base_timestamp)
+    put_int64(to, 35, max_timestamp)
+    put_int64(to, 43, producer_id)
+    put_int16(to, 51, producer_epoch)
+    put_int32(to, 53, base_sequence)
+    put_int32(to, 57, record_count)
+    checksum: cython.longlong = crc32c(0, to, 21, HEADER_SIZE - 21)
+    for piece in payload:
+        checksum = _continue_checksum(checksum, piece)
+    put_int32(to, 17, checksum)
+    return header
+
+
+@cython.cfunc
+def _continue_checksum(checksum: cython.longlong, piece: Any) -> cython.longlong:
+    view: cython.const_uchar[::1] = piece
+    size: cython.Py_ssize_t = len(piece)
+    if size == 0:
+        return checksum
+    if cython.compiled:
+        return crc32c(checksum, cython.address(view[0]), 0, size)
+    return crc32c(checksum, view, 0, size)
+
+
+def checksum(data: Any, crc: int = 0) -> int:
+    """CRC-32C of contiguous bytes-like ``data``, unsigned; ``crc`` is that of the bytes before it."""
+    return _continue_checksum(crc, data)

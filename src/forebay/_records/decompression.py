@@ -1,0 +1,240 @@
+"""Decompression with a limit, for reading batches back: ``decompress(kind, data, limit)``.
+
+Whatever the bytes are, the outcome is at most ``limit`` bytes or CorruptRecordError; memory grows with what has
+come out so far, never with what a header promises.  Anything behind the end of the stream is an error as well,
+except that gzip may have several members, as Java's reader allows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from forebay._records.compression import SNAPPY_HEADER, Chunk, CompressionType, load_package
+from forebay.errors import CorruptRecordError
+
+STEP = 256 * 1024
+"""Most bytes asked of a codec at a time, so that a bomb is noticed one step behind the limit."""
+
+SNAPPY_MAX_EXPANSION = 22
+"""A three-byte copy yields 64 bytes: a block that promises more than that is a lie, refused before allocation."""
+
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_VERSION_BITS = 0xC0
+LZ4_CONTENT_SIZE_BIT = 0x08
+LZ4_DICTIONARY_BIT = 0x01
+
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+def decompress(kind: CompressionType, data: Chunk, limit: int) -> bytes:
+    """The bytes that were compressed.
+
+    Args:
+        limit: most bytes that may come out.
+
+    Raises:
+        forebay.errors.CorruptRecordError: malformed, cut short, followed by other bytes, or over the limit.
+        forebay.errors.ConfigError: the codec's package is not installed.
+    """
+    return _DECODERS[kind](memoryview(data), limit)
+
+
+def _too_much(kind: CompressionType, limit: int) -> CorruptRecordError:
+    return CorruptRecordError(f"{kind.label} data decompresses to more than the limit of {limit} bytes")
+
+
+def _malformed(kind: CompressionType, size: int, why: object) -> CorruptRecordError:
+    return CorruptRecordError(f"{size} bytes of {kind.label} data cannot be decompressed: {why}")
+
+
+def _none(data: memoryview, limit: int) -> bytes:
+    if len(data) > limit:
+        raise _too_much(CompressionType.NONE, limit)
+    return bytes(data)
+
+
+def _gzip(data: memoryview, limit: int) -> bytes:
+    kind = CompressionType.GZIP
+    out = bytearray()
+    stream = zlib.decompressobj(31)
+    at = 0
+    rest: Chunk = b""
+    # The input goes in by steps too: what does not fit the output comes back as a copy each time.
+    while rest or at < len(data) or not stream.eof:
+        if not rest:
+            rest = data[at : at + STEP]
+            at += STEP
+        if stream.eof:
+            stream = zlib.decompressobj(31)
+        try:
+            piece = stream.decompress(rest, min(STEP, limit + 1 - len(out)))
+        except zlib.error as error:
+            raise _malformed(kind, len(data), error) from error
+        rest = stream.unused_data if stream.eof else stream.unconsumed_tail
+        out += piece
+        if len(out) > limit:
+            raise _too_much(kind, limit)
+        if not piece and not rest and at >= len(data) and not stream.eof:
+            raise _malformed(kind, len(data), "it ends before the stream does")
+    return bytes(out)
+
+
+def _snappy(data: memoryview, limit: int) -> bytes:
+    """Xerial framing; bytes without its header are one raw block, as Java's reader takes them."""
+    kind = CompressionType.SNAPPY
+    snappy = load_package("cramjam", kind).snappy
+    if bytes(data[:8]) != SNAPPY_HEADER[:8]:
+        return _snappy_block(snappy, data, limit)
+    if len(data) < len(SNAPPY_HEADER):
+        raise _malformed(kind, len(data), "the header is cut short")
+    out = bytearray()
+    at = len(SNAPPY_HEADER)
+    while at < len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+        if at + 4 > len(data) or end > len(data):
+            raise _malformed(kind, len(data), f"the block at {at} is cut short")
+        out += _snappy_block(snappy, data[at + 4 : end], limit - len(out))
+        at = end
+    return bytes(out)
+
+
+def _snappy_block(snappy: Any, block: memoryview, limit: int) -> bytes:
+    kind = CompressionType.SNAPPY
+    if not block:
+        raise _malformed(kind, 0, "a block is empty")
+    try:
+        promised = snappy.decompress_raw_len(block)
+        if promised > len(block) * SNAPPY_MAX_EXPANSION:
+            raise _malformed(kind, len(block), f"a block promises {promised} bytes")
+        if promised > limit:
+            raise _too_much(kind, limit)
+        return bytes(snappy.decompress_raw(block))
+    except CorruptRecordError:
+        raise
+    except Exception as error:  # the package's own error is no stable public class
+        raise _malformed(kind, len(block), error) from error
+
+
+def _lz4(data: memoryview, limit: int) -> bytes:
+    kind = CompressionType.LZ4
+    frame = load_package("lz4.frame", kind)
+    if bytes(data[:4]) != LZ4_MAGIC:
+        raise _malformed(kind, len(data), f"the frame's magic number {bytes(data[:4]).hex()} is not supported")
+    stream = frame.LZ4FrameDecompressor()
+    out = bytearray()
+    # The package hands back all input that it did not use, so it gets the input in steps as well: else a bomb
+    # would copy its rest at every step.
+    at = 0
+    while not stream.eof:
+        piece = b""
+        try:
+            if stream.needs_input:
+                piece = stream.decompress(data[at : at + STEP], max_length=min(STEP, limit + 1 - len(out)))
+                at += STEP
+            else:
+                piece = stream.decompress(b"", max_length=min(STEP, limit + 1 - len(out)))
+        except (RuntimeError, ValueError, EOFError, MemoryError) as error:
+            raise _malformed(kind, len(data), error) from error
+        out += piece
+        if len(out) > limit:
+            raise _too_much(kind, limit)
+        if not piece and stream.needs_input and at >= len(data) and not stream.eof:
+            raise _malformed(kind, len(data), "it ends before the frame does")
+    if stream.unused_data or at < len(data):
+        raise _malformed(kind, len(data), "other bytes follow the frame")
+    return bytes(out)
+
+
+def _zstd(data: memoryview, limit: int) -> bytes:
+    """One frame.  Its extent is found first: the package's bounded reader is silent about a frame cut short."""
+    kind = CompressionType.ZSTD
+    zstandard = load_package("zstandard", kind)
+    if _zstd_frame_end(data) != len(data):
+        raise _malformed(kind, len(data), "other bytes follow the frame")
+    out = bytearray()
+    try:
+        reader = zstandard.ZstdDecompressor().stream_reader(data, read_size=STEP, read_across_frames=False)
+        while len(out) <= limit:
+            piece = reader.read(min(STEP, limit + 1 - len(out)))
+            if not piece:
+                break
+            out += piece
+    except zstandard.ZstdError as error:
+        raise _malformed(kind, len(data), error) from error
+    if len(out) > limit:
+        raise _too_much(kind, limit)
+    return bytes(out)
+
+
+def _zstd_frame_end(data: memoryview) -> int:
+    """Where the frame at the start of ``data`` ends, from its block headers (RFC 8878, section 3.1.1)."""
+    kind = CompressionType.ZSTD
+    if bytes(data[:4]) != ZSTD_MAGIC or len(data) < 6:
+        raise _malformed(kind, len(data), "it has no zstd frame header")
+    descriptor = data[4]
+    single_segment = descriptor >> 5 & 1
+    content_size = (single_segment, 2, 4, 8)[descriptor >> 6]
+    at = 5 + (1 - single_segment) + (0, 1, 2, 4)[descriptor & 3] + content_size
+    last = False
+    while not last:
+        header = int.from_bytes(data[at : at + 3], "little")
+        if at + 3 > len(data):
+            raise _malformed(kind, len(data), "it ends before the frame does")
+        last = bool(header & 1)
+        # An RLE block is one byte, however much it stands for; type 3 is left to the decoder to refuse.
+        at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
+    at += 4 * (descriptor >> 2 & 1)
+    if at > len(data):
+        raise _malformed(kind, len(data), "it ends before the frame does")
+    return at
+
+
+_DECODERS: dict[CompressionType, Callable[[memoryview, int], bytes]] = {
+    CompressionType.NONE: _none,
+    CompressionType.GZIP: _gzip,
+    CompressionType.SNAPPY: _snappy,
+    CompressionType.LZ4: _lz4,
+    CompressionType.ZSTD: _zstd,
+}
+
+
+def mend_lz4_checksum(frame: Chunk) -> bytes:
+    """``frame`` with the right header checksum, whatever it carries: format v0 has a wrong one on purpose."""
+    data = bytes(frame)
+    end = _lz4_descriptor_end(data)
+    return data[:end] + bytes([xxh32_short(data[4:end]) >> 8 & 0xFF]) + data[end + 1 :]
+
+
+def break_lz4_checksum(frame: Chunk) -> bytes:
+    """``frame`` with format v0's header checksum, taken over the magic number too, as its readers expect."""
+    data = bytes(frame)
+    end = _lz4_descriptor_end(data)
+    return data[:end] + bytes([xxh32_short(data[:end]) >> 8 & 0xFF]) + data[end + 1 :]
+
+
+def _lz4_descriptor_end(data: bytes) -> int:
+    if len(data) < 7 or data[:4] != LZ4_MAGIC:
+        raise _malformed(CompressionType.LZ4, len(data), "it has no lz4 frame header")
+    end = 6 + 8 * bool(data[4] & LZ4_CONTENT_SIZE_BIT) + 4 * bool(data[4] & LZ4_DICTIONARY_BIT)
+    if len(data) <= end or data[4] & LZ4_VERSION_BITS != 0x40:
+        raise _malformed(CompressionType.LZ4, len(data), "the frame header is cut short or of another version")
+    return end
+
+
+def xxh32_short(data: bytes) -> int:
+    """xxHash32, seed 0, of fewer than 16 bytes: all that a frame descriptor without dictionary id can have."""
+    mask = 0xFFFFFFFF
+    value = 0x165667B1 + len(data)
+    at = 0
+    while at + 4 <= len(data):
+        value = value + int.from_bytes(data[at : at + 4], "little") * 0xC2B2AE3D & mask
+        value = (value << 17 | value >> 15) * 0x27D4EB2F & mask
+        at += 4
+    for byte in data[at:]:
+        value = value + byte * 0x165667B1 & mask
+        value = (value << 11 | value >> 21) * 0x9E3779B1 & mask
+    value = (value ^ value >> 15) * 0x85EBCA77 & mask
+    value = (value ^ value >> 13) * 0xC2B2AE3D & mask
+    return value ^ value >> 16

@@ -1,0 +1,66 @@
+from forebay._accumulator.accumulator cimport RecordAccumulator
+from forebay._accumulator.topic cimport TopicState
+from forebay._clock cimport SystemClock
+from forebay._codec._prim cimport RecordView
+from forebay._future cimport RecordFuture
+
+
+cdef class SendPath:
+    cdef readonly int state
+    cdef RecordAccumulator accumulator
+    cdef object metadata
+    cdef object wake
+    cdef object clock
+    cdef SystemClock system_clock
+    cdef object key_serializer
+    cdef object value_serializer
+    cdef object interceptors
+    cdef object partitioner
+    cdef object metrics
+    cdef object report
+    cdef object client_id
+    cdef bint plain_bytes
+    cdef bint ignore_keys
+    cdef Py_ssize_t max_record_size
+    cdef double max_block_ms
+    cdef object sender_thread
+    cdef RecordFuture dispatch(
+        self,
+        object topic,
+        object value,
+        object key,
+        object headers,
+        object partition,
+        object timestamp_ms,
+        object on_delivery,
+        bint blocking,
+    )
+    cdef RecordFuture place(
+        self,
+        TopicState state,
+        object value,
+        object key,
+        object headers,
+        int partition,
+        long long timestamp,
+        object callback,
+        bint blocking,
+        double deadline,
+    )
+    cdef TopicState topic_for_sending(self, str topic, int partition, bint blocking, double deadline)
+    cdef int choose_partition(self, TopicState state, object key, bytes key_bytes, object value, bytes value_bytes)
+    cdef int append_waiting(
+        self,
+        TopicState state,
+        int partition,
+        RecordView record,
+        RecordFuture future,
+        object callback,
+        bint blocking,
+        double deadline,
+    )
+    cdef void check_size(self, RecordView record)
+    cdef object exhausted(self, RecordView record, double waited)
+    cdef int append_row(self, TopicState state, int partition, RecordView record, double deadline)
+    cdef long long wall(self)
+    cdef double now(self)

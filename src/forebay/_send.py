@@ -1,0 +1,519 @@
+"""The whole of ``send()`` up to the append, as one compiled call.
+
+A record passes, in order: interceptors, the topic's metadata, serializers, the partitioner, the size check, and
+the accumulator.  Only two steps can wait, for metadata and for memory, and together at most ``max.block.ms``; the
+wait is here, in the front end, on a ticket that the layer below handed out.  Which errors are raised and which
+arrive in the future follows Java: what a broker or a limit refuses goes into the future and the callback, what the
+caller got wrong is raised.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import cython
+
+from forebay._ticket import ThreadTicket
+from forebay.errors import (
+    ApiError,
+    BufferExhaustedError,
+    ForkedProducerError,
+    IllegalArgumentError,
+    KafkaError,
+    ProducerClosedError,
+    RecordTooLargeError,
+    TimeoutError,
+)
+from forebay.model import Headers, ProducerRecord, TopicPartition
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+    from cython.cimports.forebay._accumulator.partitioner import key_partition
+    from cython.cimports.forebay._accumulator.topic import TopicState
+    from cython.cimports.forebay._clock import SystemClock
+    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from cython.cimports.forebay._future import RecordFuture, new_future
+    from cython.cimports.forebay._records.batch_v2 import encode_headers
+else:
+    from forebay._accumulator.accumulator import RecordAccumulator
+    from forebay._accumulator.partitioner import key_partition
+    from forebay._accumulator.topic import TopicState
+    from forebay._clock import SystemClock
+    from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from forebay._future import RecordFuture, new_future
+    from forebay._records.batch_v2 import encode_headers
+
+from forebay._future import failed_future
+
+# States of the producer as send() sees them.
+OPEN = cython.declare(cython.int, 0)
+CLOSED = cython.declare(cython.int, 1)
+FORKED = cython.declare(cython.int, 2)
+
+APPENDED = cython.declare(cython.int, 1)
+WORTH_WAKING = cython.declare(cython.int, 6)
+"""A batch is full, or a new one has begun to linger."""
+
+STICKY = cython.declare(cython.int, -1)
+NO_DEADLINE = cython.declare(cython.double, -1.0)
+UPPER_BOUND_OVERHEAD = cython.declare(cython.Py_ssize_t, 61 + 21)
+NO_HEADERS: bytearray = bytearray(b"\x00")
+"""Never changed; a bytearray so that it needs no other treatment than encoded headers."""
+
+
+@cython.cclass
+class SendPath:
+    """What ``KafkaProducer.send`` needs, and nothing else; KafkaProducer is its subclass.
+
+    Any thread may send.  ``state`` is set by the owner's close and in a forked child.
+    """
+
+    def _prepare(
+        self,
+        *,
+        accumulator: RecordAccumulator,
+        metadata: Any,
+        wake: Callable[[], None],
+        clock: Any,
+        key_serializer: Any,
+        value_serializer: Any,
+        interceptors: Any,
+        partitioner: Any,
+        metrics: Any,
+        report: Callable[[BaseException, Any], None],
+        ignore_keys: bool,
+        max_record_size: int,
+        max_block_ms: float,
+        sender_thread: Any,
+    ) -> None:
+        self.accumulator = accumulator
+        self.metadata = metadata
+        self.wake = wake
+        self.clock = clock
+        self.system_clock = clock if isinstance(clock, SystemClock) else None
+        self.key_serializer = key_serializer
+        self.value_serializer = value_serializer
+        self.plain_bytes = key_serializer.passes_bytes and value_serializer.passes_bytes
+        self.interceptors = interceptors or None
+        self.partitioner = partitioner
+        self.metrics = metrics
+        self.report = report
+        self.ignore_keys = ignore_keys
+        self.max_record_size = max_record_size
+        self.max_block_ms = max_block_ms
+        self.sender_thread = sender_thread
+        self.state = OPEN
+
+    def _set_state(self, state: cython.int) -> None:
+        self.state = state
+
+    def send(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: Callable[..., object] | None = None,
+    ) -> RecordFuture:
+        """Takes a record into the buffer and returns at once, or waits for room at most ``max.block.ms``.
+
+        Args:
+            topic: its name, or a whole ProducerRecord in place of the arguments up to ``timestamp_ms``.
+            value: bytes or None, or whatever ``value_serializer`` takes.
+            key: as the value; decides the partition (murmur2, as in Java) where none is given.
+            headers: pairs of str and bytes (or None).
+            partition: its number; None lets the partitioner choose.
+            timestamp_ms: Unix time in ms; None for now.
+            on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition;
+                what it raises is logged.
+
+        Returns:
+            A light future (``result``, ``exception``, ``done``, ``add_done_callback``).  Timeouts, a record that
+            is too large and whatever a broker refuses arrive in it.
+
+        Raises:
+            ProducerClosedError: after ``close()``.
+            ForkedProducerError: in a child of the process that made the producer.
+            SerializationError: key or value are not what the serializer takes; without one, not bytes (TypeError).
+            IllegalArgumentError: a partition, timestamp or header that cannot be.
+        """
+        if self.state != OPEN:
+            raise self._refusal()
+        if self.interceptors is None and isinstance(topic, str):
+            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, True)
+        return self._send_record(
+            as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, True
+        )
+
+    def send_nowait(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: Callable[..., object] | None = None,
+    ) -> RecordFuture:
+        """As ``send``, but never waits.
+
+        Raises:
+            BufferExhaustedError: the buffer is full now; a BufferError and a TimeoutError too.
+            TimeoutError: the topic's metadata is not there yet (asked for now: try again).
+        """
+        if self.state != OPEN:
+            raise self._refusal()
+        if self.interceptors is None and isinstance(topic, str):
+            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, False)
+        return self._send_record(
+            as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, False
+        )
+
+    def _send_record(self, record: ProducerRecord, on_delivery: Any, blocking: bool) -> RecordFuture:
+        chain = self.interceptors
+        if chain is not None:
+            record = chain.on_send(record)
+            on_delivery = Acknowledged(chain, on_delivery)
+        try:
+            return self.dispatch(
+                record.topic,
+                record.value,
+                record.key,
+                record.headers,
+                record.partition,
+                record.timestamp_ms,
+                on_delivery,
+                blocking,
+            )
+        except Exception as error:
+            if chain is not None:
+                chain.on_send_error(record, None, error)
+            raise
+
+    @cython.cfunc
+    def dispatch(
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        headers: Any,
+        partition: Any,
+        timestamp_ms: Any,
+        on_delivery: Any,
+        blocking: cython.bint,
+    ) -> RecordFuture:
+        number: cython.int = STICKY
+        if partition is not None:
+            number = checked_partition(partition)
+        timestamp: cython.longlong = self.wall() if timestamp_ms is None else checked_timestamp(timestamp_ms)
+        name: str = topic
+        state: TopicState = self.accumulator.topics.get(name)
+        deadline: cython.double = NO_DEADLINE
+        try:
+            if state is None or state.partition_count == 0 or number >= state.partition_count:
+                deadline = self.now() + self.max_block_ms
+                state = self.topic_for_sending(name, number, blocking, deadline)
+            return self.place(state, value, key, headers, number, timestamp, on_delivery, blocking, deadline)
+        except ApiError as error:
+            if not blocking and isinstance(error, TimeoutError):
+                raise
+            return self._failed(name, number, error, on_delivery)
+
+    @cython.cfunc
+    def place(
+        self,
+        state: TopicState,
+        value: Any,
+        key: Any,
+        headers: Any,
+        partition: cython.int,
+        timestamp: cython.longlong,
+        callback: Any,
+        blocking: cython.bint,
+        deadline: cython.double,
+    ) -> RecordFuture:
+        key_bytes: bytes
+        value_bytes: bytes
+        if self.plain_bytes and (key is None or type(key) is bytes) and (value is None or type(value) is bytes):
+            key_bytes = key
+            value_bytes = value
+        else:
+            # A serializer may add headers, so it gets a list of its own.
+            headers = [] if headers is None else list(headers)
+            key_bytes = self.key_serializer.serialize(state.name, headers, key)
+            value_bytes = self.value_serializer.serialize(state.name, headers, value)
+        if partition < 0:
+            partition = self.choose_partition(state, key, key_bytes, value, value_bytes)
+        section: bytearray = NO_HEADERS
+        if headers:
+            section = encode_headers(checked_headers(headers))
+        record: RecordView = RecordView(
+            timestamp,
+            optional_pointer(key_bytes),
+            optional_size(key_bytes),
+            optional_pointer(value_bytes),
+            optional_size(value_bytes),
+            bytearray_pointer(section),
+            len(section),
+        )
+        if record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD > self.max_record_size:
+            self.check_size(record)
+        future: RecordFuture = new_future()
+        status: cython.int = self.accumulator.try_append(state, partition, record, future, callback)
+        if not status & APPENDED:
+            status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
+        if status & WORTH_WAKING:
+            self.wake()
+        return future
+
+    @cython.cfunc
+    def choose_partition(
+        self, state: TopicState, key: Any, key_bytes: bytes, value: Any, value_bytes: bytes
+    ) -> cython.int:
+        if self.partitioner is not None:
+            return self.partitioner.partition(state.name, key, key_bytes, value, value_bytes, state.cluster)
+        if key_bytes is None or self.ignore_keys:
+            return STICKY
+        return key_partition(key_bytes, state.partition_count)
+
+    @cython.cfunc
+    def check_size(self, record: RecordView) -> cython.void:
+        """Refuses what could never be sent; an estimate from above, as in Java, before any memory is taken."""
+        size: cython.Py_ssize_t = UPPER_BOUND_OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0)
+        size += record.headers_size - 1
+        if size > self.max_record_size:
+            raise RecordTooLargeError(
+                f"The message is {size} bytes when serialized which is larger than {self.max_record_size}, which is "
+                "the smaller of max.request.size and buffer.memory."
+            )
+
+    @cython.cfunc
+    def append_waiting(
+        self,
+        state: TopicState,
+        partition: cython.int,
+        record: RecordView,
+        future: RecordFuture,
+        callback: Any,
+        blocking: cython.bint,
+        deadline: cython.double,
+    ) -> cython.int:
+        """The append that may need memory: a new batch, and a place in the pool's line if there is none."""
+        now: cython.double = self.now()
+        self.metadata.add_topic(state.name, now)
+        status: cython.int = self.accumulator.append(state, partition, record, future, callback, None, now)
+        if status & APPENDED:
+            return status
+        self.wake()
+        if not blocking or self.on_sender_thread():
+            raise self.exhausted(record, 0)
+        begun: cython.double = now
+        if deadline < 0:
+            deadline = now + self.max_block_ms
+        ticket = ThreadTicket()
+        try:
+            while True:
+                status = self.accumulator.append(state, partition, record, future, callback, ticket, now)
+                if status & APPENDED:
+                    return status
+                if self.state != OPEN:
+                    raise self._refusal()
+                self.wake()
+                if now >= deadline:
+                    raise self.exhausted(record, now - begun)
+                ticket.wait(deadline - now)
+                now = self.now()
+        finally:
+            # Ctrl-C, timeout: the place in the line, or a grant that nobody took, goes back.
+            self.accumulator.pool.cancel(ticket)
+            self.metrics.buffer_wait_ns.record((self.now() - begun) * 1e6)
+
+    @cython.cfunc
+    def exhausted(self, record: RecordView, waited: cython.double) -> object:
+        pool = self.accumulator.pool
+        self.metrics.buffer_exhausted.record(1)
+        size = max(self.accumulator.batch_size, record.key_size + record.value_size + record.headers_size)
+        why = "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; " if (
+            self.on_sender_thread()
+        ) else ""
+        return BufferExhaustedError(
+            f"Failed to allocate memory within the configured max blocking time {self.max_block_ms:g} ms. {why}"
+            f"Requested at least {size} bytes; buffer.memory {pool.total}, available {pool.available()}, "
+            f"batch.size {pool.poolable_size}, waiting {pool.queued()}",
+            phase="waiting for memory",
+            waited_ms=round(waited),
+        )
+
+    @cython.cfunc
+    def append_row(
+        self, state: TopicState, partition: cython.int, record: RecordView, deadline: cython.double
+    ) -> cython.int:
+        """One row of a column source: no future, no callback; blocks as ``send`` does."""
+        status: cython.int = self.accumulator.try_append(state, partition, record, None, None)
+        if not status & APPENDED:
+            status = self.append_waiting(state, partition, record, None, None, True, deadline)
+        if status & WORTH_WAKING:
+            self.wake()
+        return status
+
+    @cython.cfunc
+    def topic_for_sending(
+        self, topic: str, partition: cython.int, blocking: cython.bint, deadline: cython.double
+    ) -> TopicState:
+        """The topic, once metadata knows it (and the partition, if one is asked for)."""
+        begun: cython.double = self.now()
+        now: cython.double = begun
+        if not topic:
+            raise IllegalArgumentError("topic must be a non-empty str")
+        blocking = blocking and not self.on_sender_thread()
+        since: int = -1
+        try:
+            while True:
+                self.metadata.raise_if_failed()
+                self.metadata.add_topic(topic, now)
+                error = self.metadata.topic_error(topic, since)
+                if error is not None:
+                    raise error
+                cluster = self.metadata.cluster()
+                count: cython.int = cluster.partition_count(topic)
+                if count > 0 and partition < count:
+                    return self.accumulator.refresh(topic, cluster)
+                above = self.metadata.request_update_for_topic(topic)
+                self.wake()
+                if not blocking or now >= deadline:
+                    raise self._not_in_metadata(topic, partition, count, now - begun)
+                self._await_metadata(above, deadline - now)
+                if self.state != OPEN:
+                    raise self._refusal()
+                now = self.now()
+        finally:
+            self.metrics.metadata_wait_ns.record((self.now() - begun) * 1e6)
+
+    def _wait_for_topic(self, topic: str) -> None:
+        """Returns once metadata knows ``topic``; errors as in ``send``, but raised."""
+        self.topic_for_sending(topic, STICKY, True, self.now() + self.max_block_ms)
+
+    def _await_metadata(self, above: int, timeout_ms: float) -> None:
+        ticket = ThreadTicket()
+        if self.metadata.await_version(above, ticket):
+            return
+        try:
+            ticket.wait(timeout_ms)
+        finally:
+            self.metadata.forget(ticket)
+
+    def _not_in_metadata(self, topic: str, partition: int, count: int, waited: float) -> TimeoutError:
+        what = f"Topic {topic} not present in metadata after {self.max_block_ms:g} ms."
+        if count > 0:
+            what = (
+                f"Partition {partition} of topic {topic} with partition count {count} is not present in metadata "
+                f"after {self.max_block_ms:g} ms."
+            )
+        error = TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited))
+        cause = self.metadata.last_error(topic)
+        if cause is not None:
+            error.with_context(last_error=f"{type(cause).__name__}: {cause.message}")
+            error.__cause__ = cause
+        return error
+
+    def _failed(self, topic: str, partition: int, error: KafkaError, callback: Any) -> RecordFuture:
+        self.metrics.record_errors.record(1)
+        if isinstance(callback, Acknowledged):
+            callback.where = TopicPartition(topic, partition)
+        return failed_future(topic, partition, error, callback, self.report)
+
+    def on_sender_thread(self) -> bool:
+        """True inside callbacks: waiting there would wait for ourselves."""
+        return self.sender_thread is not None and threading.get_ident() == self.sender_thread.ident
+
+    @cython.cfunc
+    def wall(self) -> cython.longlong:
+        if self.system_clock is not None:
+            return self.system_clock.wall()
+        return self.clock.wall()
+
+    @cython.cfunc
+    def now(self) -> cython.double:
+        if self.system_clock is not None:
+            return self.system_clock.now()
+        return self.clock.now()
+
+    def _refusal(self) -> KafkaError:
+        if self.state == FORKED:
+            return ForkedProducerError()
+        return ProducerClosedError()
+
+
+class Acknowledged:
+    """A record's callback with interceptors: they are told first, then the user's callback."""
+
+    __slots__ = ("callback", "chain", "where")
+
+    def __init__(self, chain: Any, callback: Callable[..., object] | None) -> None:
+        self.chain = chain
+        self.callback = callback
+        self.where: TopicPartition | None = None
+
+    def __call__(self, metadata: Any, error: BaseException | None) -> None:
+        self.chain.on_acknowledgement(metadata, error)
+        if self.callback is not None:
+            self.callback(metadata, error)
+
+
+def as_record(
+    topic: Any, value: Any, key: Any, headers: Any, partition: int | None, timestamp_ms: int | None
+) -> ProducerRecord:
+    """The arguments of send() as one record; ``topic`` may be a record already."""
+    if isinstance(topic, ProducerRecord):
+        if any(other is not None for other in (value, key, headers, partition, timestamp_ms)):
+            raise IllegalArgumentError("send(record) takes no further value, key, headers, partition or timestamp_ms")
+        return topic
+    if not isinstance(topic, str):
+        raise TypeError(f"topic must be a str or a ProducerRecord, got {type(topic).__name__}")
+    return ProducerRecord(topic, value, key, () if headers is None else headers, partition, timestamp_ms)
+
+
+def checked_partition(partition: Any) -> int:
+    """A partition number that can be one."""
+    if isinstance(partition, bool) or not isinstance(partition, int):
+        raise TypeError(f"partition must be an int or None, got {type(partition).__name__}")
+    if not 0 <= partition <= 0x7FFFFFFF:
+        raise IllegalArgumentError(
+            f"Invalid partition: {partition}. Partition number should always be non-negative or None."
+        )
+    return partition
+
+
+def checked_timestamp(timestamp_ms: Any) -> int:
+    """A timestamp that a record can carry."""
+    if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
+        raise TypeError(f"timestamp_ms must be an int (ms since 1970) or None, got {type(timestamp_ms).__name__}")
+    if not 0 <= timestamp_ms <= 0x7FFFFFFFFFFFFFFF:
+        raise IllegalArgumentError(
+            f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None, and fit 64 bits."
+        )
+    return timestamp_ms
+
+
+def checked_headers(headers: Any) -> list[tuple[str, bytes | None]]:
+    """Headers as pairs of str and bytes or None; a dict's items will do.
+
+    Raises:
+        TypeError: anything else, named.
+    """
+    pairs = list(headers.items()) if isinstance(headers, dict) else list(headers)
+    for index, pair in enumerate(pairs):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"header {index} must be a pair (str, bytes or None), got {pair!r}")
+        key, value = pair
+        if not isinstance(key, str):
+            raise TypeError(f"the key of header {index} must be a str, got {type(key).__name__}")
+        if type(value) is not bytes and value is not None:
+            if not isinstance(value, (bytes, bytearray, memoryview)):
+                raise TypeError(f"the value of header {key!r} must be bytes or None, got {type(value).__name__}")
+            pairs[index] = (key, bytes(value))
+    return pairs

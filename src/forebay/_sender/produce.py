@@ -1,0 +1,183 @@
+"""Produce requests out of drained batches, and what a broker's answer means for each of them.
+
+``ProduceCall`` is one request: it holds the batches' memory until the connection is through with it.  ``decide``
+turns an error into an outcome without touching anything, so that every code is a row of a table test.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+from forebay._protocol.versions import SUPPORTED, ApiKey
+from forebay._records.batch_legacy import convert_v2
+from forebay._records.reader import read_batches
+from forebay.errors import (
+    ClusterAuthorizationError,
+    DuplicateSequenceNumberError,
+    InvalidRecordError,
+    KafkaError,
+    RecordTooLargeError,
+    TopicAuthorizationError,
+    UnsupportedCompressionTypeError,
+    UnsupportedVersionError,
+    error_for,
+)
+from forebay.model import TopicPartition
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._protocol.produce import PartitionRecords, PartitionResponse, encode_produce
+else:
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._protocol.produce import PartitionRecords, PartitionResponse, encode_produce
+
+HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
+FIRST_V1 = cython.declare(cython.int, 2)
+FIRST_V2 = cython.declare(cython.int, 3)
+FIRST_ZSTD = cython.declare(cython.int, 7)
+ZSTD = cython.declare(cython.int, 4)
+
+# Outcomes.
+DONE = cython.declare(cython.int, 0)
+RETRY = cython.declare(cython.int, 1)
+FAIL = cython.declare(cython.int, 2)
+
+NEWEST_PRODUCE: int = SUPPORTED[ApiKey.PRODUCE][1]
+
+
+@cython.cclass
+class ProduceCall:
+    """The batches of one request to one node; sender thread only."""
+
+    def __init__(
+        self,
+        node_id: cython.int,
+        batches: list,
+        drained: cython.double,
+        *,
+        acks: cython.int,
+        timeout_ms: cython.int,
+        compressor: Any,
+    ) -> None:
+        self.node_id = node_id
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.batches = batches
+        self.drained = drained
+        self.compressor = compressor
+        self.held = []
+        batch: ProducerBatch
+        for batch in batches:
+            batch.hold(self.held)
+
+    def build(self, version: int) -> list[Any]:
+        """The request's body, record bytes not copied.
+
+        Raises:
+            UnsupportedVersionError: a batch needs record format v2 and the broker knows only older ones.
+            UnsupportedCompressionTypeError: zstd, and the broker is older than it.
+        """
+        entries: list = []
+        batch: ProducerBatch
+        for batch in self.batches:
+            if batch.codec_id == ZSTD and version < FIRST_ZSTD:
+                raise UnsupportedCompressionTypeError(
+                    f"The broker speaks Produce up to version {version}, but zstd needs version {FIRST_ZSTD} "
+                    "(Kafka 2.1); choose another compression.type",
+                    node=self.node_id,
+                )
+            entries.append(_entry(batch) if version >= FIRST_V2 else self._legacy_entry(batch, version))
+        return encode_produce(version, None, self.acks, self.timeout_ms, entries)
+
+    def _legacy_entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
+        # Record formats v0 and v1 for brokers of before 0.11: the batch is read back and written anew.
+        if batch.has_sequence():
+            raise UnsupportedVersionError(
+                f"The broker speaks Produce up to version {version}, which knows no idempotence (Kafka 0.11); set "
+                "enable.idempotence=false to write to it",
+                node=self.node_id,
+            )
+        section = b"".join(bytes(piece) for piece in (batch.header(), *batch.payload))
+        records = read_batches(section)[0].records
+        message_set = convert_v2(records, magic=0 if version < FIRST_V1 else 1, compressor=self.compressor)
+        return PartitionRecords(batch.topic, batch.partition, b"", [message_set], len(message_set))
+
+    def release(self) -> None:
+        """The connection is through with the bytes (answered, or closed); idempotent."""
+        held, self.held = self.held, []
+        for buffer in held:
+            buffer.release()
+
+
+@cython.cfunc
+def _entry(batch: ProducerBatch) -> PartitionRecords:
+    return PartitionRecords(
+        batch.topic, batch.partition, bytes(batch.header()), batch.payload, HEADER_SIZE + batch.payload_size
+    )
+
+
+def match(batches: list[ProducerBatch], answers: list[PartitionResponse]) -> list[tuple[Any, Any]]:
+    """Each batch with its partition's answer, or None where the broker left it out."""
+    if len(batches) == len(answers) and all(
+        answer.partition == batch.partition and answer.topic == batch.topic
+        for batch, answer in zip(batches, answers, strict=True)
+    ):
+        return list(zip(batches, answers, strict=True))
+    by_partition = {(answer.topic, answer.partition): answer for answer in answers}
+    return [(batch, by_partition.get((batch.topic, batch.partition))) for batch in batches]
+
+
+def error_in(answer: PartitionResponse) -> KafkaError | None:
+    """The error of one partition's answer; None for success.
+
+    A duplicate is success (the records were written by an earlier try), so it is no error here.
+    """
+    code: cython.int = answer.error_code
+    if code == 0 or code == DuplicateSequenceNumberError.code:
+        return None
+    where = TopicPartition(answer.topic, answer.partition)
+    if code == TopicAuthorizationError.code:
+        return TopicAuthorizationError(f"Not authorized to access topics: [{answer.topic}]", topic=answer.topic)
+    if code == ClusterAuthorizationError.code:
+        return ClusterAuthorizationError("The producer is not authorized to do idempotent sends")
+    if code == RecordTooLargeError.code:
+        return RecordTooLargeError(
+            answer.error_message
+            or f"The broker refused a batch for {where} as larger than its message.max.bytes (or the topic's "
+            "max.message.bytes)"
+        )
+    return error_for(code, answer.error_message, partition=str(where))
+
+
+def record_errors_in(answer: PartitionResponse, error: KafkaError) -> tuple[KafkaError, dict[int, KafkaError] | None]:
+    """The batch's error and those of single records (KIP-467)."""
+    if not answer.record_errors:
+        return error, None
+    single = len(answer.record_errors) == 1
+    kind = type(error) if single else InvalidRecordError
+    errors = {
+        index: kind(message or answer.error_message or "", partition=f"{answer.topic}-{answer.partition}")
+        for index, message in answer.record_errors
+    }
+    rest = KafkaError(
+        f"Failed to append record because it was part of a batch which had one more more invalid records "
+        f"({len(errors)} of them, for {answer.topic}-{answer.partition})"
+    )
+    return rest, errors
+
+
+def decide(error: KafkaError | None, *, can_retry: bool, attempts: int, retries: int, expired: bool) -> int:
+    """DONE, RETRY or FAIL for a batch.
+
+    Args:
+        can_retry: the error may pass by itself (with idempotence: as the transaction manager judges).
+        attempts: times it was sent again so far; ``retries`` is the limit.
+        expired: its delivery timeout is over.
+    """
+    if error is None:
+        return DONE
+    if can_retry and attempts < retries and not expired:
+        return RETRY
+    return FAIL

@@ -1,0 +1,510 @@
+"""Sender: one turn takes batches from the accumulator to the brokers and their answers back to the batches.
+
+``run_once(now)`` is the whole life of a producer's I/O thread, without the thread: it reads no clock, starts no
+thread and sleeps only inside the client's poll.  Everything here runs on that one thread, but ``request_close``,
+``request_force_close`` and ``wakeup``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cython
+
+from forebay._logging import RateLimitedLogger
+from forebay._protocol.produce import decode_produce
+from forebay._protocol.versions import ApiKey
+from forebay.errors import KafkaError, NetworkError, UnknownTopicOrPartitionError
+from forebay.model import TopicPartition
+
+from forebay._sender.expiry import expiry_error
+from forebay._sender.produce import NEWEST_PRODUCE, error_in, match, record_errors_in
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.schedule import BatchSchedule, ReadyNodes
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
+    from cython.cimports.forebay._protocol.produce import PartitionResponse, ProduceResponse
+    from cython.cimports.forebay._sender.produce import ProduceCall
+else:
+    from forebay._accumulator.accumulator import RecordAccumulator
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
+    from forebay._accumulator.topic import PartitionQueue
+    from forebay._network.inflight import ClientRequest, ClientResponse
+    from forebay._protocol.produce import PartitionResponse, ProduceResponse
+    from forebay._sender.produce import ProduceCall
+
+PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
+INFINITY: cython.double = math.inf
+LEADER_MOVED = (6, 74)
+"""NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH may name the new leader (KIP-951)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SenderOptions:
+    """What the sender takes from the configuration; times in ms, sizes in bytes."""
+
+    acks: int = -1
+    retries: int = 2**31 - 1
+    max_request_size: int = 1_048_576
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: float = 120_000
+    guarantee_order: bool = False
+    """One request in flight a connection: a partition is muted while a batch of it is."""
+    max_in_flight: int = 5
+    log_prefix: str = ""
+
+
+@cython.final
+@cython.cclass
+class Sender:
+    """Sends what the accumulator has ready.
+
+    Args:
+        accumulator: the batches.
+        client: the network; its callbacks come back here inside ``poll``.
+        metadata: who leads what.
+        transactions: the gate that stamps sequences (idempotence), or None.
+        metrics: the producer's sensors.
+        report: called with what a user's callback raised and the batch's result; must not raise.
+    """
+
+    accumulator: RecordAccumulator
+    schedule: BatchSchedule
+    client: object
+    metadata: object
+    transactions: object
+    metrics: object
+    options: object
+    report: object
+    log: object
+    acks: cython.int
+    retries: cython.int
+    max_request_size: cython.Py_ssize_t
+    delivery_timeout_ms: cython.double
+    guarantee_order: cython.bint
+    max_in_flight: cython.int
+    cluster_version: cython.longlong
+    in_flight: dict
+    next_in_flight_expiry: cython.double
+    closing = cython.declare(cython.bint, visibility="readonly")
+    forced = cython.declare(cython.bint, visibility="readonly")
+
+    def __init__(
+        self,
+        *,
+        accumulator: RecordAccumulator,
+        client: Any,
+        metadata: Any,
+        transactions: Any,
+        metrics: Any,
+        options: SenderOptions,
+        report: Callable[[BaseException, Any], None],
+    ) -> None:
+        self.accumulator = accumulator
+        self.schedule = accumulator.schedule
+        self.client = client
+        self.metadata = metadata
+        self.transactions = transactions
+        self.metrics = metrics
+        self.options = options
+        self.report = report
+        self.log = RateLimitedLogger("forebay.sender", prefix=options.log_prefix)
+        self.acks = options.acks
+        self.retries = options.retries
+        self.max_request_size = options.max_request_size
+        self.delivery_timeout_ms = options.delivery_timeout_ms
+        self.guarantee_order = options.guarantee_order
+        self.max_in_flight = options.max_in_flight
+        self.cluster_version = -1
+        self.in_flight = {}
+        self.next_in_flight_expiry = INFINITY
+        self.closing = False
+        self.forced = False
+
+    # Any thread
+
+    def request_close(self) -> None:
+        """Asks the thread to send what there is and end; safe in a finaliser and in a signal handler."""
+        self.closing = True
+        self.wakeup()
+
+    def request_force_close(self) -> None:
+        """Asks the thread to end now; what has no outcome fails."""
+        self.forced = True
+        self.request_close()
+
+    def wakeup(self) -> None:
+        """Ends the wait of the turn under way."""
+        self.client.wakeup()
+
+    # The turn
+
+    def run_once(self, now: cython.double) -> None:
+        """One turn: what is due goes out, what came in is applied, and in between it waits for the next event."""
+        if self.transactions is not None and not self._prepare_producer_id(now):
+            self.client.poll(self._wait_until(now, self.transactions.time_to_next_request(now, True)), now)
+        else:
+            self.client.poll(self.send_ready(now), now)
+        self.metrics.roll(now)
+
+    def has_work(self) -> bool:
+        """True while a batch waits or a request is in flight."""
+        return self.schedule.has_undrained() or len(self.in_flight) > 0 or self.client.in_flight_count() > 0
+
+    def unfinished_records(self) -> int:
+        """Records in batches without an outcome."""
+        return sum(batch.record_count for batch in self.accumulator.incomplete())
+
+    def _prepare_producer_id(self, now: float) -> bool:
+        """Sees to the producer id; False while nothing may be sent, because there is none."""
+        transactions = self.transactions
+        transactions.begin_turn()
+        if transactions.fatal_error is not None:
+            self.fail_all(transactions.fatal_error)
+            return True
+        if transactions.has_producer_id:
+            return True
+        self._follow_metadata()
+        self._expire(now)
+        if transactions.needs_producer_id(now, self.schedule.has_undrained()):
+            self._ask_for_producer_id(now)
+        return False
+
+    def _ask_for_producer_id(self, now: float) -> None:
+        node = self.client.least_loaded_node(now)
+        if node is None or not self.client.ready(node, now):
+            return
+        call = self.transactions.init_request()
+        self.client.send(
+            ClientRequest(
+                node.id,
+                call.api_key,
+                call.min_version,
+                call.max_version,
+                call.build,
+                call.parse,
+                timeout_ms=self.options.request_timeout_ms,
+                on_complete=lambda response: self._on_producer_id(response, str(node)),
+            ),
+            now,
+        )
+
+    def _on_producer_id(self, response: ClientResponse, node: str) -> None:
+        answer = response.body if response.error is None else response.error
+        error = self.transactions.on_init_producer_id(answer, response.received, node=node)
+        if error is not None:
+            self.fail_waiting(error)
+
+    def send_ready(self, now: cython.double) -> cython.double:
+        """Sends one request to each node that has something due and can take it; ms to wait in poll."""
+        self._follow_metadata()
+        self._expire(now)
+        send_all: cython.bint = self._send_all()
+        found: ReadyNodes = self.schedule.ready(now, send_all)
+        if len(found.unknown_leader_topics) > 0:
+            self._ask_for_leaders(found.unknown_leader_topics, now)
+        delay: cython.double = INFINITY
+        if len(found.nodes) > 0:
+            delay = self._send_to(found, send_all, now)
+        if len(self.in_flight) == 0 and self.accumulator.pool.queued() > 0:
+            # Somebody waits for memory, and nothing full could go: send what there is, however small.
+            found = self.schedule.ready(now, True)
+            delay = min(delay, self._send_to(found, True, now))
+        return self._wait_until(now, min(delay, found.next_check))
+
+    def _send_all(self) -> bool:
+        return self.accumulator.flushing() or self.accumulator.closed or self.closing
+
+    def _send_to(self, found: ReadyNodes, send_all: cython.bint, now: cython.double) -> cython.double:
+        """Drains for the nodes that can take a request; ms until one that cannot is worth asking again."""
+        delay: cython.double = INFINITY
+        calls: list = []
+        cluster = self.metadata.cluster()
+        for node_id in found.nodes:
+            node = cluster.node(node_id)
+            if node is None or not self.client.ready(node, now):
+                if node is not None:
+                    delay = min(delay, self.client.poll_delay(node, now))
+                    self.schedule.update_node_latency(node_id, now, False)
+                continue
+            self.schedule.update_node_latency(node_id, now, True)
+            batches: list = self.schedule.drain(node_id, self.max_request_size, now, self.transactions)
+            if len(batches) > 0:
+                calls.append((node_id, batches))
+        if len(calls) == 0:
+            return delay
+        self.accumulator.close_batches([batch for _, batches in calls for batch in batches])
+        left: ReadyNodes = self.schedule.ready(now, send_all)
+        for node_id, batches in calls:
+            # Where more waits, the turn ends as soon as this request is written, so that the next can follow.
+            self.send(node_id, batches, now, node_id in left.nodes)
+        return min(delay, left.next_check)
+
+    def _wait_until(self, now: cython.double, delay: cython.double) -> cython.double:
+        expiry: cython.double = min(self.schedule.next_expiry_at(), self.next_in_flight_expiry)
+        return max(0.0, min(delay, expiry - now))
+
+    def _follow_metadata(self) -> None:
+        cluster = self.metadata.cluster()
+        if cluster.version != self.cluster_version:
+            self.cluster_version = cluster.version
+            self.accumulator.refresh_all(cluster)
+
+    def _ask_for_leaders(self, topics: set, now: float) -> None:
+        # The topic may have fallen out of the metadata while its batches waited.
+        for topic in topics:
+            self.metadata.add_topic(topic, now)
+        self.log.warning("no leader", now, "No leader known for partitions of %s", ", ".join(sorted(topics)))
+        self.metadata.request_update(False)
+
+    # Requests
+
+    def send(self, node_id: cython.int, batches: list, now: cython.double, prompt: cython.bint) -> None:
+        """One produce request with ``batches`` to one node."""
+        call: ProduceCall = ProduceCall(
+            node_id,
+            batches,
+            now,
+            acks=self.acks,
+            timeout_ms=self.options.request_timeout_ms,
+            compressor=self.accumulator.compressor,
+        )
+        batch: ProducerBatch
+        queue: PartitionQueue
+        for batch in batches:
+            queue = batch.queue
+            queue.in_flight += 1
+            if self.guarantee_order:
+                queue.muted = True
+            batch.in_flight = True
+            batch.last_node = node_id
+            self.in_flight[batch] = None
+            self.next_in_flight_expiry = min(self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms)
+        self._measure(batches, now)
+        self.client.send(
+            ClientRequest(
+                node_id,
+                PRODUCE,
+                0,
+                NEWEST_PRODUCE,
+                call.build,
+                decode_produce,
+                timeout_ms=self.options.request_timeout_ms,
+                on_complete=self.on_produce,
+                on_written=_nothing if prompt else None,
+                expect_response=self.acks != 0,
+                context=call,
+            ),
+            now,
+        )
+
+    def _measure(self, batches: list, now: cython.double) -> None:
+        metrics = self.metrics
+        records: cython.longlong = 0
+        batch: ProducerBatch
+        for batch in batches:
+            size: cython.Py_ssize_t = batch.estimated_size()
+            records += batch.record_count
+            metrics.batch_size.record(size)
+            metrics.queue_time.record(batch.drained - batch.created)
+            metrics.compression_rate.record(batch.observed_ratio)
+            metrics.record_size.record_many(batch.raw_size, batch.record_count, batch.max_record_size)
+            sensors = self._topic_sensors(batch, now)
+            sensors.records.record(batch.record_count)
+            sensors.bytes.record(size)
+            sensors.compression_rate.record(batch.observed_ratio)
+        metrics.records_sent.record(records)
+
+    def _topic_sensors(self, batch: ProducerBatch, now: cython.double) -> Any:
+        queue: PartitionQueue = batch.queue
+        if queue.state.sensors is None:
+            queue.state.sensors = self.metrics.topic(batch.topic, now)
+        return queue.state.sensors
+
+    def on_produce(self, response: ClientResponse) -> None:
+        """Applies one answer, or the lack of one, to the batches of its request."""
+        call: ProduceCall = response.request.context
+        call.release()
+        now: cython.double = response.received
+        batch: ProducerBatch
+        if response.error is not None or (response.body is None and self.acks != 0):
+            self._fail_call(call, response, now)
+        elif response.body is None:
+            for batch in call.batches:
+                self.complete(batch, None, None, now)
+        else:
+            self.metrics.request_latency.record(now - response.request.sent)
+            self._apply(call, response.body, now)
+        if self.guarantee_order:
+            for batch in call.batches:
+                queue: PartitionQueue = batch.queue
+                queue.muted = False
+
+    def _fail_call(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
+        error = response.error or NetworkError(f"The answer of node {call.node_id} was lost")
+        for batch in call.batches:
+            self.complete(batch, None, error, now)
+
+    def _apply(self, call: ProduceCall, body: ProduceResponse, now: cython.double) -> None:
+        self.metrics.produce_throttle_time.record(body.throttle_time_ms)
+        hints: dict = {}
+        answer: PartitionResponse
+        for batch, found in match(call.batches, body.partitions):
+            if found is None:
+                missing = NetworkError(f"Node {call.node_id} left {batch.topic}-{batch.partition} out of its answer")
+                self.complete(batch, None, missing, now)
+                continue
+            answer = found
+            if answer.error_code in LEADER_MOVED and answer.leader_id >= 0 and answer.leader_epoch >= 0:
+                where = TopicPartition(answer.topic, answer.partition)
+                hints[where] = (answer.leader_id, answer.leader_epoch)
+            self.complete(batch, answer, None if answer.error_code == 0 else error_in(answer), now)
+        if hints:
+            self.metadata.update_leadership(hints, body.node_endpoints)
+            self._follow_metadata()
+
+    # Outcomes
+
+    def complete(self, batch: ProducerBatch, answer: Any, error: Any, now: cython.double) -> None:
+        """One batch's outcome: acknowledged, sent again, or failed."""
+        queue: PartitionQueue = batch.queue
+        queue.in_flight -= 1
+        batch.in_flight = False
+        self.in_flight.pop(batch, None)
+        if error is None:
+            self._acknowledge(batch, answer)
+            return
+        batch.last_error = error
+        if error.invalid_metadata:
+            self._note_stale_metadata(batch, error, now)
+        if self._can_retry(batch, answer, error, now):
+            self._retry(batch, error, now)
+        else:
+            self._fail(batch, answer, error, now)
+
+    def _acknowledge(self, batch: ProducerBatch, answer: Any) -> None:
+        base_offset: cython.longlong = -1
+        log_append_time: cython.longlong = -1
+        if answer is not None:
+            log_append_time = answer.log_append_time
+            base_offset = answer.base_offset if answer.error_code == 0 else -1
+        if self.transactions is not None:
+            self.transactions.on_completed(batch, base_offset)
+        # False after it expired: its callbacks have run and its memory is given back.
+        if batch.complete(base_offset, log_append_time, self.report):
+            self.accumulator.deallocate(batch)
+
+    def _can_retry(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> bool:
+        if batch.done or batch.attempts >= self.retries:
+            return False
+        if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+            return False
+        if self.transactions is None:
+            return error.retriable
+        log_start: int = -1 if answer is None else answer.log_start_offset
+        return bool(self.transactions.can_retry(batch, error, log_start))
+
+    def _retry(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
+        where = TopicPartition(batch.topic, batch.partition)
+        self.log.warning(
+            (batch.topic, error.name),
+            now,
+            "Got error produce response from node %d on topic-partition %s, retrying (%d attempts left). Error: %s",
+            batch.last_node,
+            where,
+            self.retries - batch.attempts,
+            error,
+        )
+        self.schedule.reenqueue(batch, now, self.transactions)
+        self.metrics.record_retries.record(batch.record_count)
+        self._topic_sensors(batch, now).retries.record(batch.record_count)
+
+    def _fail(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> None:
+        if self.transactions is not None:
+            # Refused for good: its sequences will never be written.  Out of retries: nobody knows.
+            self.transactions.on_failed(batch, error, batch.attempts < self.retries and not error.retriable)
+        record_errors = None
+        if answer is not None:
+            error, record_errors = record_errors_in(answer, error)
+        self.fail(batch, self._explained(batch, error, "in flight", now), record_errors, now)
+
+    def _explained(self, batch: ProducerBatch, error: KafkaError, phase: str, now: float) -> KafkaError:
+        return error.with_context(
+            phase=phase, node=batch.last_node, attempts=batch.attempts + 1, age_ms=round(now - batch.created)
+        )
+
+    def fail(self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float) -> None:
+        """Ends a batch with ``error``, counted and, as nobody may be listening, logged (repeats limited)."""
+        if batch.done:
+            return
+        if batch.fail(error, record_errors, self.report):
+            self.accumulator.deallocate(batch)
+        self.metrics.record_errors.record(batch.record_count)
+        self._topic_sensors(batch, now).errors.record(batch.record_count)
+        self.log.error(
+            (batch.topic, type(error)), now, "%d record(s) for %s-%d failed: %s: %s",
+            batch.record_count, batch.topic, batch.partition, type(error).__name__, error,
+        )
+
+    def _note_stale_metadata(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
+        if isinstance(error, UnknownTopicOrPartitionError):
+            self.log.warning(
+                (batch.topic, "unknown"), now,
+                "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
+                "may not exist or the user may not have Describe access to it", batch.topic, batch.partition,
+            )
+        self.metadata.request_update(False)
+
+    # Expiry and the end
+
+    def _expire(self, now: cython.double) -> None:
+        # Before anything is drained, so that no batch is failed and sent in the same turn.
+        batch: ProducerBatch
+        for batch in self.schedule.expired(now):
+            self._give_up(batch, "waiting" if batch.attempts == 0 else "waiting to be sent again", now)
+        if now < self.next_in_flight_expiry:
+            return
+        self.next_in_flight_expiry = INFINITY
+        for batch in list(self.in_flight):
+            if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+                del self.in_flight[batch]
+                self._give_up(batch, "in flight", now)
+            else:
+                self.next_in_flight_expiry = min(
+                    self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms
+                )
+
+    def _give_up(self, batch: ProducerBatch, phase: str, now: float) -> None:
+        error = expiry_error(batch, phase, now)
+        if self.transactions is not None:
+            self.transactions.on_failed(batch, error, False)
+        self.fail(batch, error, None, now)
+
+    def fail_waiting(self, error: KafkaError) -> None:
+        """Fails every batch that waits; those in flight get their answers."""
+        for batch in self.schedule.take_all():
+            self._abort(batch, error)
+
+    def fail_all(self, error: KafkaError) -> None:
+        """Fails every batch without an outcome, in flight or not; their memory comes back when sockets let go."""
+        self.fail_waiting(error)
+        for batch in self.accumulator.incomplete():
+            self._abort(batch, error)
+
+    def _abort(self, batch: ProducerBatch, error: KafkaError) -> None:
+        if batch.done:
+            return
+        if batch.abort(error, self.report):
+            self.metrics.record_errors.record(batch.record_count)
+        self.accumulator.deallocate(batch)
+
+
+def _nothing(written: bool) -> None:
+    """Being called is enough: it ends the selector's turn."""

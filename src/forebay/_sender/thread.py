@@ -1,0 +1,87 @@
+"""The I/O thread: reads the clock, calls ``run_once`` until asked to end, drains, and reports what it could not send.
+
+It holds no reference to the producer, so that a forgotten producer can be collected: its finaliser only calls
+``request_close``, and this thread sends what is left and ends by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from forebay._clock import Clock
+from forebay._sender.sender import Sender
+from forebay.errors import KafkaError
+
+logger = logging.getLogger("forebay.sender")
+
+
+class SenderThread:
+    """Runs one Sender on a daemon thread of its own.
+
+    Args:
+        name: of the thread.
+        sender: run by that thread alone.
+        clock: the time it hands to each turn.
+        patience_ms: after which everything it has must have come to an end, one way or the other.
+        resources: closed in order when the thread ends, before ``finished`` is set.
+    """
+
+    def __init__(
+        self, *, name: str, sender: Sender, clock: Clock, patience_ms: float, resources: tuple[Any, ...] = ()
+    ) -> None:
+        self.sender = sender
+        self.patience_ms = patience_ms
+        self.finished = False
+        self.lost = 0
+        """Records that had no acknowledgement when the thread ended; written by it, read after ``join``."""
+        self._clock = clock
+        self._resources = resources
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread; once, before interpreter exit begins."""
+        self._thread.start()
+
+    @property
+    def ident(self) -> int | None:
+        """The thread's identifier."""
+        return self._thread.ident
+
+    def is_alive(self) -> bool:
+        """True until it has ended."""
+        return self._thread.is_alive()
+
+    def join(self, timeout_ms: float) -> bool:
+        """Waits for the end; False if ``timeout_ms`` passed first.  Signals get through."""
+        self._thread.join(min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX))
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while not self.sender.closing:
+                self._turn()
+            while not self.sender.forced and self.sender.has_work():
+                self._turn()
+        finally:
+            self._end()
+
+    def _turn(self) -> None:
+        try:
+            self.sender.run_once(self._clock.now())
+        except Exception:  # the loop must outlive what one turn trips over
+            logger.exception("Uncaught error in the producer's I/O thread")
+
+    def _end(self) -> None:
+        left = self.sender.unfinished_records()
+        if left:
+            self.lost = left
+            logger.error("The producer ended with %d record(s) not acknowledged", left)
+        self.sender.fail_all(KafkaError("Producer is closed forcefully."))
+        for resource in self._resources:
+            try:
+                resource()
+            except Exception:  # the others must be closed too
+                logger.exception("Uncaught error while the producer's I/O thread ended")
+        self.finished = True

@@ -1,0 +1,401 @@
+"""TransactionManager: the producer's id and epoch, and the sequences of its batches, so that no retry writes twice.
+
+It is the accumulator's gate (it lets a batch out and stamps it) and tells the sender which failed batches may be
+tried again.  An unrecoverable gap in a partition's sequences is closed without asking a broker (KIP-360): the epoch
+goes up by one, and the batches in flight of just the partitions that need it are stamped anew from sequence 0; the
+others go on under the old epoch until nothing of theirs is in flight.  After epoch 32767 comes a new producer id.
+
+Where this differs from the Java client: a batch that failed with unknown outcome is always followed up, not only
+after a retry; new stamps wait until every batch ahead of the gap is settled, and after the last epoch until the new
+id is there (Java sends those batches without an id); the first batch goes alone (``confirm_first``); nothing depends
+on comparing sequences across the wrap.
+
+Sender thread only; other threads may read ``fatal_error``, ``producer_id`` and ``producer_epoch``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from math import inf
+from typing import TYPE_CHECKING
+
+import cython
+
+from forebay._transactions.requests import InitProducerIdCall
+from forebay._transactions.state import State, move
+from forebay.errors import (
+    ClusterAuthorizationError,
+    InvalidProducerEpochError,
+    KafkaError,
+    OutOfOrderSequenceError,
+    ProducerFencedError,
+    ProtocolError,
+    TransactionAbortableError,
+    TransactionalIdAuthorizationError,
+    UnknownProducerIdError,
+    UnsupportedVersionError,
+    error_for,
+)
+
+if cython.compiled:
+    from cython.cimports.forebay._transactions.sequences import PartitionSequences
+else:
+    from forebay._transactions.sequences import PartitionSequences
+
+if TYPE_CHECKING:
+    from forebay._backoff import ExponentialBackoff
+    from forebay._protocol.init_producer_id import InitProducerIdResponse
+    from forebay._transactions.gate import GatedQueue, StampedBatch
+
+log = logging.getLogger("forebay.transactions")
+
+NO_ID = cython.declare(cython.longlong, -1)
+MAX_EPOCH = cython.declare(cython.int, 32767)
+
+FATAL = (ClusterAuthorizationError, TransactionalIdAuthorizationError, ProducerFencedError, UnsupportedVersionError)
+"""A produce request refused with one of these ends the producer."""
+
+PASSING = (ClusterAuthorizationError, TransactionalIdAuthorizationError, TransactionAbortableError)
+"""InitProducerId refused with one of these fails the batches at hand; later ones are worth another request."""
+
+
+@cython.final
+@cython.cclass
+class TransactionManager:
+    """The idempotent producer's bookkeeping.
+
+    Args:
+        backoff: between requests for a producer id (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        max_in_flight: batches of a partition from the lowest unconfirmed one on; the broker remembers 5.
+        confirm_first: the first batch of a partition under an id and epoch goes alone.  A broker that does not know
+            the producer takes whatever sequence comes first: if the first batch were put off (NOT_LEADER, not enough
+            replicas) and the second taken, the first could never be written.  Java has this hole; False is Java's way.
+    """
+
+    def __init__(
+        self, backoff: ExponentialBackoff, max_in_flight: cython.int = 5, confirm_first: cython.bint = True
+    ) -> None:
+        self.producer_id = NO_ID
+        self.producer_epoch = -1
+        self.has_producer_id = False
+        self.state = State.UNINITIALIZED
+        self.fatal_error: KafkaError | None = None
+        self.max_in_flight = max_in_flight
+        self.confirm_first = confirm_first
+        self.backoff = backoff
+        self.failures = 0
+        self.retry_at = -inf
+        self.asked = False
+        self.refused = False
+        self.to_rewrite: list[PartitionSequences] = []
+        self.unresolved: list[PartitionSequences] = []
+        self.parked: dict[tuple[str, int], PartitionSequences] = {}
+
+    # ---- the producer id
+
+    @cython.ccall
+    def begin_turn(self) -> cython.void:
+        """Settles what the last turn left: sequences in doubt, then epoch bumps; call it before drain."""
+        if len(self.unresolved) > 0:
+            self.resolve()
+        if len(self.to_rewrite) > 0 and self.has_producer_id:
+            self.bump()
+
+    @cython.ccall
+    def needs_producer_id(self, now: cython.double, has_undrained: cython.bint) -> cython.bint:
+        """Whether to send ``init_request()`` now; after a refusal only while records wait."""
+        return self.time_to_next_request(now, has_undrained) <= 0
+
+    @cython.ccall
+    def time_to_next_request(self, now: cython.double, has_undrained: cython.bint) -> cython.double:
+        """ms until ``needs_producer_id``: 0 if now, inf if nothing is to be asked or an answer is awaited."""
+        if self.has_producer_id or self.asked or self.fatal_error is not None:
+            return inf
+        if self.refused and not has_undrained:
+            return inf
+        return max(self.retry_at - now, 0.0)
+
+    def init_request(self) -> InitProducerIdCall:
+        """The request for a producer id; ``on_init_producer_id`` takes the answer."""
+        if self.state is State.UNINITIALIZED:
+            self.enter(State.INITIALIZING)
+        self.asked = True
+        return InitProducerIdCall()
+
+    def on_init_producer_id(
+        self, answer: InitProducerIdResponse | KafkaError, now: float, *, node: str
+    ) -> KafkaError | None:
+        """Takes the broker's answer, or the error that came in its place.
+
+        Args:
+            node: who was asked, for the message.
+
+        Returns:
+            The error with which all batches at hand fail; None if there is none, or another try follows.  If it is
+            fatal, ``fatal_error`` is set too.
+        """
+        self.asked = False
+        if self.fatal_error is not None:
+            return None
+        if isinstance(answer, KafkaError):
+            error = answer
+        else:
+            found = init_error(answer, node)
+            if found is None:
+                self.adopt(answer.producer_id, answer.producer_epoch)
+                return None
+            error = found
+        if error.retriable:
+            self.retry_later(now)
+            log.debug("No producer id from %s yet: %s", node, error)
+            return None
+        if isinstance(error, PASSING):
+            return self.refuse(error, now)
+        if isinstance(error, UnsupportedVersionError):
+            error = UnsupportedVersionError(
+                f"The broker {node} is too old for idempotence, which needs InitProducerId (Kafka 0.11 and later);"
+                f" set enable.idempotence=false to write to it: {error}"
+            )
+        self.fail(error)
+        return error
+
+    def adopt(self, producer_id: int, producer_epoch: int) -> None:
+        """Goes on under this id and epoch."""
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.has_producer_id = True
+        self.failures = 0
+        self.refused = False
+        self.enter(State.READY)
+        log.info("Producer id %d with epoch %d", producer_id, producer_epoch)
+        self.rewrite()
+
+    def retry_later(self, now: float) -> None:
+        """Puts off the next request for a producer id."""
+        self.retry_at = now + self.backoff.delay(self.failures)
+        self.failures += 1
+
+    def refuse(self, error: KafkaError, now: float) -> KafkaError:
+        """Back to the start: the batches at hand fail, the next ones make for another request."""
+        self.enter(State.ABORTABLE_ERROR)
+        self.enter(State.UNINITIALIZED)
+        self.refused = True
+        self.retry_later(now)
+        log.warning("The producer is not allowed to do idempotent sends: %s", error)
+        return error
+
+    @cython.ccall
+    def fail(self, error: KafkaError) -> cython.void:
+        """Ends the producer: nothing drains any more, and ``fatal_error`` is what every batch fails with."""
+        if self.fatal_error is not None:
+            return
+        self.enter(State.FATAL_ERROR)
+        self.fatal_error = error
+        self.has_producer_id = False
+        log.error("The producer cannot go on: %s", error)
+
+    @cython.cfunc
+    def enter(self, target: State) -> cython.void:
+        self.state = move(self.state, target)
+
+    # ---- the accumulator's gate
+
+    @cython.ccall
+    def may_drain(self, queue: GatedQueue, batch: StampedBatch) -> cython.bint:
+        """Whether ``batch``, the head of ``queue``, may be sent now; if not, only this partition is skipped.
+
+        A retry goes out only as the lowest batch in flight, so that one request at a time carries the partition
+        until the retries are through.
+        """
+        if not self.has_producer_id:
+            return False
+        if queue.gate_state is None:
+            return True
+        sequences: PartitionSequences = queue.gate_state
+        if batch.base_sequence >= 0:
+            return sequences.is_lowest(batch)
+        if not sequences.is_stamped_by(self.producer_id, self.producer_epoch) and len(sequences.in_flight) > 0:
+            return False
+        if self.confirm_first and sequences.last_acked_sequence < 0:
+            return sequences.accepts_new(1)
+        return sequences.accepts_new(self.max_in_flight)
+
+    @cython.ccall
+    def stamp(self, queue: GatedQueue, batch: StampedBatch) -> cython.void:
+        """To be called at every drain: the first gives ``batch`` its id, epoch and sequence, for good."""
+        sequences: PartitionSequences = self.sequences_of(queue)
+        if batch.base_sequence >= 0:
+            if len(sequences.rewritten) > 0:
+                sequences.forget_rewrite(batch)
+            return
+        if not sequences.is_stamped_by(self.producer_id, self.producer_epoch):
+            sequences.start(self.producer_id, self.producer_epoch, 0)
+        sequences.assign(batch)
+
+    @cython.ccall
+    def comes_before(self, batch: StampedBatch, other: StampedBatch) -> cython.bint:
+        """Whether a re-enqueued ``batch`` must stand ahead of ``other``, of the same queue.
+
+        Walk the queue from its head and insert before the first batch for which this holds.
+        """
+        if other.base_sequence < 0:
+            return True
+        sequences: PartitionSequences = self.sequences_of(batch.queue)
+        return sequences.position(batch) < sequences.position(other)
+
+    @cython.cfunc
+    def sequences_of(self, queue: GatedQueue) -> PartitionSequences:
+        if queue.gate_state is None:
+            # Nothing was sent to this partition, or its queue was let go meanwhile.
+            known = self.parked.pop((queue.topic, queue.partition), None)
+            queue.gate_state = PartitionSequences(queue.topic, queue.partition, False) if known is None else known
+        sequences: PartitionSequences = queue.gate_state
+        return sequences
+
+    @cython.ccall
+    def park(self, queue: GatedQueue) -> cython.void:
+        """``queue`` is let go: keeps its sequences for the next queue of the partition.
+
+        Starting again from 0 under the same epoch could make new records look like ones written before.
+        """
+        if queue.gate_state is not None:
+            self.parked[(queue.topic, queue.partition)] = queue.gate_state
+            queue.gate_state = None
+
+    # ---- outcomes
+
+    @cython.ccall
+    def on_completed(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
+        """``batch`` was written, now or (DUPLICATE_SEQUENCE_NUMBER, offset -1) by an earlier try.
+
+        Also for an answer that comes after the batch expired: it tells what the broker has.
+        """
+        sequences: PartitionSequences = self.sequences_of(batch.queue)
+        if sequences.was_rewritten(batch):
+            # Written under its old stamp; the broker waits for its new one now, which nobody will send.
+            position: cython.Py_ssize_t = sequences.position(batch)
+            sequences.drop(batch)
+            self.request_bump(sequences, position)
+            return
+        if sequences.is_stamped_by(batch.producer_id, batch.producer_epoch):
+            sequences.acknowledge(batch, base_offset)
+        if sequences.drop(batch):
+            self.request_bump(sequences, 0)
+
+    @cython.ccall
+    def can_retry(self, batch: StampedBatch, error: KafkaError, log_start_offset: cython.longlong) -> cython.bint:
+        """Whether ``batch``, refused with ``error``, is to be sent again; asks for an epoch bump where that helps.
+
+        Retries left and the delivery timeout are the sender's to check, before this.
+
+        Args:
+            log_start_offset: of the partition, from the response; -1 if it is not there.
+        """
+        if not isinstance(error, (OutOfOrderSequenceError, InvalidProducerEpochError)):
+            return bool(error.retriable)
+        sequences: PartitionSequences = self.sequences_of(batch.queue)
+        if sequences.was_rewritten(batch):
+            return True  # the answer is about the old stamp
+        if isinstance(error, InvalidProducerEpochError):
+            return False
+        if sequences.is_overtaken(batch):
+            return True  # it is in the log: another stamp would write it twice
+        position: cython.Py_ssize_t = sequences.position(batch)
+        if isinstance(error, UnknownProducerIdError):
+            # Without the log's start the broker does not know either (the partition may have moved away): ask again.
+            if log_start_offset >= 0:
+                self.request_bump(sequences, position)
+        elif position == 0:
+            # Everything ahead is settled and the broker still misses something.  Further back the answer is only
+            # that a batch ahead has to come first.
+            self.request_bump(sequences, 0)
+        return True
+
+    @cython.ccall
+    def on_failed(self, batch: StampedBatch, error: KafkaError, adjust_sequences: cython.bint) -> cython.void:
+        """``batch`` is given up.
+
+        Args:
+            adjust_sequences: the broker refused it, so its records are missing for good; False if it may have been
+                written after all (expired, retries exhausted).
+        """
+        if isinstance(error, FATAL):
+            self.fail(error)
+        sequences: PartitionSequences = self.sequences_of(batch.queue)
+        position: cython.Py_ssize_t = sequences.position(batch)
+        if position < 0:
+            return  # never sent, or settled before
+        bump_due: cython.bint = sequences.drop(batch)
+        if self.fatal_error is not None:
+            return
+        if bump_due:
+            self.request_bump(sequences, 0)
+        if adjust_sequences or isinstance(error, OutOfOrderSequenceError):
+            self.request_bump(sequences, position)
+        elif not sequences.unresolved:
+            sequences.mark_unresolved()
+            self.unresolved.append(sequences)
+
+    @cython.ccall
+    def on_split(self, batch: StampedBatch, children: Sequence[StampedBatch]) -> cython.void:
+        """``batch`` was too large: ``children`` take its place and its sequences; before they are re-enqueued."""
+        if batch.base_sequence >= 0:
+            sequences: PartitionSequences = self.sequences_of(batch.queue)
+            sequences.replace(batch, children)
+
+    # ---- closing gaps
+
+    @cython.cfunc
+    def resolve(self) -> cython.void:
+        # Nothing in flight any more: either the broker confirmed all there was, or there is a gap.
+        waiting: list[PartitionSequences] = []
+        sequences: PartitionSequences
+        for sequences in self.unresolved:
+            if not sequences.unresolved:
+                continue  # a bump settled it
+            if len(sequences.in_flight) > 0:
+                waiting.append(sequences)
+                continue
+            sequences.resolve()
+            # Under an older epoch it starts anew with the next batch anyway.
+            if sequences.is_stamped_by(self.producer_id, self.producer_epoch) and not sequences.is_expected(
+                sequences.next_sequence
+            ):
+                self.request_bump(sequences, 0)
+        self.unresolved = waiting
+
+    @cython.cfunc
+    def request_bump(self, sequences: PartitionSequences, position: cython.Py_ssize_t) -> cython.void:
+        if sequences.note_gap(position) and not sequences.bump_requested:
+            sequences.bump_requested = True
+            self.to_rewrite.append(sequences)
+
+    @cython.cfunc
+    def bump(self) -> cython.void:
+        if self.producer_epoch < MAX_EPOCH:
+            self.producer_epoch += 1
+            log.info("Producer id %d goes on with epoch %d", self.producer_id, self.producer_epoch)
+            self.rewrite()
+            return
+        # The batches keep their stamps, and stay here, until the new id comes.
+        log.info("Producer id %d has used its last epoch", self.producer_id)
+        self.producer_id = NO_ID
+        self.producer_epoch = -1
+        self.has_producer_id = False
+        self.retry_at = -inf
+        self.enter(State.UNINITIALIZED)
+
+    @cython.cfunc
+    def rewrite(self) -> cython.void:
+        sequences: PartitionSequences
+        for sequences in self.to_rewrite:
+            sequences.rewrite(self.producer_id, self.producer_epoch)
+        self.to_rewrite = []
+
+
+def init_error(answer: InitProducerIdResponse, node: str) -> KafkaError | None:
+    """The error in an answer to InitProducerId; None if it has an id."""
+    if answer.error_code == 0 and answer.producer_id < 0:
+        return ProtocolError(f"The broker {node} answered InitProducerId with the producer id {answer.producer_id}")
+    return error_for(answer.error_code, node=node)

@@ -1,0 +1,38 @@
+cpdef int increment_sequence(long long sequence, long long by) noexcept
+cpdef int decrement_sequence(long long sequence, long long by) noexcept
+cpdef bint is_later(long long sequence, long long other) noexcept
+
+
+cdef class PartitionSequences:
+    cdef readonly str topic
+    cdef readonly int partition
+    cdef readonly bint transactional
+    cdef readonly long long producer_id
+    cdef readonly int producer_epoch
+    cdef readonly int next_sequence
+    cdef readonly int last_acked_sequence
+    cdef readonly long long last_acked_offset
+    cdef readonly bint unresolved
+    cdef readonly int gap
+    cdef public bint bump_requested
+    cdef readonly list in_flight
+    cdef readonly list rewritten
+    cdef list ordinals
+    cdef long long stamped
+    cpdef bint is_stamped_by(self, long long producer_id, int producer_epoch) noexcept
+    cpdef bint accepts_new(self, Py_ssize_t limit)
+    cpdef bint is_lowest(self, object batch)
+    cpdef bint is_expected(self, int sequence) noexcept
+    cpdef bint is_overtaken(self, object batch)
+    cpdef Py_ssize_t position(self, object batch)
+    cpdef void start(self, long long producer_id, int producer_epoch, int next_sequence)
+    cpdef void assign(self, object batch)
+    cpdef bint forget_rewrite(self, object batch)
+    cpdef bint was_rewritten(self, object batch)
+    cpdef bint drop(self, object batch)
+    cpdef void acknowledge(self, object batch, long long base_offset)
+    cpdef void replace(self, object batch, object children)
+    cpdef bint note_gap(self, Py_ssize_t position) noexcept
+    cpdef void mark_unresolved(self) noexcept
+    cpdef void resolve(self) noexcept
+    cpdef void rewrite(self, long long producer_id, int producer_epoch)

@@ -1,0 +1,248 @@
+"""A partition's sequence numbers: what was given out, what is in flight, what the broker confirmed.
+
+Pure bookkeeping, without time, states or requests.  Sequences count records and wrap from 2^31 - 1 to 0.  A batch
+gets its sequence when it is first drained and keeps it, so that the broker can tell a retry from a new batch;
+only ``rewrite``, at an epoch bump, gives out new ones.  Batches that are in flight stay in the order in which they
+were stamped, so nothing here compares sequences to sort (which goes wrong at the wrap).
+
+Sender thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import cython
+
+if TYPE_CHECKING:
+    from forebay._transactions.gate import StampedBatch
+
+NONE = cython.declare(cython.int, -1)
+MAX_SEQUENCE = cython.declare(cython.longlong, 0x7FFFFFFF)
+HALF = cython.declare(cython.longlong, 0x40000000)
+
+
+@cython.ccall
+@cython.exceptval(check=False)
+def increment_sequence(sequence: cython.longlong, by: cython.longlong) -> cython.int:
+    """``sequence`` + ``by``, where 0 follows 2^31 - 1."""
+    return cython.cast(cython.int, (sequence + by) & MAX_SEQUENCE)
+
+
+@cython.ccall
+@cython.exceptval(check=False)
+def decrement_sequence(sequence: cython.longlong, by: cython.longlong) -> cython.int:
+    """``sequence`` - ``by``, where 2^31 - 1 comes before 0."""
+    return cython.cast(cython.int, (sequence - by) & MAX_SEQUENCE)
+
+
+@cython.ccall
+@cython.exceptval(check=False)
+def is_later(sequence: cython.longlong, other: cython.longlong) -> cython.bint:
+    """Whether ``sequence`` comes after ``other``; -1 comes before all, else the shorter way around decides."""
+    if other < 0 or sequence < 0:
+        return sequence > other
+    distance: cython.longlong = (sequence - other) & MAX_SEQUENCE
+    return 0 < distance < HALF
+
+
+@cython.final
+@cython.cclass
+class PartitionSequences:
+    """The state of one partition; lives in its queue's ``gate_state``.
+
+    ``in_flight`` holds every stamped batch that is neither confirmed nor failed, also those that wait in the queue
+    for another try.  ``rewritten`` are the ones that were given a new stamp and not sent since: an answer that
+    comes now is about the old one.
+    """
+
+    def __init__(self, topic: str, partition: cython.int, transactional: cython.bint) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.transactional = transactional
+        self.bump_requested = False
+        self.in_flight: list[Any] = []
+        self.rewritten: list[Any] = []
+        # In step with in_flight: the how manieth batch of the partition each one is.
+        self.ordinals: list[int] = []
+        self.stamped = 0
+        self.last_acked_offset = -1
+        self.start(-1, -1, 0)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def is_stamped_by(self, producer_id: cython.longlong, producer_epoch: cython.int) -> cython.bint:
+        """Whether the sequences are those of this producer id and epoch."""
+        return self.producer_id == producer_id and self.producer_epoch == producer_epoch
+
+    @cython.ccall
+    def accepts_new(self, limit: cython.Py_ssize_t) -> cython.bint:
+        """Whether a batch without sequence may follow: nothing to mend before it, and the lowest within ``limit``.
+
+        The broker remembers the last five batches of a producer.  Were a sixth written before the first is
+        confirmed, a retry of the first would not be known for what it is.  So batches count that were confirmed
+        ahead of the lowest in flight, which happens when the leader moves.  Batches that have a new stamp go
+        first: under a new id the broker takes whatever sequence comes first.
+        """
+        if self.unresolved or self.gap != NONE or len(self.rewritten) > 0:
+            return False
+        if len(self.ordinals) == 0:
+            return True
+        lowest: cython.longlong = self.ordinals[0]
+        return self.stamped - lowest < limit
+
+    @cython.ccall
+    def is_lowest(self, batch: StampedBatch) -> cython.bint:
+        """Whether ``batch`` is the first that the broker has not confirmed."""
+        return len(self.in_flight) > 0 and self.in_flight[0] is batch
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def is_expected(self, sequence: cython.int) -> cython.bint:
+        """Whether the broker, having written what it confirmed and nothing more, waits for ``sequence``."""
+        if self.last_acked_sequence == NONE:
+            return sequence == 0
+        return sequence == increment_sequence(self.last_acked_sequence, 1)
+
+    @cython.ccall
+    def is_overtaken(self, batch: StampedBatch) -> cython.bint:
+        """Whether the broker confirmed a later batch: then it has this one too, whatever it answers."""
+        return is_later(self.last_acked_sequence, batch.base_sequence)
+
+    @cython.ccall
+    def position(self, batch: StampedBatch) -> cython.Py_ssize_t:
+        """How many batches are in flight ahead of ``batch``; -1 if it is not in flight itself."""
+        at: cython.Py_ssize_t
+        for at in range(len(self.in_flight)):
+            if self.in_flight[at] is batch:
+                return at
+        return -1
+
+    @cython.ccall
+    def start(self, producer_id: cython.longlong, producer_epoch: cython.int, next_sequence: cython.int) -> cython.void:
+        """Begins anew under another id or epoch; nothing may be in flight."""
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.next_sequence = next_sequence
+        self.last_acked_sequence = NONE if next_sequence == 0 else decrement_sequence(next_sequence, 1)
+        self.unresolved = False
+        # How many batches in flight come before records that are lost for good; -1 if there is no such gap.
+        self.gap = NONE
+
+    @cython.ccall
+    def assign(self, batch: StampedBatch) -> cython.void:
+        """Stamps ``batch`` with the next sequence and follows it from here on."""
+        batch.set_producer_state(self.producer_id, self.producer_epoch, self.next_sequence, self.transactional)
+        self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
+        self.in_flight.append(batch)
+        self.ordinals.append(self.stamped)
+        self.stamped += 1
+
+    @cython.ccall
+    def was_rewritten(self, batch: StampedBatch) -> cython.bint:
+        """Whether ``batch`` has a new stamp under which it was not sent yet."""
+        return any_is(self.rewritten, batch)
+
+    @cython.ccall
+    def forget_rewrite(self, batch: StampedBatch) -> cython.bint:
+        """``batch`` is sent under its new stamp, or finished; True if it had one."""
+        if not any_is(self.rewritten, batch):
+            return False
+        self.rewritten = [other for other in self.rewritten if other is not batch]
+        return True
+
+    @cython.ccall
+    def drop(self, batch: StampedBatch) -> cython.bint:
+        """``batch`` is finished, one way or the other; True if nothing stands before the gap any more."""
+        at: cython.Py_ssize_t = self.position(batch)
+        if at < 0:
+            return False
+        del self.in_flight[at]
+        del self.ordinals[at]
+        self.forget_rewrite(batch)
+        if at < self.gap:
+            self.gap -= 1
+        return self.gap == 0
+
+    @cython.ccall
+    def acknowledge(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
+        """The broker confirmed ``batch``, at ``base_offset`` (-1: it does not say)."""
+        last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
+        if is_later(last, self.last_acked_sequence):
+            self.last_acked_sequence = last
+        if base_offset >= 0:
+            self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
+
+    @cython.ccall
+    def replace(self, batch: StampedBatch, children: Sequence[StampedBatch]) -> cython.void:
+        """A split: ``children`` share the sequences of ``batch`` among them and take its place."""
+        at: cython.Py_ssize_t = self.position(batch)
+        if at < 0:
+            return
+        sequence: cython.int = batch.base_sequence
+        for child in children:
+            child.set_producer_state(self.producer_id, self.producer_epoch, sequence, self.transactional)
+            sequence = increment_sequence(sequence, child.record_count)
+        self.forget_rewrite(batch)
+        more: cython.Py_ssize_t = len(children) - 1
+        first: cython.longlong = self.ordinals[at]
+        later = [ordinal + more for ordinal in self.ordinals[at + 1 :]]
+        self.in_flight[at : at + 1] = list(children)
+        self.ordinals[at:] = [first + number for number in range(more + 1)] + later
+        self.stamped += more
+        if at < self.gap:
+            self.gap += cython.cast(cython.int, more)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def note_gap(self, position: cython.Py_ssize_t) -> cython.bint:
+        """Records are missing behind the first ``position`` batches in flight; True if there is none before them.
+
+        Those before the gap may have been written although no answer says so: giving them new sequences now
+        could write them twice (the Java client does).  Those behind it cannot have been.
+        """
+        if self.gap == NONE or position < self.gap:
+            self.gap = cython.cast(cython.int, max(position, 0))
+        return self.gap == 0
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def mark_unresolved(self) -> cython.void:
+        """A batch failed that may have been written: nothing new is sent until those in flight tell.
+
+        A flag is enough.  The Java client keeps the sequence after the lost batch to know which batch must be
+        refused for there to be a gap; that is always the lowest in flight, at the wrap too.
+        """
+        self.unresolved = True
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def resolve(self) -> cython.void:
+        """It is known again what the broker has."""
+        self.unresolved = False
+
+    @cython.ccall
+    def rewrite(self, producer_id: cython.longlong, producer_epoch: cython.int) -> cython.void:
+        """Stamps all batches in flight anew, from sequence 0 in their order (KIP-360)."""
+        self.start(producer_id, producer_epoch, 0)
+        for batch in self.in_flight:
+            batch.set_producer_state(producer_id, producer_epoch, self.next_sequence, self.transactional)
+            self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
+        self.rewritten = list(self.in_flight)
+        self.bump_requested = False
+
+    def __repr__(self) -> str:
+        return (
+            f"<PartitionSequences {self.topic}-{self.partition}: id {self.producer_id} epoch {self.producer_epoch},"
+            f" next {self.next_sequence}, confirmed {self.last_acked_sequence}, {len(self.in_flight)} in flight>"
+        )
+
+
+@cython.cfunc
+def any_is(batches: list[Any], batch: StampedBatch) -> cython.bint:
+    # By identity: what a batch is equal to is not ours to define.
+    for other in batches:
+        if other is batch:
+            return True
+    return False

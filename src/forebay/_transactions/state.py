@@ -1,0 +1,58 @@
+"""The states of a producer's identity and of its transaction, and the moves between them, as one table.
+
+The states and moves are those of the Java client.  A producer that is idempotent only knows ``UNINITIALIZED``,
+``INITIALIZING``, ``READY``, ``ABORTABLE_ERROR`` (a passing refusal, on the way back to ``UNINITIALIZED``) and
+``FATAL_ERROR``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from forebay.errors import IllegalStateError
+
+
+class State(Enum):
+    """Where the producer stands; the value is the name that messages show."""
+
+    UNINITIALIZED = "UNINITIALIZED"
+    INITIALIZING = "INITIALIZING"
+    READY = "READY"
+    IN_TRANSACTION = "IN_TRANSACTION"
+    COMMITTING_TRANSACTION = "COMMITTING_TRANSACTION"
+    ABORTING_TRANSACTION = "ABORTING_TRANSACTION"
+    ABORTABLE_ERROR = "ABORTABLE_ERROR"
+    FATAL_ERROR = "FATAL_ERROR"
+
+
+SOURCES: Mapping[State, frozenset[State]] = MappingProxyType(
+    {
+        State.UNINITIALIZED: frozenset({State.READY, State.ABORTABLE_ERROR}),
+        State.INITIALIZING: frozenset({State.UNINITIALIZED, State.ABORTING_TRANSACTION}),
+        State.READY: frozenset({State.INITIALIZING, State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION}),
+        State.IN_TRANSACTION: frozenset({State.READY}),
+        State.COMMITTING_TRANSACTION: frozenset({State.IN_TRANSACTION}),
+        State.ABORTING_TRANSACTION: frozenset({State.IN_TRANSACTION, State.ABORTABLE_ERROR}),
+        State.ABORTABLE_ERROR: frozenset(
+            {State.IN_TRANSACTION, State.COMMITTING_TRANSACTION, State.ABORTABLE_ERROR, State.INITIALIZING}
+        ),
+        State.FATAL_ERROR: frozenset(State),
+    }
+)
+"""For each state those it may be entered from."""
+
+
+def move(current: State, target: State) -> State:
+    """The state after the move, which is ``target``.
+
+    Raises:
+        IllegalStateError: there is no such move; the message names both states and what is allowed.
+    """
+    if current in SOURCES[target]:
+        return target
+    allowed = ", ".join(state.value for state, sources in SOURCES.items() if current in sources)
+    raise IllegalStateError(
+        f"Invalid transition attempted from state {current.value} to state {target.value}; allowed: {allowed}"
+    )

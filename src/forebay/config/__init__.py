@@ -1,0 +1,198 @@
+"""A producer's configuration: one declared table, read once, checked whole, then immutable.
+
+Keys are the Java client's; ``linger.ms`` may be written ``linger_ms``.  A key that is no option, a value out of
+range, options at odds with each other and options whose machinery this version lacks raise ``ConfigError``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from forebay.config._bootstrap import HostPort, parse_bootstrap
+from forebay.config._hints import unknown
+from forebay.config._option import Feature, Importance, Option, Type, load
+from forebay.config._options import PRODUCER_OPTIONS
+from forebay.config._rules import RULES, Note
+from forebay.config._secret import Secret
+from forebay.config._security import SECURITY_OPTIONS
+from forebay.errors import ConfigError
+
+AVAILABLE: frozenset[Feature] = frozenset()
+"""The features this version has, of those that options are waiting for."""
+
+_log = logging.getLogger("forebay.config")
+_TABLE: Mapping[str, Option] = MappingProxyType(
+    {option.name: option for option in (*PRODUCER_OPTIONS, *SECURITY_OPTIONS)}
+)
+
+
+def table() -> tuple[Option, ...]:
+    """Every option, in the order of the documentation."""
+    return tuple(_TABLE.values())
+
+
+class ProducerConfig(Mapping[str, Any]):
+    """An immutable mapping from every option's Kafka name to its value.
+
+    Args:
+        values: options by name, in either spelling; values typed or as text.  None counts as not given.
+        features: for tests and later versions, the machinery there is.
+        options: more options, as keywords.
+
+    Raises:
+        ConfigError: see the module.  Passwords are in no message.
+    """
+
+    __slots__ = ("_features", "_notes", "_originals", "_values")
+
+    _originals: Mapping[str, Any]
+    _values: Mapping[str, Any]
+    _notes: tuple[Note, ...]
+    _features: frozenset[Feature]
+
+    def __init__(
+        self,
+        values: Mapping[str, Any] | None = None,
+        /,
+        *,
+        features: frozenset[Feature] = AVAILABLE,
+        **options: Any,
+    ) -> None:
+        given = values.originals() if isinstance(values, ProducerConfig) else values
+        self._fill(_collect(given or {}, options), features)
+        for note in self._notes:
+            _log.log(note.level, note.text)
+
+    def _fill(self, given: Mapping[str, Any], features: frozenset[Feature]) -> None:
+        originals = {
+            name: Secret(value) if _TABLE[name].secret and isinstance(value, str) else value
+            for name, value in given.items()
+        }
+        parsed: dict[str, Any] = {name: option.default for name, option in _TABLE.items()}
+        parsed.update((name, _TABLE[name].parse(value)) for name, value in originals.items())
+        parsed["interceptor.classes"] = tuple(
+            load(_TABLE["interceptor.classes"], entry) if isinstance(entry, str) else entry
+            for entry in parsed["interceptor.classes"]
+        )
+        notes = tuple(note for rule in RULES for note in rule(parsed, originals))
+        _refuse_unavailable(parsed, originals, features)
+        parse_bootstrap(parsed["bootstrap.servers"])
+        object.__setattr__(self, "_originals", MappingProxyType(originals))
+        object.__setattr__(self, "_values", MappingProxyType(parsed))
+        object.__setattr__(self, "_notes", notes)
+        object.__setattr__(self, "_features", features)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name if name in self._values else name.replace("_", ".")]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a ProducerConfig does not change; make one with replace({name}=...)")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a ProducerConfig does not change")
+
+    def explicit(self, name: str) -> bool:
+        """Whether the user gave this option (even if with its default's value)."""
+        return name.replace("_", ".") in self._originals
+
+    def originals(self) -> dict[str, Any]:
+        """What was given, by Kafka's names, values as they were; passwords are ``Secret``."""
+        return dict(self._originals)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was adjusted; logged when this was made."""
+        return self._notes
+
+    @property
+    def bootstrap(self) -> tuple[HostPort, ...]:
+        """The bootstrap servers, each once."""
+        return parse_bootstrap(self["bootstrap.servers"])
+
+    def replace(self, values: Mapping[str, Any] | None = None, /, **options: Any) -> ProducerConfig:
+        """A configuration with further or other options; they count as given."""
+        changed = _collect(values or {}, options)
+        return ProducerConfig({**self._originals, **changed}, features=self._features)
+
+    def describe(self) -> str:
+        """Every option and its value, a line each, for the log; passwords hidden, given ones marked."""
+        return "\n".join(
+            f"{name} = {value!r}{' (given)' if name in self._originals else ''}" for name, value in self._values.items()
+        )
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._originals.items())
+        return f"<ProducerConfig {given}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (dict(self._originals),)
+
+
+def next_client_id(config: ProducerConfig, counter: Iterator[int]) -> str:
+    """``client.id`` as given (even empty), else ``producer-`` and the transactional.id or the counter's next number."""
+    if config.explicit("client.id"):
+        return str(config["client.id"])
+    transactional_id = config["transactional.id"]
+    return f"producer-{transactional_id if transactional_id is not None else next(counter)}"
+
+
+def _restore(originals: dict[str, Any]) -> ProducerConfig:
+    """From a pickle: parsed anew, as another version may have other rules, but what it says was said before."""
+    config = ProducerConfig.__new__(ProducerConfig)
+    config._fill(originals, AVAILABLE)
+    return config
+
+
+def _collect(values: Mapping[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given by Kafka's names: no unknown key, none twice, None left out."""
+    found: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
+    for key, value in (*values.items(), *options.items()):
+        if not isinstance(key, str):
+            raise ConfigError(f"Option names are strings, got {key!r}")
+        name = key if key in _TABLE else key.replace("_", ".")
+        if name not in _TABLE:
+            raise unknown(key, _TABLE.keys())
+        if value is None:
+            continue
+        if name in found:
+            raise ConfigError(f"Option {name} is given twice: as {spelled[name]!r} and as {key!r}")
+        found[name] = value
+        spelled[name] = key
+    return found
+
+
+def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any], features: frozenset[Feature]) -> None:
+    for name in originals:
+        option = _TABLE[name]
+        missing = option.missing(parsed[name], features)
+        if missing:
+            shown = "" if option.secret else f"={originals[name]!r}"
+            machinery = " and no ".join(feature.value for feature in missing)
+            raise ConfigError(f"Option {name}{shown} is not available in this version: it has no {machinery}")
+
+
+__all__ = [
+    "AVAILABLE",
+    "ConfigError",
+    "Feature",
+    "HostPort",
+    "Importance",
+    "Note",
+    "Option",
+    "ProducerConfig",
+    "Secret",
+    "Type",
+    "next_client_id",
+    "parse_bootstrap",
+    "table",
+]

@@ -1,0 +1,107 @@
+"""The table of options for TLS and SASL.
+
+They are declared so that a configuration that asks for security is refused by name, never run without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forebay.config._option import Feature, Importance, Option, Type
+
+BOOLEAN, INT, LONG, DOUBLE, STRING = Type.BOOLEAN, Type.INT, Type.LONG, Type.DOUBLE, Type.STRING
+LIST, CLASS, PASSWORD = Type.LIST, Type.CLASS, Type.PASSWORD
+HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+_STORES = ("JKS", "PKCS12", "PEM")
+
+
+def _tls(name: str, kind: Type, default: Any, importance: Importance, what: str, **more: Any) -> Option:
+    return Option(f"ssl.{name}", kind, default, importance, what, feature=Feature.TLS, **more)
+
+
+def _sasl(name: str, kind: Type, default: Any, importance: Importance, what: str, **more: Any) -> Option:
+    return Option(f"sasl.{name}", kind, default, importance, what, feature=Feature.SASL, **more)
+
+
+_PROTOCOL = (
+    Option(
+        "security.protocol", STRING, "PLAINTEXT", MEDIUM, "Whether connections are encrypted and authenticated.",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), any_case=True, feature=Feature.TLS,
+        features_of={
+            "SSL": (Feature.TLS,),
+            "SASL_PLAINTEXT": (Feature.SASL,),
+            "SASL_SSL": (Feature.TLS, Feature.SASL),
+        },
+    ),
+    Option("security.providers", STRING, None, LOW, "Classes of Java security providers.", feature=Feature.PROVIDERS),
+)  # fmt: skip
+
+_TLS = (
+    _tls("protocol", STRING, "TLSv1.3", MEDIUM, "TLS version to ask for."),
+    _tls("provider", STRING, None, MEDIUM, "Name of the security provider."),
+    _tls("cipher.suites", LIST, None, LOW, "Cipher suites that may be used."),
+    _tls("enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), MEDIUM, "TLS versions that may be used."),
+    _tls("keystore.type", STRING, "JKS", MEDIUM, "Format of the key store.", choices=_STORES),
+    _tls("keystore.location", STRING, None, HIGH, "File of the client's key and certificate."),
+    _tls("keystore.password", PASSWORD, None, HIGH, "Password of the key store."),
+    _tls("key.password", PASSWORD, None, HIGH, "Password of the private key."),
+    _tls("keystore.key", PASSWORD, None, HIGH, "The private key itself, as PEM."),
+    _tls("keystore.certificate.chain", PASSWORD, None, HIGH, "The client's certificates themselves, as PEM."),
+    _tls("truststore.certificates", PASSWORD, None, HIGH, "The trusted certificates themselves, as PEM."),
+    _tls("truststore.type", STRING, "JKS", MEDIUM, "Format of the trust store.", choices=_STORES),
+    _tls("truststore.location", STRING, None, HIGH, "File of the trusted certificates."),
+    _tls("truststore.password", PASSWORD, None, HIGH, "Password of the trust store."),
+    _tls("keymanager.algorithm", STRING, "SunX509", LOW, "Java's algorithm for key managers."),
+    _tls("trustmanager.algorithm", STRING, "PKIX", LOW, "Java's algorithm for trust managers."),
+    _tls("endpoint.identification.algorithm", STRING, "https", LOW, "How the host name is checked; empty: not at all."),
+    _tls("secure.random.implementation", STRING, None, LOW, "Java's source of randomness for TLS."),
+    _tls("engine.factory.class", CLASS, None, LOW, "Makes the TLS engines."),
+)  # fmt: skip
+
+_SASL = (
+    _sasl("mechanism", STRING, "GSSAPI", MEDIUM, "SASL mechanism."),
+    _sasl("jaas.config", PASSWORD, None, MEDIUM, "Credentials, in the form of a JAAS entry."),
+    _sasl("client.callback.handler.class", CLASS, None, MEDIUM, "Provides the client's side of the mechanism."),
+    _sasl("login.callback.handler.class", CLASS, None, MEDIUM, "Provides credentials at login."),
+    _sasl("login.class", CLASS, None, MEDIUM, "Does the login."),
+    _sasl("kerberos.service.name", STRING, None, MEDIUM, "Kerberos principal the brokers run as."),
+    _sasl("kerberos.kinit.cmd", STRING, "/usr/bin/kinit", LOW, "Path of kinit."),
+    _sasl(
+        "kerberos.ticket.renew.window.factor", DOUBLE, 0.80, LOW,
+        "Share of a ticket's life after which it is renewed.",
+    ),
+    _sasl("kerberos.ticket.renew.jitter", DOUBLE, 0.05, LOW, "Random share added to that."),
+    _sasl("kerberos.min.time.before.relogin", LONG, 60_000, LOW, "Milliseconds between logins."),
+    _sasl(
+        "login.refresh.window.factor", DOUBLE, 0.8, LOW,
+        "Share of a credential's life after which it is renewed.",
+        ranges=((0.5, 1.0),),
+    ),
+    _sasl("login.refresh.window.jitter", DOUBLE, 0.05, LOW, "Random share added to that.", ranges=((0.0, 0.25),)),
+    _sasl("login.refresh.min.period.seconds", INT, 60, LOW, "Seconds between renewals.", ranges=((0, 900),)),
+    _sasl(
+        "login.refresh.buffer.seconds", INT, 300, LOW,
+        "Seconds kept before a credential's end.",
+        ranges=((0, 3600),),
+    ),
+    _sasl("login.connect.timeout.ms", INT, None, LOW, "Connecting to the identity provider."),
+    _sasl("login.read.timeout.ms", INT, None, LOW, "Reading from the identity provider."),
+    _sasl("login.retry.backoff.ms", LONG, 100, LOW, "First wait between tries at the identity provider."),
+    _sasl("login.retry.backoff.max.ms", LONG, 10_000, LOW, "Longest wait between tries at the identity provider."),
+    _sasl("oauthbearer.scope.claim.name", STRING, "scope", LOW, "Claim with the scope."),
+    _sasl("oauthbearer.sub.claim.name", STRING, "sub", LOW, "Claim with the subject."),
+    _sasl("oauthbearer.token.endpoint.url", STRING, None, MEDIUM, "Where tokens come from."),
+    _sasl("oauthbearer.jwks.endpoint.url", STRING, None, MEDIUM, "Where keys to check tokens come from."),
+    _sasl("oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, LOW, "How often those keys are fetched."),
+    _sasl("oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, LOW, "First wait between tries for those keys."),
+    _sasl(
+        "oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10_000, LOW,
+        "Longest wait between tries for those keys.",
+    ),
+    _sasl("oauthbearer.clock.skew.seconds", INT, 30, LOW, "Difference of clocks to allow for."),
+    _sasl("oauthbearer.expected.audience", LIST, None, LOW, "Audiences a token must be for."),
+    _sasl("oauthbearer.expected.issuer", STRING, None, LOW, "Issuer a token must be from."),
+    _sasl("oauthbearer.header.urlencode", BOOLEAN, False, LOW, "Encode client id and secret in the header."),
+)  # fmt: skip
+
+SECURITY_OPTIONS: tuple[Option, ...] = (*_PROTOCOL, *_TLS, *_SASL)

@@ -1,0 +1,231 @@
+"""Every error of this package, in one tree; names are Java's with "Error" in the place of "Exception".
+
+    KafkaError
+    ├── ConfigError (ValueError)              an option is unknown, out of range, or at odds with another
+    ├── IllegalArgumentError (ValueError)     an argument of a call
+    ├── IllegalStateError (RuntimeError)
+    │   ├── ProducerClosedError
+    │   └── ForkedProducerError
+    ├── InterruptError
+    ├── ProtocolError                         the peer's bytes make no sense
+    ├── SerializationError
+    │   └── UnserializableTypeError (TypeError)
+    └── ApiError                              goes into the record's future and callback, not out of send()
+        ├── AuthenticationError               Sasl..., Ssl..., UnsupportedSaslMechanism..., IllegalSaslState...
+        ├── AuthorizationError                Topic..., Group..., Cluster...¹, TransactionalId...¹
+        ├── RetriableError                    the producer retries these by itself
+        │   ├── TimeoutError (builtins.TimeoutError), also named KafkaTimeoutError
+        │   │   └── BufferExhaustedError (BufferError)
+        │   ├── CorruptRecordError, NotEnoughReplicasError, ConcurrentTransactionsError, ...
+        │   └── RefreshRetriableError         CoordinatorNotAvailable..., NotCoordinator...
+        │       └── InvalidMetadataError      UnknownTopicOrPartition..., NotLeaderOrFollower..., LeaderNotAvailable...
+        │           └── NetworkError
+        │               └── DisconnectError
+        ├── OutOfOrderSequenceError
+        │   └── UnknownProducerIdError
+        ├── ProducerFencedError¹, UnsupportedVersionError¹, InvalidProducerEpochError, TransactionAbortableError
+        └── RecordTooLargeError, InvalidRecordError, InvalidTopicError, and one for every other code
+    ¹ fatal: the producer cannot go on
+
+Each class has ``code``, ``name``, ``retriable``, ``fatal``, ``txn_requires_abort`` and ``invalid_metadata``; each
+error pickles with its context.  ``for_code`` gives the class for a broker's code, ``error_for`` an instance.
+"""
+
+from __future__ import annotations
+
+from forebay.errors._base import (
+    ApiError,
+    AuthenticationError,
+    AuthorizationError,
+    InvalidMetadataError,
+    KafkaError,
+    RefreshRetriableError,
+    RetriableError,
+)
+from forebay.errors._broker import (
+    BrokerNotAvailableError,
+    ClusterAuthorizationError,
+    ConcurrentTransactionsError,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    CorruptRecordError,
+    DuplicateSequenceError,
+    FencedLeaderEpochError,
+    GroupAuthorizationError,
+    IllegalSaslStateError,
+    InconsistentTopicIdError,
+    InvalidPidMappingError,
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    InvalidRequestError,
+    InvalidRequiredAcksError,
+    InvalidTimestampError,
+    InvalidTopicError,
+    InvalidTxnStateError,
+    InvalidTxnTimeoutError,
+    KafkaStorageError,
+    LeaderNotAvailableError,
+    ListenerNotFoundError,
+    NetworkError,
+    NotControllerError,
+    NotCoordinatorError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    NotLeaderOrFollowerError,
+    OperationNotAttemptedError,
+    OutOfOrderSequenceError,
+    PolicyViolationError,
+    ProducerFencedError,
+    RebootstrapRequiredError,
+    RecordBatchTooLargeError,
+    RecordTooLargeError,
+    ReplicaNotAvailableError,
+    SaslAuthenticationError,
+    SecurityDisabledError,
+    ThrottlingQuotaExceededError,
+    TimeoutError,
+    TopicAuthorizationError,
+    TransactionAbortableError,
+    TransactionalIdAuthorizationError,
+    TransactionalIdNotFoundError,
+    TransactionCoordinatorFencedError,
+    UnknownLeaderEpochError,
+    UnknownProducerIdError,
+    UnknownServerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    UnstableOffsetCommitError,
+    UnsupportedCompressionTypeError,
+    UnsupportedForMessageFormatError,
+    UnsupportedSaslMechanismError,
+    UnsupportedVersionError,
+)
+from forebay.errors._client import (
+    BufferExhaustedError,
+    ConfigError,
+    DisconnectError,
+    ForkedProducerError,
+    IllegalArgumentError,
+    IllegalStateError,
+    InterruptError,
+    ProducerClosedError,
+    ProtocolError,
+    SerializationError,
+    SslAuthenticationError,
+    TransactionAbortedError,
+    UnserializableTypeError,
+)
+from forebay.errors._others import make_classes
+
+KafkaTimeoutError = TimeoutError
+DuplicateSequenceNumberError = DuplicateSequenceError
+
+# The table's classes become names of this module, so that they pickle like the others.
+globals().update(make_classes())
+
+
+def _all_classes() -> dict[str, type[KafkaError]]:
+    found = globals().items()
+    return {name: value for name, value in found if isinstance(value, type) and issubclass(value, KafkaError)}
+
+
+_BY_CODE = {error.code: error for error in _all_classes().values() if error.code is not None}
+
+
+def for_code(code: int) -> type[KafkaError] | None:
+    """The class for a broker's error code: None for 0, UnknownServerError for a code nobody knows."""
+    return None if code == 0 else _BY_CODE.get(code, UnknownServerError)
+
+
+def error_for(code: int, message: str | None = None, /, **context: object) -> KafkaError | None:
+    """An error for a broker's code and, where it sent one, its message; None for code 0."""
+    kind = for_code(code)
+    if kind is None:
+        return None
+    if code not in _BY_CODE:
+        context = {"broker_code": code, **context}
+    return kind(message or "", **context)
+
+
+__all__ = [
+    "ApiError",
+    "AuthenticationError",
+    "AuthorizationError",
+    "BrokerNotAvailableError",
+    "BufferExhaustedError",
+    "ClusterAuthorizationError",
+    "ConcurrentTransactionsError",
+    "ConfigError",
+    "CoordinatorLoadInProgressError",
+    "CoordinatorNotAvailableError",
+    "CorruptRecordError",
+    "DisconnectError",
+    "DuplicateSequenceError",
+    "DuplicateSequenceNumberError",
+    "FencedLeaderEpochError",
+    "ForkedProducerError",
+    "GroupAuthorizationError",
+    "IllegalArgumentError",
+    "IllegalSaslStateError",
+    "IllegalStateError",
+    "InconsistentTopicIdError",
+    "InterruptError",
+    "InvalidMetadataError",
+    "InvalidPidMappingError",
+    "InvalidProducerEpochError",
+    "InvalidRecordError",
+    "InvalidRequestError",
+    "InvalidRequiredAcksError",
+    "InvalidTimestampError",
+    "InvalidTopicError",
+    "InvalidTxnStateError",
+    "InvalidTxnTimeoutError",
+    "KafkaError",
+    "KafkaStorageError",
+    "KafkaTimeoutError",
+    "LeaderNotAvailableError",
+    "ListenerNotFoundError",
+    "NetworkError",
+    "NotControllerError",
+    "NotCoordinatorError",
+    "NotEnoughReplicasAfterAppendError",
+    "NotEnoughReplicasError",
+    "NotLeaderOrFollowerError",
+    "OperationNotAttemptedError",
+    "OutOfOrderSequenceError",
+    "PolicyViolationError",
+    "ProducerClosedError",
+    "ProducerFencedError",
+    "ProtocolError",
+    "RebootstrapRequiredError",
+    "RecordBatchTooLargeError",
+    "RecordTooLargeError",
+    "RefreshRetriableError",
+    "ReplicaNotAvailableError",
+    "RetriableError",
+    "SaslAuthenticationError",
+    "SecurityDisabledError",
+    "SerializationError",
+    "SslAuthenticationError",
+    "ThrottlingQuotaExceededError",
+    "TimeoutError",
+    "TopicAuthorizationError",
+    "TransactionAbortableError",
+    "TransactionAbortedError",
+    "TransactionCoordinatorFencedError",
+    "TransactionalIdAuthorizationError",
+    "TransactionalIdNotFoundError",
+    "UnknownLeaderEpochError",
+    "UnknownProducerIdError",
+    "UnknownServerError",
+    "UnknownTopicIdError",
+    "UnknownTopicOrPartitionError",
+    "UnserializableTypeError",
+    "UnstableOffsetCommitError",
+    "UnsupportedCompressionTypeError",
+    "UnsupportedForMessageFormatError",
+    "UnsupportedSaslMechanismError",
+    "UnsupportedVersionError",
+    "error_for",
+    "for_code",
+]

@@ -1,0 +1,108 @@
+"""The root of the errors and the branches that decide how the producer reacts to one."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+PUBLIC_MODULE = "forebay.errors"
+
+
+class KafkaError(Exception):
+    """Root of every error this package raises on purpose.
+
+    Args:
+        message: what went wrong; the meaning of the broker's code if left out.
+        context: facts about where and when (``node``, ``attempts``, ``age_ms``, ``phase`` ...), shown after the
+            message and kept in ``context``; they survive pickling, as does a cause that is a KafkaError.
+    """
+
+    __module__ = PUBLIC_MODULE
+
+    code: int | None = None
+    """The broker's error code, None where the client itself found the error."""
+    name: str = "KafkaError"
+    """Kafka's constant for the code (``NOT_LEADER_OR_FOLLOWER``), else the name of the class."""
+    retriable: bool = False
+    """The same request may succeed later."""
+    fatal: bool = False
+    """This producer cannot go on; make a new one."""
+    txn_requires_abort: bool = False
+    """The open transaction can only be aborted; the producer may go on after that."""
+    invalid_metadata: bool = False
+    """What the client knows of the cluster is out of date."""
+
+    def __init_subclass__(cls, *, code: int | None = None, name: str | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A subclass never takes over its parent's code: BufferExhaustedError is no REQUEST_TIMED_OUT.
+        cls.code = code
+        cls.name = name or cls.__name__
+        if cls.__module__.startswith(PUBLIC_MODULE + "."):
+            cls.__module__ = PUBLIC_MODULE  # what tracebacks, docs and pickles show
+
+    def __init__(self, message: str = "", /, **context: object) -> None:
+        super().__init__(message or self.default_message())
+        self.context: dict[str, object] = context
+
+    @classmethod
+    def default_message(cls) -> str:
+        """The meaning of the code in words; the name where there is none."""
+        if cls.code is None or not cls.__doc__:
+            return cls.name
+        return cls.__doc__.partition("\n")[0].strip()
+
+    @property
+    def message(self) -> str:
+        """The text without the context."""
+        return str(self.args[0]) if self.args else ""
+
+    def with_context(self, **context: object) -> Self:
+        """Adds facts to this error (in place) and returns it; facts given before stay."""
+        self.context = {**context, **self.context}
+        return self
+
+    def __str__(self) -> str:
+        if not self.context:
+            return self.message
+        facts = ", ".join(f"{key}={value}" for key, value in self.context.items())
+        return f"{self.message} ({facts})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not through the constructor: subclasses may have another signature, and OSError has its own idea.
+        state = dict(self.__dict__)
+        if isinstance(self.__cause__, KafkaError):
+            state["__cause__"] = self.__cause__
+        return _rebuild, (type(self), self.args), state
+
+
+def _rebuild(cls: type[KafkaError], args: tuple[Any, ...]) -> KafkaError:
+    error = cls.__new__(cls)
+    error.args = args
+    return error
+
+
+class ApiError(KafkaError):
+    """An error that belongs to a record or request: it arrives in the future and the callback, not from send()."""
+
+
+class RetriableError(ApiError):
+    """A passing condition: the same request may succeed later."""
+
+    retriable = True
+
+
+class RefreshRetriableError(RetriableError):
+    """Passing, and only after what was looked up before (leader, coordinator) is looked up again."""
+
+
+class InvalidMetadataError(RefreshRetriableError):
+    """The client's picture of the cluster is out of date."""
+
+    invalid_metadata = True
+
+
+class AuthenticationError(ApiError):
+    """The broker did not accept who we are; never retried by itself."""
+
+
+class AuthorizationError(ApiError):
+    """The broker knows who we are and does not allow this."""

@@ -1,0 +1,61 @@
+"""Errors the client finds itself, without an answer of a broker."""
+
+from __future__ import annotations
+
+from forebay.errors._base import ApiError, AuthenticationError, KafkaError
+from forebay.errors._broker import NetworkError, TimeoutError
+
+
+class ConfigError(KafkaError, ValueError):
+    """An option is unknown, out of range, or at odds with another."""
+
+
+class IllegalArgumentError(KafkaError, ValueError):
+    """An argument of a call is out of range."""
+
+
+class IllegalStateError(KafkaError, RuntimeError):
+    """The producer is not in a state that allows this call."""
+
+
+class ProducerClosedError(IllegalStateError):
+    """The producer was closed before or while this call ran."""
+
+    def __init__(self, message: str = "", /, **context: object) -> None:
+        super().__init__(message or "Cannot perform operation after producer has been closed", **context)
+
+
+class ForkedProducerError(IllegalStateError):
+    """A copy of the producer in a forked child: only the process that made it can use it."""
+
+
+class InterruptError(KafkaError):
+    """A blocked call was interrupted."""
+
+
+class SerializationError(KafkaError):
+    """A key or value could not be turned into bytes."""
+
+
+class UnserializableTypeError(SerializationError, TypeError):
+    """A key or value of a type that nothing turns into bytes, such as str without a serializer."""
+
+
+class ProtocolError(KafkaError):
+    """The peer sent bytes that make no sense here; it may not be Kafka at all."""
+
+
+class DisconnectError(NetworkError):
+    """The connection was lost before the answer came."""
+
+
+class BufferExhaustedError(TimeoutError, BufferError):
+    """No room in buffer.memory within max.block.ms (at once for send_nowait)."""
+
+
+class SslAuthenticationError(AuthenticationError):
+    """The TLS handshake failed: certificate, host name, or what the broker asks of the client."""
+
+
+class TransactionAbortedError(ApiError):
+    """The record's transaction was aborted before the record was sent."""

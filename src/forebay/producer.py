@@ -1,0 +1,238 @@
+"""KafkaProducer: the front end for threads.
+
+``send`` is in ``forebay._send`` (compiled); here are the producer's life and everything that is not done per
+record.  The sender's thread holds no reference to this object, so a producer that is dropped without ``close``
+still delivers what it accepted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from forebay import _lifecycle
+from forebay._assembly import Surroundings, assemble, system_surroundings
+from forebay._metrics.registry import MetricsSnapshot
+from forebay._send import SendPath
+from forebay._ticket import ThreadTicket
+from forebay.config import ProducerConfig
+from forebay.errors import ConfigError, ForkedProducerError, IllegalArgumentError, IllegalStateError, KafkaError, TimeoutError
+from forebay.model import PartitionInfo
+
+logger = logging.getLogger("forebay.producer")
+
+_OPEN, _CLOSED, _FORKED = 0, 1, 2
+
+
+class KafkaProducer(SendPath):
+    """A Kafka producer; safe to use from many threads.
+
+    Args:
+        config: options by Kafka's names (``{"bootstrap.servers": "localhost:9092"}``); a ProducerConfig will do.
+        options: the same as keywords (``bootstrap_servers=...``).
+
+    Raises:
+        ConfigError: an unknown option, or a value that cannot be.
+        KafkaError: a serializer, partitioner or interceptor could not be made (its error is the cause).
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
+        self._start(ProducerConfig(config, **options), system_surroundings())
+
+    @classmethod
+    def _with(cls, surroundings: Surroundings, config: Mapping[str, Any] | None = None, /, **options: Any) -> Self:
+        """A producer with another clock or network than the machine's, for tests."""
+        producer = cls.__new__(cls)
+        producer._start(ProducerConfig(config, **options), surroundings)
+        return producer
+
+    def _start(self, config: ProducerConfig, surroundings: Surroundings) -> None:
+        try:
+            parts = assemble(config, surroundings)
+        except ConfigError:
+            raise
+        except Exception as error:
+            raise KafkaError(f"Failed to construct kafka producer: {error}") from error
+        self._parts = parts
+        self._thread = parts.thread
+        self._prepare(
+            accumulator=parts.accumulator,
+            metadata=parts.metadata,
+            wake=parts.client.wakeup,
+            clock=parts.clock,
+            key_serializer=parts.key_serializer,
+            value_serializer=parts.value_serializer,
+            interceptors=parts.interceptors,
+            partitioner=parts.partitioner,
+            metrics=parts.metrics,
+            report=parts.report,
+            ignore_keys=config["partitioner.ignore.keys"],
+            max_record_size=min(config["max.request.size"], config["buffer.memory"]),
+            max_block_ms=config["max.block.ms"],
+            sender_thread=parts.thread,
+        )
+        logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
+        parts.thread.start()
+        _lifecycle.watch(self, parts.thread)
+
+    # What it knows
+
+    @property
+    def config(self) -> ProducerConfig:
+        """The configuration, complete and immutable."""
+        return self._parts.config
+
+    @property
+    def client_id(self) -> str:
+        """``client.id``, given or generated."""
+        return self._parts.client_id
+
+    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """The partitions of ``topic``; waits for metadata at most ``max.block.ms``.
+
+        Raises:
+            TimeoutError: metadata did not come, or does not know the topic (its last error is the cause).
+            KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
+        """
+        self._check_open()
+        self._wait_for_topic(topic)
+        return self._parts.metadata.cluster().partitions(topic)
+
+    def metrics(self) -> MetricsSnapshot:
+        """Every metric by the Java client's names, as of now."""
+        return self._parts.metrics.snapshot(self._parts.clock.now())
+
+    # Flush and close
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Sends everything that was accepted so far, and waits until each record has its outcome.
+
+        Args:
+            timeout: seconds; None waits as long as it takes (``delivery.timeout.ms`` at most).
+
+        Raises:
+            TimeoutError: records were still without an outcome; the message counts them.
+            IllegalStateError: called from a delivery callback, which would wait for itself (KIP-1118).
+        """
+        self._check_not_forked()
+        if self.on_sender_thread():
+            raise IllegalStateError("flush() cannot be called from a delivery callback: it would wait for itself")
+        if timeout is not None and timeout < 0:
+            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        clock = self._parts.clock
+        begun = clock.now()
+        accumulator = self._parts.accumulator
+        batches = accumulator.begin_flush()
+        try:
+            self._parts.client.wakeup()
+            for batch in batches:
+                left = None if timeout is None else begun + timeout * 1000 - clock.now()
+                if not _wait(batch.result, left):
+                    records = sum(other.record_count for other in batches if not other.result.done)
+                    raise TimeoutError(f"flush: {records} record(s) have no outcome after {timeout} s", phase="flush")
+        finally:
+            accumulator.end_flush()
+            self._parts.metrics.flush_ns.record((clock.now() - begun) * 1e6)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
+
+        Args:
+            timeout: seconds after which it ends by force: what has no outcome then fails.  None waits as long as it
+                takes (``delivery.timeout.ms`` at most).
+
+        Raises:
+            TimeoutError: it ended by force; the message counts the records that were lost.
+            KafkaError: a serializer, interceptor or partitioner failed in its own close.
+        """
+        if timeout is not None and timeout < 0:
+            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        if self.state == _FORKED:
+            return
+        self._set_state(_CLOSED)
+        self._parts.accumulator.close()
+        self._thread.sender.request_close()
+        if self.on_sender_thread():
+            logger.warning("close() was called from a delivery callback: it returns at once, the rest is sent meanwhile")
+            return
+        lost = self._end(timeout)
+        self._close_users()
+        if lost:
+            raise TimeoutError(f"close: {lost} record(s) were not acknowledged within {timeout} s and failed")
+
+    def _end(self, timeout: float | None) -> int:
+        """Joins the thread, by force after ``timeout``; how many records were lost to force."""
+        if self._thread.join(self._thread.patience_ms * 1000 if timeout is None else timeout * 1000):
+            _lifecycle.forget(self._thread)
+            return 0
+        self._thread.sender.request_force_close()
+        self._thread.join(_lifecycle.FORCED_END_MS)
+        _lifecycle.forget(self._thread)
+        return self._thread.lost
+
+    def _close_users(self) -> None:
+        try:
+            self._parts.close_users()
+        except Exception as error:
+            raise KafkaError(f"Failed to close kafka producer: {error}") from error
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Closes; what was accepted is delivered, also when the block raised."""
+        try:
+            self.close()
+        except KafkaError:
+            if error is None:
+                raise
+            logger.exception("While closing a producer after the error that ended its with block")
+
+    def __del__(self) -> None:
+        # May run on any thread, at any moment, the sender's own included: no lock, no wait, no log.
+        thread = getattr(self, "_thread", None)
+        if thread is not None and self.state == _OPEN:
+            thread.sender.request_close()
+
+    # Guards
+
+    def _check_not_forked(self) -> None:
+        if self.state == _FORKED:
+            raise ForkedProducerError()
+
+    def _check_open(self) -> None:
+        if self.state != _OPEN:
+            raise self._refusal()
+
+    def _after_fork_in_child(self) -> None:
+        """The child's copy of a producer: refuses everything and closes its descriptors; takes no lock."""
+        self._set_state(_FORKED)
+        self._parts.client.close_after_fork()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a KafkaProducer cannot be pickled: it has sockets and a thread; pickle its config and make one there"
+        )
+
+    def __repr__(self) -> str:
+        state = {_OPEN: "open", _CLOSED: "closed", _FORKED: "a copy in a forked child, unusable"}[self.state]
+        return f"<KafkaProducer {self.client_id}: {state}, {self._parts.accumulator!r}>"
+
+
+def _wait(result: Any, timeout_ms: float | None) -> bool:
+    ticket = ThreadTicket()
+    if result.subscribe(ticket):
+        return True
+    try:
+        if timeout_ms is not None:
+            return ticket.wait(timeout_ms)
+        while not ticket.wait(3_600_000):
+            pass
+        return True
+    finally:
+        result.unsubscribe(ticket)

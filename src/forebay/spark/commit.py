@@ -1,0 +1,168 @@
+"""What a task reports to the driver, and the counters the driver keeps of it.
+
+A report is a commit message: it is pickled by a worker and read in another process, so it holds plain values.
+Counters go to the file of the option ``metrics.path``, replaced as a whole so that a reader never sees half of
+one.  A batch write replaces the file; each micro-batch of a stream adds to it, a repeated one too, because its
+rows were written again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from forebay.errors import IllegalStateError
+
+FORMAT = 1
+
+
+@dataclass
+class TaskReport(WriterCommitMessage):
+    """One finished ``write()``: every row of it is acknowledged, else there would be no report."""
+
+    partition_id: int
+    attempt: int
+    rows: int
+    acknowledged: int
+    batches: int
+    bytes_sent: int
+    """Bytes of the record batches as the broker got them, headers of batches included."""
+    bytes_raw: int
+    """The same before compression."""
+    fill: float
+    """How full the batches were on average, as a share of batch.size before compression; may pass 1."""
+    started_ms: int
+    """Unix time of the first row's arrival, the task's start if there was none."""
+    finished_ms: int
+    """Unix time at which the last acknowledgement had arrived."""
+    partitions: dict[str, int] = field(default_factory=dict)
+    """Records by ``topic-partition``."""
+    producer: dict[str, float] = field(default_factory=dict)
+    """What the producer counted during this task, by Kafka's metric names."""
+
+
+class Counters:
+    """Reports of one or more writes, added up."""
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        old = dict(values or {})
+        self.rows = int(old.get("rows", 0))
+        self.acknowledged = int(old.get("acknowledged", 0))
+        self.batches = int(old.get("batches", 0))
+        self.bytes_sent = int(old.get("bytes_sent", 0))
+        self.bytes_raw = int(old.get("bytes_raw", 0))
+        self.filled = float(old.get("average_fill", 0.0)) * self.batches
+        self.started_ms: int | None = old.get("started_ms")
+        self.finished_ms: int | None = old.get("finished_ms")
+        self.tasks = int(old.get("tasks", 0))
+        self.commits = int(old.get("commits", 0))
+        self.partitions: dict[str, int] = dict(old.get("partitions", {}))
+        self.producer: dict[str, float] = dict(old.get("producer", {}))
+
+    def add(self, reports: Iterable[TaskReport]) -> None:
+        """Adds one commit's reports."""
+        self.commits += 1
+        for report in reports:
+            self._add_one(report)
+
+    def _add_one(self, report: TaskReport) -> None:
+        self.tasks += 1
+        self.rows += report.rows
+        self.acknowledged += report.acknowledged
+        self.batches += report.batches
+        self.bytes_sent += report.bytes_sent
+        self.bytes_raw += report.bytes_raw
+        self.filled += report.fill * report.batches
+        if report.rows:
+            self.started_ms = min(report.started_ms, self.started_ms or report.started_ms)
+            self.finished_ms = max(report.finished_ms, self.finished_ms or report.finished_ms)
+        _sum_into(self.partitions, report.partitions)
+        _sum_into(self.producer, report.producer)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Values for JSON; ``average_fill`` and ``compression_ratio`` are 0 while nothing was written."""
+        return {
+            "format": FORMAT,
+            "commits": self.commits,
+            "tasks": self.tasks,
+            "rows": self.rows,
+            "acknowledged": self.acknowledged,
+            "batches": self.batches,
+            "bytes_sent": self.bytes_sent,
+            "bytes_raw": self.bytes_raw,
+            "compression_ratio": round(self.bytes_sent / self.bytes_raw, 4) if self.bytes_raw else 0.0,
+            "average_fill": round(self.filled / self.batches, 4) if self.batches else 0.0,
+            "started_ms": self.started_ms,
+            "finished_ms": self.finished_ms,
+            "partitions": dict(sorted(self.partitions.items())),
+            "producer": dict(sorted(self.producer.items())),
+        }
+
+
+def _sum_into(totals: dict[Any, Any], more: Mapping[Any, Any]) -> None:
+    for key, value in more.items():
+        totals[key] = totals.get(key, 0) + value
+
+
+def complete(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]:
+    """The reports of a commit.
+
+    Raises:
+        IllegalStateError: a task has none.  Spark's continuous trigger commits without ever having called
+            ``write()``: every row would be lost and the query would go on.
+    """
+    reports = [message for message in messages if isinstance(message, TaskReport)]
+    missing = len(messages) - len(reports)
+    if missing:
+        raise IllegalStateError(
+            f"{missing} of {len(messages)} tasks wrote nothing that could be committed. "
+            "trigger(continuous=...) is not supported by Python data sources, use trigger(processingTime=...)"
+        )
+    return reports
+
+
+def describe_abort(messages: Sequence[WriterCommitMessage | None]) -> str:
+    """One line for the log: what an aborted write left in Kafka."""
+    reports = [message for message in messages if isinstance(message, TaskReport)]
+    written = sum(report.acknowledged for report in reports)
+    return (
+        f"write aborted: {len(reports)} of {len(messages)} tasks had finished, their {written} records stay in Kafka "
+        "(at least once: a repeated write doubles them)"
+    )
+
+
+def save(path: str, reports: Sequence[TaskReport], *, add: bool) -> None:
+    """Writes the counters to ``path``; with ``add`` on top of what is there.
+
+    Raises:
+        OSError: the file cannot be written.
+        IllegalStateError: ``add``, and the file is no counters of ours.
+    """
+    counters = Counters(_load(path) if add else None)
+    counters.add(reports)
+    # Beside the file, since a rename does not cross file systems; by process, since two jobs may share the path.
+    temporary = Path(f"{path}.{os.getpid()}.new")
+    try:
+        temporary.write_text(json.dumps(counters.as_dict(), indent=2) + "\n", encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _load(path: str) -> Mapping[str, Any] | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = json.load(file)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise IllegalStateError(f"metrics.path {path!r} holds no counters of this sink: {error}") from None
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise IllegalStateError(f"metrics.path {path!r} holds no counters of this sink (format {FORMAT})")
+    return values

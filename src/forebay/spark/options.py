@@ -1,0 +1,113 @@
+"""The sink's options: Spark's strings in, one frozen value out, everything checked before any task starts.
+
+Spark hands keys over in lower case; Kafka's own option names are lower case anyway.  What is not known is
+refused with the nearest name, because a misspelt ``kafka.acks`` that is ignored loses data in silence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from forebay.errors import ConfigError
+
+PREFIX = "kafka."
+TOPIC = "topic"
+INCLUDE_HEADERS = "includeheaders"
+METRICS_PATH = "metrics.path"
+BOOTSTRAP = "kafka.bootstrap.servers"
+
+OURS = (TOPIC, INCLUDE_HEADERS, METRICS_PATH)
+# Spark adds these to a stream's options by itself; they mean nothing here.
+SPARKS = ("checkpointlocation", "queryname")
+
+REFUSED = {
+    "kafka.key.serializer": "keys go out as the column's bytes; cast or encode the key column instead",
+    "kafka.value.serializer": "values go out as the column's bytes; cast or encode the value column instead",
+    "kafka.transactional.id": "this version writes at least once; exactly-once for Spark is not in it yet",
+    "kafka.interceptor.classes": "rows go from Arrow memory into batches, no record object is made for an interceptor",
+}
+
+ProducerCheck = Callable[[Mapping[str, str]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """What a task needs to know; picklable and hashable, so that a worker can keep a producer for it."""
+
+    producer: tuple[tuple[str, str], ...]
+    """The producer's options without their prefix, in order of name."""
+    topic: str | None = None
+    """Where every row goes, whatever its topic column says."""
+    metrics_path: str | None = None
+    """File on the driver's host that gets the counters at each commit."""
+
+    def __repr__(self) -> str:
+        # Passwords are among the values: names only.
+        names = ", ".join(name for name, _ in self.producer)
+        return f"<SinkOptions topic={self.topic} producer=({names}) metrics_path={self.metrics_path}>"
+
+
+def check_producer_options(options: Mapping[str, str]) -> None:
+    """Lets the producer's own configuration judge ``options``."""
+    from forebay.config import ProducerConfig
+
+    ProducerConfig(options)
+
+
+def parse(options: Mapping[str, str], *, check: ProducerCheck = check_producer_options) -> SinkOptions:
+    """Reads the options of one sink.
+
+    Raises:
+        ConfigError: unknown, refused or missing, or the producer's own refusal; names the option as it was given.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    for key in sorted(given):
+        _refuse(key)
+    if not given.get(BOOTSTRAP, "").strip():
+        raise ConfigError(f"Option '{BOOTSTRAP}' must be specified for writing to Kafka: host:port[,host:port...]")
+    producer = {key.removeprefix(PREFIX): value for key, value in given.items() if key.startswith(PREFIX)}
+    check(producer)
+    return SinkOptions(tuple(sorted(producer.items())), _topic(given), _metrics_path(given))
+
+
+def _refuse(key: str) -> None:
+    if key in REFUSED:
+        raise ConfigError(f"Option '{key}' is not supported: {REFUSED[key]}")
+    if key.startswith(PREFIX) or key in OURS or key in SPARKS:
+        return
+    near = _nearest(key)
+    hint = f"; did you mean '{near}'?" if near else "."
+    raise ConfigError(f"Unknown option '{key}'{hint} Known: {PREFIX}<producer option>, {', '.join(OURS)}")
+
+
+def _nearest(key: str) -> str | None:
+    from forebay.config import table
+
+    names = [*OURS, *(PREFIX + option.name for option in table())]
+    if PREFIX + key in names:
+        return PREFIX + key
+    return next(iter(difflib.get_close_matches(key, names, n=1, cutoff=0.6)), None)
+
+
+def _topic(given: Mapping[str, str]) -> str | None:
+    if TOPIC not in given:
+        return None
+    topic = given[TOPIC].strip()
+    if not topic:
+        raise ConfigError("Option 'topic' is empty: name a topic, or leave the option out and give a topic column")
+    return topic
+
+
+def _metrics_path(given: Mapping[str, str]) -> str | None:
+    path = given.get(METRICS_PATH)
+    if path is None:
+        return None
+    folder = os.path.dirname(os.path.abspath(path))
+    if not path.strip() or os.path.isdir(path):
+        raise ConfigError(f"Option '{METRICS_PATH}' must name a file, not {path!r}")
+    if not os.path.isdir(folder):
+        raise ConfigError(f"Option '{METRICS_PATH}': folder {folder!r} does not exist on the driver's host")
+    return path

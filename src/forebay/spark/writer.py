@@ -1,0 +1,123 @@
+"""One task's rows: appended, flushed, and every delivery looked at before ``write()`` returns.
+
+Nothing is held back for a later task, because no later moment is certain to come.  The first failure ends the
+task, with the reason and the number of rows; Spark then repeats the task, so delivery is at least once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pyspark import TaskContext
+
+from forebay._clock import Clock, SystemClock
+from forebay.errors import KafkaError
+from forebay.spark import producers
+from forebay.spark.commit import TaskReport
+from forebay.spark.options import SinkOptions
+from forebay.spark.producers import RowProducer
+
+Opener = Callable[[SinkOptions], RowProducer]
+
+BATCH_OVERHEAD = 61
+"""Bytes of a record batch beside its records."""
+
+
+class DeliveryError(KafkaError):
+    """Rows of a task could not be delivered; the message has the first reason, the cause is that error."""
+
+
+class TaskId(NamedTuple):
+    """Which task this is; -1 outside of Spark."""
+
+    partition: int
+    attempt: int
+
+
+def current_task() -> TaskId:
+    """The task that this process runs now."""
+    context = TaskContext.get()
+    return TaskId(-1, -1) if context is None else TaskId(context.partitionId(), context.attemptNumber())
+
+
+def write(
+    batches: Iterable[Any],
+    options: SinkOptions,
+    *,
+    task: TaskId,
+    opener: Opener = producers.acquire,
+    dropper: Callable[[SinkOptions], None] = producers.discard,
+    clock: Clock | None = None,
+) -> TaskReport:
+    """Writes the Arrow batches of one task and waits for every acknowledgement.
+
+    Raises:
+        DeliveryError: a row was refused or not acknowledged; says how many and the first reason.
+        ImportError: the compiled part is not there; says what to install where.
+    """
+    clock = clock or SystemClock()
+    started = clock.wall()
+    producer = opener(options)
+    before = producer.counts()
+    try:
+        deliveries = _send(batches, options, producer, task)
+    except BaseException:
+        dropper(options)
+        raise
+    sent = _difference(producer.counts(), before)
+    raw = deliveries.raw_bytes + deliveries.batches * BATCH_OVERHEAD
+    return TaskReport(
+        partition_id=task.partition,
+        attempt=task.attempt,
+        rows=deliveries.rows,
+        acknowledged=deliveries.acknowledged,
+        batches=deliveries.batches,
+        bytes_sent=int(sent.get("byte-total", 0)),
+        bytes_raw=raw,
+        fill=raw / (deliveries.batches * producer.batch_size) if deliveries.batches else 0.0,
+        started_ms=started,
+        finished_ms=clock.wall(),
+        partitions={str(where): count for where, count in deliveries.partitions.items()},
+        producer=sent,
+    )
+
+
+def _send(batches: Iterable[Any], options: SinkOptions, producer: RowProducer, task: TaskId) -> Any:
+    from forebay._columnar import Columns, Deliveries
+
+    deliveries = Deliveries()
+    given = 0
+    for batch in batches:
+        columns = Columns(batch, options.topic)
+        try:
+            producer.append(columns, deliveries, given)
+        except KafkaError as error:
+            raise DeliveryError(f"{_where(task)}: {error}", rows_before=deliveries.rows) from error
+        given += len(columns)
+        deliveries.collect()
+        if deliveries.failed:
+            break
+    producer.flush()
+    unfinished = deliveries.collect()
+    if deliveries.failed or unfinished or deliveries.acknowledged != given:
+        raise _failure(deliveries, unfinished, task) from deliveries.first_error
+    return deliveries
+
+
+def _failure(deliveries: Any, unfinished: int, task: TaskId) -> DeliveryError:
+    error = deliveries.first_error
+    missing = deliveries.rows - deliveries.acknowledged
+    if error is None:
+        reason = f"{unfinished} batches have no outcome after the flush"
+    else:
+        reason = f"first, row {deliveries.first_failed_row}: {type(error).__name__}: {error}"
+    return DeliveryError(f"{_where(task)}: {missing} of {deliveries.rows} rows were not acknowledged; {reason}")
+
+
+def _where(task: TaskId) -> str:
+    return f"Spark partition {task.partition}, attempt {task.attempt}"
+
+
+def _difference(after: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
+    return {name: value - before.get(name, 0.0) for name, value in after.items()}

@@ -1,0 +1,6 @@
+"""What tests of code that uses forebay can use: an embedded broker and a clock that moves when told."""
+
+from forebay.testing.broker import DISCONNECT, EmbeddedBroker, EmbeddedBrokerError, LoggedRequest
+from forebay.testing.clock import ManualClock
+
+__all__ = ["DISCONNECT", "EmbeddedBroker", "EmbeddedBrokerError", "LoggedRequest", "ManualClock"]

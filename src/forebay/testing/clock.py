@@ -1,0 +1,24 @@
+"""A clock that moves only when told."""
+
+from __future__ import annotations
+
+
+class ManualClock:
+    """Monotonic and wall time start apart on purpose, so that mixing them up shows at once."""
+
+    def __init__(self, now: float = 10_000.0, wall: int = 1_700_000_000_000) -> None:
+        self._now = now
+        self._wall = wall
+
+    def now(self) -> float:
+        return self._now
+
+    def wall(self) -> int:
+        return self._wall
+
+    def advance(self, ms: float) -> None:
+        """Moves both clocks forward by ``ms`` milliseconds."""
+        if ms < 0:
+            raise ValueError(f"a clock does not go back: {ms} ms")
+        self._now += ms
+        self._wall += int(ms)

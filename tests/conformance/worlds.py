@@ -1,0 +1,278 @@
+"""The places in which the selector's contract is tried: loopback sockets (compiled, interpreted, and with a
+transport that is served under the GIL) and memory.  Each gives the same few handles to the test."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+import forebay._network
+from forebay._network import selector as imported
+from forebay._network.transport import Address, PlainTransport
+from forebay.testing.clock import ManualClock
+from forebay.testing.memory import Link, MemorySelector
+
+PATIENCE = 2000
+"""Turns of up to 25 ms in which what must happen happens."""
+
+
+def _from_source(name: str, instead: dict[str, ModuleType]) -> ModuleType:
+    """``forebay._network.<name>`` run as Python, whether or not it is compiled."""
+    path = Path(forebay._network.__path__[0]) / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"forebay._network.interpreted_{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    kept = {known: sys.modules.get(known) for known in instead}
+    sys.modules.update(instead)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.modules.update({known: old for known, old in kept.items() if old is not None})
+    return module
+
+
+interpreted = _from_source("selector", {"forebay._network.channel": _from_source("channel", {})})
+"""The selector's source run as Python, whether or not it is compiled."""
+
+
+class Far(Protocol):
+    """The other end of a connection."""
+
+    def read(self) -> bytes:
+        """What has arrived; the far side takes bytes only here."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Sends all of ``data``."""
+        ...
+
+    def close(self) -> None:
+        """Ends the stream."""
+        ...
+
+    def reset(self) -> None:
+        """Breaks the connection."""
+        ...
+
+
+class World:
+    """A selector with something to talk to."""
+
+    selector: Any
+    address: Address
+    refused: Address
+    silent: Address
+
+    def now(self) -> float:
+        raise AssertionError("each world has its time")
+
+    def accept(self) -> Far:
+        """The far end of the connection that was opened first and not yet accepted."""
+        raise AssertionError("each world has its far ends")
+
+    def end(self) -> None:
+        self.selector.close_all()
+
+    def open(self, address: Address | None = None, context: object = None) -> Any:
+        """A channel whose connection has begun."""
+        return self.selector.open(
+            address or self.address, context=context, now=self.now(), send_buffer=262144, receive_buffer=-1
+        )
+
+    def turn(self, timeout_ms: float = 0) -> list[Any]:
+        return list(self.selector.turn(timeout_ms, self.now()))
+
+    def until(self, condition: Callable[[], object]) -> list[Any]:
+        """Turns until ``condition`` holds; what the turns reported."""
+        news: list[Any] = []
+        for _ in range(PATIENCE):
+            if condition():
+                return news
+            news += self.turn(25)
+        raise AssertionError("it did not happen")
+
+    def gather(self, far: Far, size: int) -> bytes:
+        """The next bytes that arrive at the far end, at least ``size`` of them."""
+        got = bytearray()
+
+        def enough() -> bool:
+            got.extend(far.read())
+            return len(got) >= size
+
+        self.until(enough)
+        return bytes(got)
+
+    def closes(self, channel: Any) -> list[Any]:
+        """Turns until the channel is closed; what the turns reported."""
+        return self.until(lambda: channel.state == 2)
+
+    def receives(self, channel: Any, size: int) -> list[Any]:
+        """Turns until the channel holds ``size`` bytes; what the turns reported."""
+        return self.until(lambda: channel.received_size >= size)
+
+    def pair(self, context: object = None) -> tuple[Any, Far]:
+        """An open channel and its far end."""
+        channel = self.open(context=context)
+        self.until(lambda: channel.state == 1)
+        return channel, self.accept()
+
+
+class SocketFar:
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        sock.setblocking(False)
+
+    def read(self) -> bytes:
+        data = bytearray()
+        while True:
+            try:
+                part = self.sock.recv(1 << 20)
+            except BlockingIOError:
+                return bytes(data)
+            if not part:
+                return bytes(data)
+            data += part
+
+    def send(self, data: bytes) -> None:
+        self.sock.setblocking(True)
+        self.sock.sendall(data)
+        self.sock.setblocking(False)
+
+    def close(self) -> None:
+        self.sock.close()
+
+    def reset(self) -> None:
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+
+class SocketWorld(World):
+    """Loopback."""
+
+    def __init__(self, module: ModuleType, **options: Any) -> None:
+        self.selector = module.SocketSelector(**options)
+        self.module = module
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._full = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self._fillers = [self._fill() for _ in range(3)]
+        gone = socket.create_server(("127.0.0.1", 0))
+        self.address = _address(self._server)
+        self.silent = _address(self._full)
+        self.refused = _address(gone)
+        gone.close()
+        self._fars: list[SocketFar] = []
+
+    def _fill(self) -> socket.socket:
+        # A full accept queue: the kernel drops what comes after.
+        filler = socket.socket()
+        filler.setblocking(False)
+        filler.connect_ex(self._full.getsockname())
+        return filler
+
+    def now(self) -> float:
+        return time.monotonic() * 1000
+
+    def accept(self) -> Far:
+        self._server.settimeout(5)
+        far = SocketFar(self._server.accept()[0])
+        self._fars.append(far)
+        return far
+
+    def end(self) -> None:
+        super().end()
+        for sock in (self._server, self._full, *self._fillers, *(far.sock for far in self._fars)):
+            sock.close()
+
+
+class MemoryFar:
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+    def read(self) -> bytes:
+        return self.link.take()
+
+    def send(self, data: bytes) -> None:
+        self.link.send(data)
+
+    def close(self) -> None:
+        self.link.close()
+
+    def reset(self) -> None:
+        self.link.reset()
+
+
+class MemoryWorld(World):
+    """No sockets, a manual clock, and far ends whose buffers hold 100 kB."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.selector = MemorySelector(self.clock)
+        self.address = Address(socket.AF_INET, ("10.0.0.1", 9092))
+        self.silent = Address(socket.AF_INET, ("10.0.0.2", 9092))
+        self.refused = Address(socket.AF_INET, ("10.0.0.3", 9092))
+        self.selector.listen(self.address, self)
+        self.selector.swallow(self.silent)
+        self._links: list[Link] = []
+
+    def now(self) -> float:
+        return self.clock.now()
+
+    def accept(self) -> Far:
+        return MemoryFar(self._links.pop(0))
+
+    def connected(self, link: Link) -> None:
+        link.window = 100_000
+        self._links.append(link)
+
+    def received(self, link: Link, data: bytes) -> None:
+        assert data
+
+    def closed(self, link: Link) -> None:
+        assert not link.open
+
+
+class ServedTransport(PlainTransport):
+    """Plain TCP whose bytes the selector may not touch, as TLS; it reads ahead and gives 1,000 bytes at a time."""
+
+    native = False
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self.ahead = bytearray()
+
+    @property
+    def pending(self) -> int:  # type: ignore[override]
+        return len(self.ahead)
+
+    def receive(self, into: memoryview) -> int:
+        if not self.ahead:
+            block = bytearray(1 << 16)
+            size = super().receive(memoryview(block))
+            if size <= 0:
+                return size
+            self.ahead += block[:size]
+        size = min(len(into), len(self.ahead), 1000)
+        into[:size] = self.ahead[:size]
+        del self.ahead[:size]
+        return size
+
+
+WORLDS: dict[str, Callable[[], World]] = {
+    "imported": lambda: SocketWorld(imported),
+    "interpreted": lambda: SocketWorld(interpreted),
+    "served": lambda: SocketWorld(imported, connector=ServedTransport.connect),
+    "served-interpreted": lambda: SocketWorld(interpreted, connector=ServedTransport.connect),
+    "memory": MemoryWorld,
+}
+
+
+def _address(server: socket.socket) -> Address:
+    return Address(socket.AF_INET, server.getsockname())

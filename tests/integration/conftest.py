@@ -1,0 +1,7 @@
+"""The brokers that integration tests run against; see tests/support/fixtures.py."""
+
+from __future__ import annotations
+
+from tests.support.fixtures import any_broker, embedded, kafka, legacy_kafka, proxied, read_back, topic
+
+__all__ = ["any_broker", "embedded", "kafka", "legacy_kafka", "proxied", "read_back", "topic"]

@@ -1,0 +1,96 @@
+"""One Spark session and one embedded broker for all tests here; they need Java and take some seconds to start."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from forebay.testing import EmbeddedBroker
+
+IDLE_POLLS = 5
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("forebay tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", "768m")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> str:
+    """A fresh topic of 3 partitions, named after the test."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[-200:]
+    broker.create_topic(name, 3)
+    return name
+
+
+@pytest.fixture
+def sink(broker: EmbeddedBroker, topic: str) -> dict[str, str]:
+    """The options every write here needs."""
+    return {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": topic, "kafka.linger.ms": "5"}
+
+
+@pytest.fixture
+def metrics(tmp_path: Path) -> Path:
+    return tmp_path / "counters.json"
+
+
+ReadAll = Callable[[str], list[Any]]
+
+
+@pytest.fixture
+def read_all(broker: EmbeddedBroker) -> ReadAll:
+    """Reads a whole topic with a consumer that is not ours, CRCs checked."""
+
+    def read(topic: str) -> list[Any]:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "group.id": "tests",
+                "check.crcs": True,
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 20,
+            }
+        )
+        try:
+            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+            ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in partitions}
+            messages: list[Any] = []
+            idle = 0
+            while len(messages) < sum(ends.values()) and idle < IDLE_POLLS:
+                more = consumer.consume(5000, 1.0)
+                idle = 0 if more else idle + 1
+                for message in more:
+                    assert message.error() is None, message.error()
+                messages += more
+            return messages
+        finally:
+            consumer.close()
+
+    return read

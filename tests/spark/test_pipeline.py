@@ -1,0 +1,97 @@
+"""``forebay pipeline run`` on a real Spark: the counters of a job, and one line for each failure Spark finds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.pipeline import JobError, load
+from forebay.pipeline.runner import build_frame, map_rows, write
+from forebay.testing import EmbeddedBroker
+from tests.spark.conftest import ReadAll
+
+JOB = """
+[sources.rows]
+format = "csv"
+path = "rows.csv"
+schema = "a STRING, b INT"
+options = {{ header = true }}
+
+[sql]
+query = "SELECT a, b, b * 2 AS twice FROM rows"
+
+[map]
+key = "a"
+value = "to_json(struct(*))"
+
+[sink]
+topic = "{topic}"
+
+[producer]
+bootstrap.servers = "{servers}"
+"""
+
+
+@pytest.fixture
+def job_file(tmp_path: Path, topic: str, broker: EmbeddedBroker) -> Path:
+    (tmp_path / "rows.csv").write_text("a,b\nx,1\ny,2\n")
+    path = tmp_path / "job.toml"
+    path.write_text(JOB.format(topic=topic, servers=broker.bootstrap_servers))
+    return path
+
+
+def run(spark: Any, path: Path, overrides: dict[str, str] | None = None) -> Any:
+    job = load(path, overrides)
+    return write(job, map_rows(job, build_frame(job, spark)))
+
+
+def test_a_job_maps_and_writes(spark: Any, job_file: Path, topic: str, read_all: ReadAll) -> None:
+    counters = run(spark, job_file)
+    assert (counters["rows"], counters["acknowledged"]) == (2, 2)
+    assert sorted((m.key(), m.value()) for m in read_all(topic)) == [
+        (b"x", b'{"a":"x","b":1,"twice":2}'),
+        (b"y", b'{"a":"y","b":2,"twice":4}'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"map.key": "c"}, r"^\[map\] key: .*`c`.*cannot be resolved.*`a`"),
+        ({"map.key": "a ||"}, r"^\[map\] key: .*[Ss]yntax error"),
+        ({"sql.query": "SELECT * FROM nowhere"}, r"^\[sql\]: .*`nowhere` cannot be found"),
+        ({"sources.rows.format": "nosuch"}, "^source 'rows': .*nosuch"),
+        ({"sources.rows.schema": "a NOTATYPE"}, "^source 'rows', schema: "),
+        ({"map.partition": "a"}, "partition attribute unsupported type string; it must be INT"),
+        ({"map.value": "raise_error('row is bad')"}, "row is bad"),
+    ],
+)
+def test_what_spark_refuses_is_one_line_with_the_place(
+    spark: Any, job_file: Path, overrides: dict[str, str], message: str
+) -> None:
+    with pytest.raises(JobError, match=message) as caught:
+        run(spark, job_file, overrides)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_stream_job_takes_what_is_there_and_ends(
+    spark: Any, job_file: Path, topic: str, read_all: ReadAll, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "1.csv").write_text("a,b\nz,7\n")
+    with job_file.open("a") as file:
+        file.write('[stream]\ncheckpoint = "state"\n')
+    assert run(spark, job_file, {"sources.rows.path": str(folder)})["rows"] == 1
+    assert [m.key() for m in read_all(topic)] == [b"z"]
+
+
+def test_the_command_prints_counters_and_ends_with_zero(job_file: Path) -> None:
+    code = f"import sys; from forebay.cli.pipeline import run; sys.exit(run({str(job_file)!r}, as_json=True).exit_code)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert '"acknowledged": 2' in ended.stdout

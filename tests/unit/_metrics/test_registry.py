@@ -1,0 +1,181 @@
+"""_metrics.registry: windows, rates and reading."""
+
+from __future__ import annotations
+
+import math
+import threading
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay._metrics.registry import Kind, MetricName, MetricsRegistry
+from forebay._metrics.sensor import Sensor
+from forebay.testing.clock import ManualClock
+
+NAMES = {MetricName(kind.name, "group", "words"): kind for kind in Kind}
+
+
+def make(clock: ManualClock, samples: int = 2, window_ms: float = 30_000) -> tuple[MetricsRegistry, Sensor]:
+    registry = MetricsRegistry(clock.now(), num_samples=samples, window_ms=window_ms)
+    return registry, registry.sensor(clock.now(), NAMES)
+
+
+def read(registry: MetricsRegistry, clock: ManualClock) -> dict[str, float]:
+    return {name.name: float(value) for name, value in registry.snapshot(clock.now()).items()}
+
+
+def test_kinds() -> None:
+    clock = ManualClock()
+    registry, sensor = make(clock)
+    sensor.record(100)
+    sensor.record(300)
+    clock.advance(20_000)
+    found = read(registry, clock)
+    assert found["TOTAL"] == 400
+    assert found["COUNT_TOTAL"] == 2
+    assert found["AVG"] == 200
+    assert found["MAX"] == 300
+    # 20 s so far, and an empty window of 30 s as if it had been before.
+    assert found["RATE"] == pytest.approx(400 / 50)
+    assert found["COUNT_RATE"] == pytest.approx(2 / 50)
+    assert found["RATIO"] == pytest.approx(400 / 50e9)
+
+
+def test_nothing_recorded() -> None:
+    clock = ManualClock()
+    found = read(make(clock)[0], clock)
+    assert math.isnan(found["AVG"])
+    assert math.isnan(found["MAX"])
+    assert found["RATE"] == found["COUNT_RATE"] == found["TOTAL"] == 0
+
+
+def test_windows_slide() -> None:
+    clock = ManualClock()
+    registry, sensor = make(clock)
+    sensor.record(600)
+    clock.advance(30_000)
+    registry.roll(clock.now())
+    sensor.record(300)
+    clock.advance(15_000)
+    found = read(registry, clock)
+    assert found["RATE"] == pytest.approx(900 / 45)
+    assert (found["AVG"], found["MAX"]) == (450, 600)
+    clock.advance(15_000)  # the first window is as old as both windows together
+    found = read(registry, clock)
+    assert found["RATE"] == pytest.approx(300 / 30)
+    assert (found["AVG"], found["MAX"], found["TOTAL"]) == (300, 300, 900)
+    clock.advance(600_000)
+    assert read(registry, clock)["RATE"] == 0
+
+
+def test_a_late_roll_keeps_the_windows_in_step() -> None:
+    clock = ManualClock()
+    registry, sensor = make(clock)
+    start = clock.now()
+    sensor.record(1)
+    clock.advance(95_000)
+    registry.roll(clock.now())
+    assert sensor.windowed(float("-inf")) == (0.0, 0, float("-inf"), start + 90_000)
+
+
+def test_rate_of_a_young_sensor_is_over_its_own_age() -> None:
+    clock = ManualClock()
+    registry, _ = make(clock)
+    clock.advance(29_000)
+    young = registry.sensor(clock.now(), {MetricName("young", "group", ""): Kind.RATE})
+    young.record(40)
+    clock.advance(10_000)
+    assert read(registry, clock)["young"] == pytest.approx(40 / 40)
+
+
+@given(st.integers(1, 4), st.lists(st.tuples(st.integers(0, 70_000), st.integers(0, 100)), max_size=20))
+def test_rates_are_never_infinite_and_totals_exact(samples: int, events: list[tuple[int, int]]) -> None:
+    clock = ManualClock()
+    registry, sensor = make(clock, samples=samples)
+    for pause, value in events:
+        sensor.record(value)
+        clock.advance(pause)
+        registry.roll(clock.now())
+        found = read(registry, clock)
+        assert 0 <= found["RATE"] <= sum(value for _, value in events) / 30
+        assert found["AVG"] <= found["MAX"] or math.isnan(found["AVG"])
+    assert read(registry, clock)["TOTAL"] == sum(value for _, value in events)
+
+
+def test_gauges_are_asked_and_may_fail() -> None:
+    clock = ManualClock()
+    registry = MetricsRegistry(clock.now())
+    values = [1]
+    registry.gauge(MetricName("good", "group", ""), lambda: values[0])
+    registry.gauge(MetricName("bad", "group", ""), lambda: values[7])
+    values[0] = 5
+    found = read(registry, clock)
+    assert found["good"] == 5
+    assert math.isnan(found["bad"])
+
+
+def test_a_gauge_may_ask_the_registry() -> None:
+    clock = ManualClock()
+    registry, _ = make(clock)
+    registry.gauge(MetricName("count", "group", ""), lambda: len(registry))
+    assert read(registry, clock)["count"] == len(Kind) + 1
+
+
+def test_clear() -> None:
+    clock = ManualClock()
+    registry, sensor = make(clock)
+    registry.clear()
+    sensor.record(1)
+    assert registry.snapshot(clock.now()) == {}
+    assert len(registry) == 0
+
+
+def test_one_sensor_under_more_names_is_rolled_once() -> None:
+    clock = ManualClock()
+    registry, sensor = make(clock)
+    registry.measure(sensor, {MetricName("more", "group", ""): Kind.MAX})
+    sensor.record(7)
+    clock.advance(30_000)
+    found = read(registry, clock)
+    assert (found["more"], found["MAX"]) == (7, 7)
+
+
+def test_value_by_name_and_tags() -> None:
+    clock = ManualClock()
+    registry = MetricsRegistry(clock.now())
+    for node in ("node-1", "node-2"):
+        registry.gauge(MetricName("m", "g", "", (("client-id", "c"), ("node-id", node))), partial(str, node))
+    snapshot = registry.snapshot(clock.now())
+    assert snapshot.value("m", "g", node_id="node-2") == "node-2"
+    with pytest.raises(KeyError, match="2 metrics g:m"):
+        snapshot.value("m", "g")
+    with pytest.raises(KeyError, match="0 metrics producer-metrics:m"):
+        snapshot.value("m")
+    assert str(next(iter(snapshot))) == "g:m[client-id=c,node-id=node-1]"
+
+
+def test_reading_while_recording_and_making_sensors() -> None:
+    clock = ManualClock()
+    registry, sensor = make(clock, window_ms=1)
+    failures: list[BaseException] = []
+
+    def read_often() -> None:
+        try:
+            for turn in range(300):
+                registry.snapshot(clock.now() + turn)
+        except BaseException as error:  # noqa: BLE001 - asserted on below
+            failures.append(error)
+
+    readers = [threading.Thread(target=read_often) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for number in range(500):
+        sensor.record(1)
+        if number % 10 == 0:
+            registry.sensor(clock.now(), {MetricName(f"s{number}", "group", ""): Kind.TOTAL})
+    for reader in readers:
+        reader.join(20)
+    assert not failures
+    assert (sensor.total, sensor.count) == (500.0, 500)

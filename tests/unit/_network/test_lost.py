@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from forebay._network.connection_states import NodeState, State
+from forebay._network.lost import describe_loss
+from forebay.errors import AuthenticationError, DisconnectError, KafkaError, KafkaTimeoutError, ProtocolError
+from forebay.model import Node
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "timed_out", "level", "kind"),
+    [
+        (State.CONNECTING, DisconnectError("refused"), False, logging.WARNING, "connect"),
+        (State.CHECKING_API_VERSIONS, DisconnectError("eof"), False, logging.WARNING, "handshake"),
+        (State.READY, DisconnectError("eof"), False, logging.INFO, "disconnected"),
+        (State.READY, KafkaTimeoutError("late"), True, logging.WARNING, "timeout"),
+        (State.READY, ProtocolError("odd bytes"), False, logging.ERROR, "protocol"),
+        (State.CONNECTING, AuthenticationError("no"), False, logging.ERROR, "authentication"),
+    ],
+)
+def test_words(state: State, error: KafkaError, timed_out: bool, level: int, kind: str) -> None:
+    node = NodeState(Node(4, "broker", 9092), 0, 0)
+    node.state = state
+    found_level, found_kind, text = describe_loss(node, error, timed_out)
+    assert (found_level, found_kind) == (level, kind)
+    assert "broker:9092 (id 4)" in text
+    assert str(error) in text
+
+
+def test_bootstrap_servers_are_named_without_their_made_up_id() -> None:
+    node = NodeState(Node(-1, "broker", 9092), 0, 0)
+    node.state = State.CONNECTING
+    text = describe_loss(node, DisconnectError("refused"), False)[2]
+    assert "bootstrap server broker:9092" in text
+    assert "-1" not in text

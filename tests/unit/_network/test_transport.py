@@ -1,0 +1,129 @@
+"""Plain TCP, addresses and the wake pipe."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from forebay._network._io import READABLE, WRITABLE
+from forebay._network.transport import BLOCKED, Address, PlainTransport, WakePipe
+
+
+@pytest.fixture
+def server() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+def connect(server: socket.socket, send_buffer: int = -1, receive_buffer: int = -1) -> PlainTransport:
+    address = Address(socket.AF_INET, server.getsockname())
+    return PlainTransport.connect(address, send_buffer, receive_buffer)
+
+
+def wait(transport: PlainTransport, event: int) -> None:
+    poller = select.poll()
+    poller.register(transport.fileno(), event)
+    assert poller.poll(5000)
+
+
+def test_connecting_wants_to_write_and_then_to_read(server: socket.socket) -> None:
+    transport = connect(server)
+    assert transport.wants == WRITABLE and transport.native and transport.pending == 0
+    wait(transport, select.POLLOUT)
+    assert transport.finish_connect()
+    assert transport.wants == READABLE
+    transport.close()
+
+
+def test_options_of_the_socket(server: socket.socket) -> None:
+    transport = connect(server, send_buffer=50_000, receive_buffer=60_000)
+    plain = connect(server)
+    option = transport.socket.getsockopt
+    assert option(socket.IPPROTO_TCP, socket.TCP_NODELAY) and option(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert option(socket.SOL_SOCKET, socket.SO_SNDBUF) in (50_000, 100_000)  # Linux doubles it
+    assert option(socket.SOL_SOCKET, socket.SO_RCVBUF) in (60_000, 120_000)
+    assert plain.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) not in (50_000, 100_000)
+    assert not os.get_inheritable(transport.fileno()) and not transport.socket.getblocking()
+    transport.close()
+    plain.close()
+
+
+def test_bytes_both_ways_and_nothing_now(server: socket.socket) -> None:
+    transport = connect(server)
+    far = server.accept()[0]
+    wait(transport, select.POLLOUT)
+    assert transport.finish_connect()
+    into = memoryview(bytearray(10))
+    assert transport.receive(into) == BLOCKED
+    assert transport.send([memoryview(b"ab"), memoryview(b"cd")]) == 4
+    assert far.recv(10) == b"abcd"
+    far.sendall(b"xyz")
+    wait(transport, select.POLLIN)
+    assert (transport.receive(into), bytes(into[:3])) == (3, b"xyz")
+    while transport.send([memoryview(bytes(1 << 20))]):
+        pass
+    far.close()
+    wait(transport, select.POLLERR | select.POLLHUP)
+    with pytest.raises(OSError) as lost:
+        transport.receive(into)
+    assert lost.value.errno == errno.ECONNRESET
+    transport.close()
+    assert transport.fileno() == -1
+
+
+def test_the_end_of_the_stream_is_zero(server: socket.socket) -> None:
+    transport = connect(server)
+    server.accept()[0].close()
+    wait(transport, select.POLLIN)
+    assert transport.receive(memoryview(bytearray(10))) == 0
+    transport.close()
+    transport.close()
+
+
+def test_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        address = Address(socket.AF_INET, gone.getsockname())
+    transport = PlainTransport.connect(address, -1, -1)
+    wait(transport, select.POLLOUT)
+    with pytest.raises(ConnectionRefusedError):
+        transport.finish_connect()
+    transport.close()
+
+
+def test_a_connection_that_cannot_begin_leaves_no_descriptor() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError):
+        PlainTransport.connect(Address(socket.AF_INET6, ("ff0e::1", 9092, 0, 0)), -1, -1)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        (Address(socket.AF_INET, ("10.1.2.3", 9092)), "10.1.2.3:9092"),
+        (Address(socket.AF_INET6, ("fe80::1", 9093, 0, 2)), "[fe80::1]:9093"),
+    ],
+)
+def test_an_address_in_words(address: Address, text: str) -> None:
+    assert str(address) == text
+
+
+def test_the_wake_pipe_closes_once_and_by_itself() -> None:
+    pipe = WakePipe()
+    reader, writer = pipe.reader, pipe.writer
+    os.write(writer, b"w")
+    assert os.read(reader, 10) == b"w"
+    with pytest.raises(BlockingIOError):
+        os.read(reader, 10)
+    pipe.close()
+    pipe.close()
+    other = WakePipe()
+    reader = other.reader
+    del other
+    with pytest.raises(OSError):
+        os.fstat(reader)

@@ -1,0 +1,169 @@
+"""Sequence arithmetic and the bookkeeping of one partition."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay._transactions.sequences import (
+    PartitionSequences,
+    decrement_sequence,
+    increment_sequence,
+    is_later,
+)
+
+from .fakes import FakeBatch, FakeQueue
+
+LAST = 2**31 - 1
+QUEUE = FakeQueue()
+
+
+def fresh(next_sequence: int = 0) -> PartitionSequences:
+    sequences = PartitionSequences("test", 0, False)
+    sequences.start(13131, 1, next_sequence)
+    return sequences
+
+
+def assigned(sequences: PartitionSequences, *counts: int) -> list[FakeBatch]:
+    batches = [FakeBatch(QUEUE, count) for count in counts]
+    for batch in batches:
+        sequences.assign(batch)
+    return batches
+
+
+class TestArithmetic:
+    @pytest.mark.parametrize(
+        ("sequence", "by", "result"),
+        [(5, 5, 10), (LAST, 1, 0), (LAST - 5, 10, 4), (0, LAST, LAST), (LAST, 100, 99), (99, LAST, 98)],
+    )
+    def test_increment(self, sequence: int, by: int, result: int) -> None:
+        """A9 increment: wraps to 0 after 2^31 - 1."""
+        assert increment_sequence(sequence, by) == result
+
+    @pytest.mark.parametrize(("sequence", "by", "result"), [(0, 1, LAST), (5, 5, 0), (4, 10, LAST - 5)])
+    def test_decrement(self, sequence: int, by: int, result: int) -> None:
+        """A9 decrement: wraps to 2^31 - 1 before 0."""
+        assert decrement_sequence(sequence, by) == result
+
+    @given(st.integers(0, LAST), st.integers(0, LAST))
+    def test_decrement_undoes_increment(self, sequence: int, by: int) -> None:
+        assert decrement_sequence(increment_sequence(sequence, by), by) == sequence
+
+    @given(st.integers(0, LAST), st.integers(1, 2**30 - 1))
+    def test_later(self, sequence: int, by: int) -> None:
+        later = increment_sequence(sequence, by)
+        assert is_later(later, sequence) and not is_later(sequence, later) and not is_later(later, later)
+
+    @given(st.integers(0, LAST))
+    def test_none_comes_before_all(self, sequence: int) -> None:
+        assert is_later(sequence, -1) and not is_later(-1, sequence) and not is_later(-1, -1)
+
+
+class TestBookkeeping:
+    def test_first_batch_has_sequence_0(self) -> None:
+        sequences = fresh()
+        first, second = assigned(sequences, 3, 2)
+        assert (first.stamp, second.stamp) == ((13131, 1, 0), (13131, 1, 3))
+        assert sequences.next_sequence == 5 and sequences.in_flight == [first, second]
+
+    def test_wrap_with_five_in_flight(self) -> None:
+        """O10 wrap-around: five batches of two around 2^31 - 1, confirmed in order."""
+        sequences = fresh(LAST - 4)
+        batches = assigned(sequences, 2, 2, 2, 2, 2)
+        assert [batch.base_sequence for batch in batches] == [LAST - 4, LAST - 2, LAST, 1, 3]
+        assert not sequences.accepts_new(5)
+        confirmed = []
+        for batch in batches:
+            assert sequences.is_lowest(batch) and sequences.is_expected(batch.base_sequence)
+            sequences.acknowledge(batch, -1)
+            sequences.drop(batch)
+            confirmed.append(sequences.last_acked_sequence)
+        assert confirmed == [LAST - 3, LAST - 1, 0, 2, 4]
+        assert sequences.is_expected(sequences.next_sequence) and sequences.accepts_new(5)
+
+    def test_acknowledged_out_of_order(self) -> None:
+        sequences = fresh(LAST)
+        first, second = assigned(sequences, 1, 1)
+        sequences.acknowledge(second, 1000)
+        assert sequences.is_overtaken(first)
+        sequences.acknowledge(first, -1)
+        assert (sequences.last_acked_sequence, sequences.last_acked_offset) == (0, 1000)
+
+    def test_offset_is_that_of_the_last_record(self) -> None:
+        sequences = fresh()
+        (batch,) = assigned(sequences, 5)
+        sequences.acknowledge(batch, 100)
+        assert sequences.last_acked_offset == 104
+
+    def test_limit_counts_from_the_lowest(self) -> None:
+        sequences = fresh()
+        batches = assigned(sequences, 1, 1, 1, 1, 1)
+        for batch in batches[1:]:
+            sequences.acknowledge(batch, -1)
+            sequences.drop(batch)
+        assert sequences.in_flight == [batches[0]] and not sequences.accepts_new(5)
+        sequences.drop(batches[0])
+        assert sequences.accepts_new(5)
+
+    def test_rewrite(self) -> None:
+        sequences = fresh(LAST)
+        batches = assigned(sequences, 2, 3, 1)
+        sequences.mark_unresolved()
+        sequences.rewrite(13131, 2)
+        assert [batch.stamp for batch in batches] == [(13131, 2, 0), (13131, 2, 2), (13131, 2, 5)]
+        assert (sequences.next_sequence, sequences.last_acked_sequence, sequences.unresolved) == (6, -1, False)
+        assert all(sequences.was_rewritten(batch) for batch in batches)
+        assert sequences.forget_rewrite(batches[1]) and not sequences.forget_rewrite(batches[1])
+        assert [sequences.was_rewritten(batch) for batch in batches] == [True, False, True]
+
+    def test_split(self) -> None:
+        sequences = fresh(LAST - 2)
+        first, large, last = assigned(sequences, 1, 4, 1)
+        children = [FakeBatch(QUEUE, 1), FakeBatch(QUEUE, 2), FakeBatch(QUEUE, 1)]
+        sequences.replace(large, children)
+        assert sequences.in_flight == [first, *children, last]
+        assert [child.base_sequence for child in children] == [LAST - 1, LAST, 1]
+        assert last.base_sequence == 2 and sequences.next_sequence == 3
+        assert not sequences.accepts_new(5)
+        sequences.drop(first)
+        assert sequences.accepts_new(5)
+
+    def test_split_of_what_is_settled(self) -> None:
+        sequences = fresh()
+        (batch,) = assigned(sequences, 2)
+        sequences.drop(batch)
+        child = FakeBatch(QUEUE)
+        sequences.replace(batch, [child])
+        assert child.base_sequence == -1 and sequences.in_flight == []
+
+    def test_gap_moves_up_as_batches_settle(self) -> None:
+        sequences = fresh()
+        first, second, third = assigned(sequences, 1, 1, 1)
+        assert not sequences.note_gap(2)
+        assert not sequences.accepts_new(5)
+        assert not sequences.drop(second)
+        assert not sequences.drop(third)  # behind the gap
+        assert sequences.drop(first)
+
+    def test_the_first_gap_counts(self) -> None:
+        sequences = fresh()
+        assigned(sequences, 1, 1, 1)
+        assert not sequences.note_gap(1) and not sequences.note_gap(2)
+        assert sequences.gap == 1
+        assert sequences.note_gap(0)
+
+    def test_split_ahead_of_a_gap(self) -> None:
+        sequences = fresh()
+        large, _ = assigned(sequences, 2, 1)
+        sequences.note_gap(1)
+        children = [FakeBatch(QUEUE), FakeBatch(QUEUE)]
+        sequences.replace(large, children)
+        assert not sequences.drop(children[0])
+        assert sequences.drop(children[1])
+
+    def test_strangers(self) -> None:
+        sequences = fresh()
+        stranger = FakeBatch(QUEUE)
+        assert sequences.position(stranger) == -1
+        assert not sequences.drop(stranger) and not sequences.is_lowest(stranger)

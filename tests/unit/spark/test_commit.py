@@ -1,0 +1,116 @@
+"""Counters are sums, files are replaced as a whole, and a commit without reports is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.errors import IllegalStateError
+from forebay.spark.commit import Counters, TaskReport, complete, describe_abort, save
+
+
+def report(partition: int = 0, rows: int = 10, **changes: Any) -> TaskReport:
+    values: dict[str, Any] = {
+        "partition_id": partition,
+        "attempt": 0,
+        "rows": rows,
+        "acknowledged": rows,
+        "batches": 2,
+        "bytes_sent": 50,
+        "bytes_raw": 200,
+        "fill": 0.5,
+        "started_ms": 1000,
+        "finished_ms": 2000,
+        "partitions": {"t-0": rows},
+        "producer": {"record-send-total": float(rows)},
+    }
+    return TaskReport(**(values | changes))
+
+
+def test_reports_pickle() -> None:
+    assert pickle.loads(pickle.dumps(report())) == report()
+
+
+def test_counters_add_up_and_weigh_the_fill_by_batches() -> None:
+    counters = Counters()
+    counters.add(
+        [report(rows=10, batches=1, fill=1.0), report(rows=5, batches=3, fill=0.2, partitions={"t-0": 2, "t-1": 3})]
+    )
+    assert counters.as_dict() == {
+        "format": 1,
+        "commits": 1,
+        "tasks": 2,
+        "rows": 15,
+        "acknowledged": 15,
+        "batches": 4,
+        "bytes_sent": 100,
+        "bytes_raw": 400,
+        "compression_ratio": 0.25,
+        "average_fill": 0.4,
+        "started_ms": 1000,
+        "finished_ms": 2000,
+        "partitions": {"t-0": 12, "t-1": 3},
+        "producer": {"record-send-total": 15.0},
+    }
+
+
+def test_the_span_is_from_the_first_start_to_the_last_end_of_tasks_with_rows() -> None:
+    counters = Counters()
+    counters.add(
+        [
+            report(started_ms=500, finished_ms=900),
+            report(started_ms=300, finished_ms=700),
+            report(rows=0, started_ms=1, finished_ms=99999),
+        ]
+    )
+    assert (counters.started_ms, counters.finished_ms) == (300, 900)
+
+
+def test_no_reports_are_zeros_not_a_division() -> None:
+    values = Counters().as_dict()
+    assert (values["average_fill"], values["compression_ratio"], values["started_ms"]) == (0.0, 0.0, None)
+
+
+def test_a_batch_write_replaces_the_file_and_a_stream_adds_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "counters.json"
+    save(str(path), [report(rows=7)], add=False)
+    save(str(path), [report(rows=10)], add=False)
+    assert json.loads(path.read_text())["rows"] == 10
+    save(str(path), [report(rows=5, batches=6, fill=0.25)], add=True)
+    values = json.loads(path.read_text())
+    assert (values["rows"], values["commits"], values["batches"]) == (15, 2, 8)
+    assert values["average_fill"] == pytest.approx((2 * 0.5 + 6 * 0.25) / 8)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["counters.json"]
+
+
+@pytest.mark.parametrize("text", ["no json", "[]", '{"format": 99}'])
+def test_a_file_that_is_not_ours_is_not_added_to(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "precious.json"
+    path.write_text(text)
+    with pytest.raises(IllegalStateError, match="precious.json.*holds no counters"):
+        save(str(path), [report()], add=True)
+    assert path.read_text() == text
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "counters.json"
+    path.mkdir()
+    with pytest.raises(OSError):
+        save(str(path), [report()], add=False)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["counters.json"]
+
+
+@pytest.mark.parametrize("messages", [[None], [report(), None]])
+def test_a_commit_with_a_task_that_never_wrote_is_refused(messages: list[Any]) -> None:
+    with pytest.raises(IllegalStateError, match=r"1 of \d tasks wrote nothing.*continuous"):
+        complete(messages)
+
+
+def test_an_abort_counts_what_stays() -> None:
+    assert describe_abort([report(rows=4), None]).startswith(
+        "write aborted: 1 of 2 tasks had finished, their 4 records stay"
+    )

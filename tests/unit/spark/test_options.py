@@ -1,0 +1,88 @@
+"""The sink's options: nothing unknown passes, nothing needed is missing."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import ConfigError
+from forebay.spark.options import SinkOptions, parse
+
+SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+def test_producer_options_lose_their_prefix() -> None:
+    parsed = parse({**SERVERS, "kafka.linger.ms": "7", "kafka.acks": "all", "topic": " t "})
+    assert parsed == SinkOptions((("acks", "all"), ("bootstrap.servers", "localhost:9092"), ("linger.ms", "7")), "t")
+
+
+def test_keys_in_any_case_and_what_spark_adds_itself() -> None:
+    given = {"Kafka.Bootstrap.Servers": "h:1", "includeHeaders": "true", "checkpointLocation": "c", "queryName": "q"}
+    assert parse(given) == SinkOptions((("bootstrap.servers", "h:1"),))
+
+
+def test_options_pickle_and_serve_as_a_key() -> None:
+    parsed = parse({**SERVERS, "topic": "t"})
+    assert {pickle.loads(pickle.dumps(parsed)): 1}[parsed] == 1
+
+
+def test_values_are_not_shown() -> None:
+    shown = repr(SinkOptions((("sasl.jaas.config", "user alice password hunter2"),)))
+    assert "sasl.jaas.config" in shown
+    assert "hunter2" not in shown
+
+
+def test_servers_are_needed() -> None:
+    with pytest.raises(ConfigError, match="Option 'kafka.bootstrap.servers' must be specified"):
+        parse({"topic": "t"})
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("kafka.key.serializer", "cast or encode the key"),
+        ("kafka.value.serializer", "cast or encode the value"),
+        ("kafka.transactional.id", "at least once"),
+        ("kafka.interceptor.classes", "interceptor"),
+    ],
+)
+def test_options_that_have_no_meaning_here_are_refused_with_the_reason(key: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"Option '{key}' is not supported: .*{reason}"):
+        parse({**SERVERS, key: "x"})
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [("topics", "topic"), ("bootstrap.servers", "kafka.bootstrap.servers"), ("metric.path", "metrics.path")],
+)
+def test_an_unknown_option_is_refused_with_the_nearest_name(key: str, near: str) -> None:
+    with pytest.raises(ConfigError, match=f"Unknown option '{key}'; did you mean '{near}'"):
+        parse({**SERVERS, key: "x"})
+
+
+def test_an_option_like_nothing_gets_the_list() -> None:
+    with pytest.raises(ConfigError, match="Unknown option 'zzzzz'. Known: kafka.<producer option>, topic"):
+        parse({**SERVERS, "zzzzz": "x"})
+
+
+def test_the_producer_judges_its_own_options() -> None:
+    with pytest.raises(ConfigError, match="acks"):
+        parse({**SERVERS, "kafka.akcs": "all"})
+    with pytest.raises(ConfigError, match="linger.ms"):
+        parse({**SERVERS, "kafka.linger.ms": "soon"})
+
+
+def test_an_empty_topic_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Option 'topic' is empty"):
+        parse({**SERVERS, "topic": " "})
+
+
+def test_the_metrics_path_must_be_a_file_in_a_folder_that_exists(tmp_path: Path) -> None:
+    good = str(tmp_path / "counters.json")
+    assert parse({**SERVERS, "metrics.path": good}).metrics_path == good
+    with pytest.raises(ConfigError, match="must name a file"):
+        parse({**SERVERS, "metrics.path": str(tmp_path)})
+    with pytest.raises(ConfigError, match="folder .*missing.* does not exist"):
+        parse({**SERVERS, "metrics.path": str(tmp_path / "missing" / "counters.json")})

@@ -1,0 +1,51 @@
+"""A worker keeps a producer a configuration, and few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from forebay.spark import producers
+from forebay.spark.options import SinkOptions
+from tests.unit.spark.fakes import FakeProducer, options
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[SinkOptions, FakeProducer]]]:
+    opened: list[tuple[SinkOptions, FakeProducer]] = []
+
+    def open_fake(wanted: SinkOptions) -> FakeProducer:
+        opened.append((wanted, FakeProducer()))
+        return opened[-1][1]
+
+    monkeypatch.setattr(producers, "_open", open_fake)
+    monkeypatch.setattr(producers, "_kept", {})
+    yield opened
+
+
+def test_the_next_task_gets_the_same_producer(made: list[tuple[SinkOptions, FakeProducer]]) -> None:
+    assert producers.acquire(options()) is producers.acquire(options())
+    assert len(made) == 1
+
+
+def test_another_configuration_gets_another_one(made: list[tuple[SinkOptions, FakeProducer]]) -> None:
+    assert producers.acquire(options(acks="1")) is not producers.acquire(options(acks="all"))
+    assert len(made) == 2
+
+
+def test_the_longest_unused_one_is_closed_when_there_are_too_many(made: list[tuple[SinkOptions, FakeProducer]]) -> None:
+    first = producers.acquire(options(acks="0"))
+    producers.acquire(options(acks="1"))
+    producers.acquire(options(acks="0"))
+    producers.acquire(options(acks="all"))
+    assert [producer.closed_with for _, producer in made] == [None, producers.CLOSE_TIMEOUT_S, None]
+    assert producers.acquire(options(acks="0")) is first
+
+
+def test_a_failed_tasks_producer_is_not_used_again(made: list[tuple[SinkOptions, FakeProducer]]) -> None:
+    first = producers.acquire(options())
+    producers.discard(options())
+    producers.discard(options())
+    assert producers.acquire(options()) is not first
+    assert made[0][1].closed_with == 0

@@ -1,0 +1,162 @@
+"""The tree as a whole: tests mirror sources, modules stand alone, what is public is exported."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import forebay
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "forebay"
+UNIT = ROOT / "tests" / "unit"
+
+# A module without a test of its own, and what tries it instead.
+TESTED_ELSEWHERE = {
+    "__init__.py": "this file",
+    "_codec/_time.py": "tests/unit/test_clock.py: the two numbers are only what _clock makes of them",
+    "_network/lost.py": "tests/unit/_network/test_client.py",
+    "_network/options.py": "a declaration, used by every test of the client",
+    "_transactions/gate.py": "protocols, checked by mypy",
+    "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
+    "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",
+}
+# A test module that mirrors no single source.
+BEYOND_THE_MIRROR = {
+    "test_tree.py": "this file",
+    "_transactions/test_model.py": "random histories against a model of a broker",
+    "testing/test_static_resolver.py": "testing/resolver.py",
+    "testing/test_forward.py": "several modules of testing",
+}
+# The fork keeps the price of a fresh process low enough to pay it for every module.
+IMPORT_EACH = """
+import importlib, os, sys, traceback
+failed = 0
+for name in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            print(f"--- {name}")
+            traceback.print_exc(limit=-1, file=sys.stdout)
+            sys.stdout.flush()
+            os._exit(1)
+        os._exit(0)
+    failed += os.waitpid(child, 0)[1] != 0
+sys.exit(failed != 0)
+"""
+
+
+def sources() -> list[str]:
+    """Every module below the package with something in it, as a path relative to it."""
+    return sorted(
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "__main__.py" and (path.name != "__init__.py" or has_code(path))
+    )
+
+
+def has_code(path: Path) -> bool:
+    """Whether a file does more than to re-export: it has a function or a class."""
+    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in ast.parse(path.read_text()).body)
+
+
+def module_name(source: str) -> str:
+    """``_network/client.py`` as ``forebay._network.client``."""
+    return ".".join(["forebay", *Path(source).with_suffix("").parts]).removesuffix(".__init__")
+
+
+def expected_tests(source: str) -> list[str]:
+    """Where the tests of a source may stand; private parts of a public package may be tried through its face."""
+    path = Path(source)
+    stem = path.parent.name if path.name == "__init__.py" else path.stem
+    folder = path.parent.parent if path.name == "__init__.py" else path.parent
+    places = [folder / f"test_{stem.lstrip('_')}.py"]
+    if path.stem.startswith("_") and path.parent.name and not path.parent.name.startswith("_"):
+        places.append(path.parent.parent / f"test_{path.parent.name}.py")
+    return [str(place) for place in places]
+
+
+def test_every_source_has_its_test_module() -> None:
+    missing = {
+        source: expected_tests(source)[0]
+        for source in sources()
+        if source not in TESTED_ELSEWHERE and not any((UNIT / place).exists() for place in expected_tests(source))
+    }
+    for source, reason in TESTED_ELSEWHERE.items():
+        print(f"{source}: {reason}")
+    assert not missing, "\n".join(f"{source} has no {test}" for source, test in missing.items())
+
+
+def test_every_unit_test_has_its_source() -> None:
+    mirrored = {place for source in sources() for place in expected_tests(source)}
+    for path in [*(ROOT / "tools").rglob("*.py"), *(ROOT / "demo").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]:
+        folder = path.relative_to(ROOT).parent
+        mirrored |= {str(folder / f"test_{path.stem}.py"), f"{folder.parts[0]}/test_{path.stem}.py"}
+    strays = {str(path.relative_to(UNIT)) for path in UNIT.rglob("test_*.py")} - mirrored - set(BEYOND_THE_MIRROR)
+    assert not strays
+
+
+@pytest.mark.parametrize("source", TESTED_ELSEWHERE)
+def test_an_exception_is_still_needed(source: str) -> None:
+    assert (PACKAGE / source).exists()
+    assert not (UNIT / expected_tests(source)[0]).exists()
+
+
+def test_every_module_imports_alone() -> None:
+    names = [module_name(source) for source in sources() if source != "testing/_broker_process.py"]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-c", IMPORT_EACH, *names]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("source", [source for source in sources() if "/_" not in f"/{source}"])
+def test_what_a_public_module_lists_is_there_and_all_it_defines(source: str) -> None:
+    tree = ast.parse((PACKAGE / source).read_text())
+    module = importlib.import_module(module_name(source))
+    listed = getattr(module, "__all__", None)
+    assert module.__doc__
+    if listed is None:
+        return
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert {name for name in defined if not name.startswith("_")} <= set(listed)
+    assert [name for name in listed if not hasattr(module, name)] == []
+
+
+def test_the_build_compiles_every_module_written_for_it_and_no_other() -> None:
+    tree = ast.parse((ROOT / "setup.py").read_text())
+    (listed,) = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED"
+    ]
+    written = [
+        module_name(str(path.relative_to(PACKAGE))).removeprefix("forebay.")
+        for path in PACKAGE.rglob("*.py")
+        if any(ast.unparse(node) == "import cython" for node in ast.parse(path.read_text()).body)
+    ]
+    assert sorted(listed) == sorted(written)
+
+
+def test_the_package_says_which_form_it_runs() -> None:
+    assert forebay.implementation in ("compiled", "interpreted")
+
+
+def test_the_package_exports_what_it_lists_and_refuses_what_it_does_not_have() -> None:
+    assert set(forebay.__all__) <= set(dir(forebay))
+    assert forebay.KafkaProducer.__module__ == "forebay.producer"
+    with pytest.raises(AttributeError, match="has no attribute 'Producer'"):
+        forebay.Producer  # noqa: B018
+
+
+def test_every_folder_of_tests_is_a_package() -> None:
+    folders = {path.parent for path in (ROOT / "tests").rglob("*.py")}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []

@@ -1,0 +1,137 @@
+"""Holds cimports to the layers that import-linter holds imports to: ``python -m tools.check_layers``.
+
+The list of layers is read from pyproject.toml, so there is one.  ``from cython.cimports.forebay.X import ...`` in a
+``.py`` and both forms of ``cimport`` in a ``.pxd`` count; what a compiled branch cimports must also be imported by the
+interpreted branch beside it (or be declared there), else one of the two forms breaks unseen.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = "forebay"
+PXD = re.compile(rf"^[ \t]*(?:from\s+({PACKAGE}[\w.]*)\s+cimport\s+(.+)|cimport\s+({PACKAGE}[\w.]*))", re.MULTILINE)
+CIMPORTS = "cython.cimports."
+
+
+class Edge(NamedTuple):
+    """One module's use of another, and where it stands."""
+
+    source: str
+    target: str
+    place: str
+
+
+def layers(project: Path) -> dict[str, tuple[int, int]]:
+    """(layer, place in its line) of each child of the package, from the contract ``layers``; 0 is the top."""
+    tool = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (contract,) = [entry for entry in tool["contracts"] if entry["id"] == "layers"]
+    return {
+        name.strip(" ()"): (level, column)
+        for level, line in enumerate(contract["layers"])
+        for column, name in enumerate(line.split("|"))
+    }
+
+
+def module_name(path: Path, source: Path) -> str:
+    """``_network/client.pxd`` below ``source`` as ``forebay._network.client``."""
+    parts = path.relative_to(source).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def cimports_of_py(tree: ast.AST, source: str, file: str) -> Iterator[Edge]:
+    """The cimports of a module in pure-Python mode."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{CIMPORTS}{PACKAGE}"):
+            yield Edge(source, (node.module or "").removeprefix(CIMPORTS), f"{file}:{node.lineno}")
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith(f"{CIMPORTS}{PACKAGE}"):
+                    yield Edge(source, alias.name.removeprefix(CIMPORTS), f"{file}:{node.lineno}")
+
+
+def cimports_of_pxd(text: str, source: str, file: str) -> Iterator[Edge]:
+    """The cimports of a declaration file."""
+    for match in PXD.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield Edge(source, match[1] or match[3], f"{file}:{line}")
+
+
+def refused(edge: Edge, order: dict[str, tuple[int, int]]) -> str | None:
+    """What is wrong with this edge, or None."""
+    names = [f"{module}.".split(".")[1] for module in (edge.source, edge.target)]
+    if names[0] == names[1]:
+        return None
+    for name in names:
+        if name not in order:
+            return f"{edge.place}: {PACKAGE}.{name} stands in no layer of pyproject.toml"
+    (level, _), (target_level, _) = order[names[0]], order[names[1]]
+    if level < target_level:
+        return None
+    why = "a sibling" if level == target_level else "a layer above"
+    return f"{edge.place}: {edge.source} cimports {edge.target}, {why}"
+
+
+def is_compiled_branch(node: ast.AST) -> bool:
+    """Whether this is ``if cython.compiled:``."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "cython.compiled"
+
+
+def bound_names(body: Iterable[ast.AST]) -> set[str]:
+    """Every name that these statements bind."""
+    names: set[str] = set()
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                names |= {(alias.asname or alias.name) for alias in node.names}
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+    return names
+
+
+def one_sided(tree: ast.Module, file: str) -> Iterator[str]:
+    """Names that only the compiled branch has."""
+    for node in tree.body:
+        if not (isinstance(node, ast.If) and is_compiled_branch(node)):
+            continue
+        # C's and Python's own headers have no module to import; their twins come from anywhere.
+        ours = [entry for entry in node.body if ast.unparse(entry).startswith(f"from {CIMPORTS}{PACKAGE}")]
+        missing = bound_names(ours) - bound_names(node.orelse)
+        if missing:
+            yield f"{file}:{node.lineno}: cimported but not in the interpreted branch: {', '.join(sorted(missing))}"
+
+
+def check(root: Path) -> list[str]:
+    """Every line of complaint about the tree at ``root``."""
+    order = layers(root / "pyproject.toml")
+    source = root / "src"
+    complaints: list[str] = []
+    for path in sorted((source / PACKAGE).rglob("*")):
+        name, file = module_name(path, source), str(path.relative_to(root))
+        edges: list[Edge] = []
+        if path.suffix == ".py":
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            edges += cimports_of_py(tree, name, file)
+            complaints += one_sided(tree, file)
+        elif path.suffix == ".pxd":
+            edges += cimports_of_pxd(path.read_text(encoding="utf-8"), name, file)
+        complaints += [line for edge in edges if (line := refused(edge, order)) is not None]
+    return complaints
+
+
+def main() -> int:
+    complaints = check(Path(__file__).parents[1])
+    print("\n".join(complaints) if complaints else "cimports: every one goes to a lower layer")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

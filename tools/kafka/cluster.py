@@ -1,0 +1,314 @@
+"""One or more real Kafka nodes on free loopback ports, for tests, benches and ``make kafka``.
+
+:class:`RealKafka` formats and starts combined brokers and controllers (KRaft), waits until every one of them
+is named in a Metadata answer, and kills and removes all of it at the end; the nodes also end when this process
+does, however it ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tools.kafka.jars import KAFKA_VERSION, ensure_jars, java
+from tools.kafka.probe import nodes_in_metadata
+
+START_TIMEOUT_S = 60.0
+START_ATTEMPTS = 3
+STOP_TIMEOUT_S = 15.0
+TOOL_TIMEOUT_S = 120.0
+POLL_S = 0.05
+GUARD = Path(__file__).with_name("guard.py")
+
+
+class KafkaFailed(RuntimeError):
+    """A node or a tool did not do what it was started for; carries the end of its log."""
+
+
+class _Node:
+    """One broker's folder, ports and process."""
+
+    def __init__(self, node_id: int, folder: Path, port: int, controller_port: int) -> None:
+        self.id = node_id
+        self.folder = folder
+        self.port = port
+        self.controller_port = controller_port
+        self.guard: subprocess.Popen[str] | None = None
+        self.pid: int | None = None
+
+    @property
+    def properties(self) -> Path:
+        return self.folder / "node.properties"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "output.log"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def log_end(self) -> str:
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        lines = [line for line in text.splitlines() if line.strip()]
+        wrong = [line for line in lines if "ERROR" in line or "Exception" in line]
+        return " | ".join((wrong or lines)[-5:]) or "it printed nothing"
+
+
+class RealKafka:
+    """A cluster of ``nodes`` brokers (ids from 0) of one Kafka version; started by ``with`` or :meth:`start`.
+
+    ``properties`` go over the defaults of every node.  Raises :class:`tools.kafka.jars.JarsUnavailable` when
+    there is nothing to start, :class:`KafkaFailed` when it does not come up within ``start_timeout_s``.
+    """
+
+    def __init__(
+        self,
+        version: str = KAFKA_VERSION,
+        *,
+        nodes: int = 1,
+        properties: Mapping[str, str] | None = None,
+        heap_mb: int = 256,
+        start_timeout_s: float = START_TIMEOUT_S,
+    ) -> None:
+        self.version = version
+        self._count = nodes
+        self._properties = dict(properties or {})
+        self._heap_mb = heap_mb
+        self._start_timeout_s = start_timeout_s
+        self._java = java()
+        self._jars = ensure_jars(version)
+        self._folder: Path | None = None
+        self._nodes: list[_Node] = []
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """``host:port`` of every node, comma-separated."""
+        return ",".join(f"127.0.0.1:{node.port}" for node in self._nodes)
+
+    @property
+    def node_ids(self) -> tuple[int, ...]:
+        """The ids of all nodes, running or not."""
+        return tuple(node.id for node in self._nodes)
+
+    def pid(self, node: int = 0) -> int | None:
+        """The process id of a node's JVM; None when it is not running."""
+        return self._nodes[node].pid
+
+    def data_folder(self, node: int = 0) -> Path:
+        """Where a node keeps its partitions."""
+        return self._nodes[node].data
+
+    # -- life -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Formats, starts and waits; tries again with other ports if another process took one meanwhile."""
+        for attempt in range(1, START_ATTEMPTS + 1):
+            try:
+                self._start_once()
+                return
+            except KafkaFailed as error:
+                self.stop()
+                if attempt == START_ATTEMPTS or "Address already in use" not in str(error):
+                    raise
+            except BaseException:
+                self.stop()
+                raise
+
+    def _start_once(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="forebay-kafka-"))
+        ports = _free_ports(2 * self._count)
+        self._nodes = [_Node(n, self._folder / str(n), ports[2 * n], ports[2 * n + 1]) for n in range(self._count)]
+        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        # "-..." would be taken for an option by the tool.
+        cluster_id = "f" + cluster_id[1:]
+        formatting = []
+        for node in self._nodes:
+            node.data.mkdir(parents=True)
+            node.properties.write_text("".join(f"{k}={v}\n" for k, v in self._settings(node).items()))
+            command = self._command("kafka.tools.StorageTool", ["format", "-t", cluster_id, "-c", str(node.properties)])
+            with open(node.log, "wb") as log:
+                formatting.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+        for node, process in zip(self._nodes, formatting, strict=True):
+            if process.wait(self._start_timeout_s):
+                raise KafkaFailed(f"Kafka {self.version} node {node.id} could not be formatted: {node.log_end()}")
+        for node in self._nodes:
+            self.start_node(node.id)
+        self.wait_until_ready()
+
+    def start_node(self, node: int) -> None:
+        """Starts a node that is not running, with the data it has; does not wait for it."""
+        found = self._nodes[node]
+        heap = [f"-Xms{self._heap_mb}m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC"]
+        command = self._command("kafka.Kafka", [str(found.properties)], heap)
+        # Its own session: Ctrl-C ends the tests, which then end the nodes.
+        found.guard = subprocess.Popen(
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                str(GUARD),
+                str(os.getpid()),
+                str(found.folder.parent),
+                str(found.log),
+                *command,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert found.guard.stdout is not None
+        found.pid = int(found.guard.stdout.readline())
+
+    def wait_until_ready(self) -> None:
+        """Returns when every running node shows all running nodes in its Metadata answer."""
+        deadline = time.monotonic() + self._start_timeout_s
+        running = [node for node in self._nodes if node.pid is not None]
+        wanted = {node.id for node in running}
+        for node in running:
+            while not wanted <= nodes_in_metadata("127.0.0.1", node.port):
+                if node.guard is not None and node.guard.poll() is not None:
+                    raise KafkaFailed(f"Kafka {self.version} node {node.id} ended while starting: {node.log_end()}")
+                if time.monotonic() > deadline:
+                    raise KafkaFailed(
+                        f"Kafka {self.version} node {node.id} did not answer within "
+                        f"{self._start_timeout_s:g} s: {node.log_end()}"
+                    )
+                time.sleep(POLL_S)
+
+    def kill_node(self, node: int) -> None:
+        """Ends a node at once (SIGKILL); its data stay."""
+        found = self._nodes[node]
+        if found.guard is None:
+            return
+        assert found.guard.stdin is not None and found.guard.stdout is not None
+        found.guard.stdin.close()
+        found.guard.wait(STOP_TIMEOUT_S)
+        found.guard.stdout.close()
+        found.guard = found.pid = None
+
+    def freeze_node(self, node: int) -> None:
+        """Stops a node in the middle of whatever it does (SIGSTOP): connections stay, answers do not come."""
+        self._signal(node, signal.SIGSTOP)
+
+    def thaw_node(self, node: int) -> None:
+        """Lets a frozen node go on."""
+        self._signal(node, signal.SIGCONT)
+
+    def _signal(self, node: int, number: signal.Signals) -> None:
+        pid = self._nodes[node].pid
+        if pid is None:
+            raise KafkaFailed(f"node {node} is not running")
+        os.kill(pid, number)
+
+    def stop(self) -> None:
+        """Kills every node and removes their folders."""
+        for node in self._nodes:
+            self.kill_node(node.id)
+        self._nodes = []
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # -- tools ------------------------------------------------------------------------------------------------
+
+    def create_topic(
+        self, name: str, partitions: int = 1, *, replication: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a topic and returns when every partition has a leader."""
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
+        admin.create_topics([topic])[name].result(30.0)
+        deadline = time.monotonic() + 30.0
+        while time.monotonic() < deadline:
+            found = admin.list_topics(name, timeout=10.0).topics[name].partitions
+            if len(found) == partitions and all(partition.leader >= 0 for partition in found.values()):
+                return
+            time.sleep(POLL_S)
+        raise KafkaFailed(f"topic {name!r}: not all of {partitions} partitions have a leader after 30 s")
+
+    def run_tool(self, name: str, *arguments: str, timeout_s: float = TOOL_TIMEOUT_S) -> str:
+        """Runs one of Kafka's own tools by its class name; returns what it prints, raises KafkaFailed else."""
+        command = self.tool_command(name, *arguments)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+        except subprocess.TimeoutExpired:
+            raise KafkaFailed(f"{name}: no end after {timeout_s:g} s") from None
+        if done.returncode:
+            raise KafkaFailed(f"{name} ended with status {done.returncode}: {(done.stderr or done.stdout)[-2000:]}")
+        return done.stdout
+
+    def tool_command(self, name: str, *arguments: str) -> list[str]:
+        """The command line that runs a class of this version's jars."""
+        return self._command(name, arguments)
+
+    def _command(self, name: str, arguments: Sequence[str], options: Sequence[str] = ()) -> list[str]:
+        logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return [self._java, *options, logs, "-cp", f"{self._jars}/*", name, *arguments]
+
+    # -- settings ---------------------------------------------------------------------------------------------
+
+    def _settings(self, node: _Node) -> dict[str, str]:
+        copies = str(min(3, self._count))
+        voters = ",".join(f"{other.id}@127.0.0.1:{other.controller_port}" for other in self._nodes)
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(node.id),
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(node.data),
+            "num.partitions": "6",
+            "offsets.topic.num.partitions": "5",
+            "transaction.state.log.num.partitions": "5",
+            "offsets.topic.replication.factor": copies,
+            "transaction.state.log.replication.factor": copies,
+            "default.replication.factor": copies,
+            "min.insync.replicas": "2" if self._count >= 3 else "1",
+            "transaction.state.log.min.isr": "2" if self._count >= 3 else "1",
+            "group.initial.rebalance.delay.ms": "0",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+            # Bounded, so that a bench does not fill the disk.
+            "log.segment.bytes": str(256 << 20),
+            "log.retention.bytes": str(1 << 30),
+            "log.retention.check.interval.ms": "10000",
+            "log.cleaner.dedupe.buffer.size": str(16 << 20),
+            **self._properties,
+        }
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
