@@ -26,7 +26,7 @@ define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format test test-fast unit interpreted integration spark jars demo kafka bench clean
+.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration spark jars demo kafka bench clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -60,10 +60,14 @@ check: $(STAMP)  ## Format, lint, types, layers, limits (no network, nothing com
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
 	$(PY) -m tools.check_limits
+	$(PY) -m tools.file_map --check
 
 format: $(STAMP)  ## Format and mend what can be mended
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
+
+docs: $(STAMP)  ## Write what is generated: DESIGN.md's map of files
+	$(PY) -m tools.file_map
 
 test: check unit interpreted jars integration spark  ## Everything: checks, both forms, brokers, Spark (15 minutes on 2 cores)
 

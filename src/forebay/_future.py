@@ -21,6 +21,9 @@ from forebay.model import RecordMetadata
 
 logger = logging.getLogger("forebay.callbacks")
 
+# A NamedTuple's own constructor is a Python function and costs three times as much; this is once a callback.
+new_tuple: Any = tuple.__new__
+
 # A result's states: values are readable from COMPLETING on, by the completing thread's callbacks only.
 PENDING = cython.declare(cython.int, 0)
 COMPLETING = cython.declare(cython.int, 1)
@@ -172,7 +175,10 @@ class BatchResult:
         return f"<BatchResult {self.topic}-{self.partition}: {state}>"
 
 
+# Not tracked by the garbage collector, which would walk every record in the buffer again and again; the one cycle
+# there can be, through the callbacks of the batch, is cut when the batch has its outcome.
 @cython.final
+@cython.no_gc
 @cython.freelist(256)
 @cython.cclass
 class RecordFuture:
@@ -248,10 +254,12 @@ class RecordFuture:
         """RecordMetadata as it stands now; offset and timestamp are -1 for a failed record."""
         batch: BatchResult = self.batch
         if batch.error is not None or batch.state == PENDING:
-            return RecordMetadata(batch.topic, batch.partition, -1, -1, -1, -1)
+            return new_tuple(RecordMetadata, (batch.topic, batch.partition, -1, -1, -1, -1))
         offset: cython.longlong = batch.base_offset + self.index if batch.base_offset >= 0 else -1
         timestamp: cython.longlong = batch.log_append_time if batch.log_append_time >= 0 else self.timestamp
-        return RecordMetadata(batch.topic, batch.partition, offset, timestamp, self.key_size, self.value_size)
+        return new_tuple(
+            RecordMetadata, (batch.topic, batch.partition, offset, timestamp, self.key_size, self.value_size)
+        )
 
     @cython.cfunc
     def is_visible(self) -> cython.bint:

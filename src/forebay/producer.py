@@ -8,6 +8,7 @@ still delivers what it accepted.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -164,7 +165,7 @@ class KafkaProducer(SendPath):
 
     def _end(self, timeout: float | None) -> int:
         """Joins the thread, by force after ``timeout``; how many records were lost to force."""
-        if self._thread.join(self._thread.patience_ms * 1000 if timeout is None else timeout * 1000):
+        if self._thread.join(math.inf if timeout is None else timeout * 1000):
             _lifecycle.forget(self._thread)
             return 0
         self._thread.sender.request_force_close()

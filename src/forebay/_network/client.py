@@ -101,7 +101,8 @@ class NetworkClient:
         self._connector = Connector(selector, resolver, options, self._failed)
         self._updater = MetadataUpdater(self, metadata, options, self._log)
         self.versions = ApiVersions()
-        self._completed = []
+        completed: list[Any] = []
+        self._completed = completed
         # The earliest time at which something may be overdue.  Not moved when an answer comes in time, so that a
         # request costs nothing here; the check that finds nothing sets it anew.
         self._next_check = _INFINITY
@@ -224,18 +225,19 @@ class NetworkClient:
         state = self._nodes[request.node_id]
         connection: Connection = state.connection
         request.created = now
+        channel = state.channel
         try:
             buffers: list[Any] = connection.encode(request, self._correlation, now)
+            channel.write(buffers, request.release, not request.expect_response)
         except Exception as error:  # noqa: BLE001 - must complete all the same
             # No version in common, or a request that cannot be built: it completes with that, in its turn.
             failure = error if isinstance(error, KafkaError) else KafkaError(f"Cannot build {request!r}: {error!r}")
+            connection.withdraw(request)
             request.release(False)
             self._complete(ClientResponse(request, now, error=failure))
             return
         self._correlation = 0 if self._correlation == _MAX_CORRELATION else self._correlation + 1
         self.in_flight += 1
-        channel = state.channel
-        channel.write(buffers, request.release, not request.expect_response)
         size = channel.pending
         self._requests_sensor.record(size)
         self._bytes_out.record(size)

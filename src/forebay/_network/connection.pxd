@@ -9,6 +9,7 @@ cdef class Connection:
     cdef public object versions
     cdef bint _unanswered
     cpdef list encode(self, ClientRequest request, int correlation_id, double now)
+    cpdef withdraw(self, ClientRequest request)
     cpdef Py_ssize_t receive(self, object data, double now, list completed) except? -1
     cpdef take_written(self, double now, list completed)
     cpdef list abort(self, double now, object error, bint timed_out)

@@ -20,6 +20,7 @@ else:
     from forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests
 
 if TYPE_CHECKING:
+    from forebay._network.broker_versions import BrokerVersions
     from forebay.model import Node
 
 # What a broker takes as a request by default (socket.request.max.bytes).  No answer to a producer comes near it,
@@ -43,7 +44,8 @@ class Connection:
         self.max_frame = max_frame
         self.in_flight = InFlightRequests()
         # The broker's, once its versions are known; until then a request says its own.
-        self.versions = None
+        versions: BrokerVersions | None = None
+        self.versions = versions
         # The newest request expects no answer and is done once it is written.
         self._unanswered = False
 
@@ -70,6 +72,13 @@ class Connection:
         self.in_flight.add(request)
         self._unanswered = not request.expect_response
         return buffers
+
+    @cython.ccall
+    def withdraw(self, request: ClientRequest) -> None:
+        """Takes the newest request back if it is this one: no byte of it was queued."""
+        if self.in_flight.count and self.in_flight.last_sent() is request:
+            self.in_flight.complete_last_sent()
+            self._unanswered = False
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -134,7 +143,7 @@ class Connection:
         try:
             body = request.parse(request.version, frame[start:])
         except ProtocolError as error:
-            raise error.with_context(node=str(self.node))
+            raise error.with_context(node=str(self.node)) from None
         except Exception as error:
             # A parser that trips over what it was sent is no reason to end the sender's loop.
             name = api_name(request.api_key)

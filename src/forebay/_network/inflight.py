@@ -151,7 +151,8 @@ class InFlightRequests:
     """Requests in the order they were sent."""
 
     def __init__(self) -> None:
-        self._requests = deque()
+        requests: deque[ClientRequest] = deque()
+        self._requests = requests
         self.count = 0
 
     @cython.ccall

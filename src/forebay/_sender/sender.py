@@ -75,7 +75,7 @@ class Sender:
         report: called with what a user's callback raised and the batch's result; must not raise.
     """
 
-    accumulator: RecordAccumulator
+    accumulator = cython.declare(RecordAccumulator, visibility="readonly")
     schedule: BatchSchedule
     client: object
     metadata: object
@@ -91,7 +91,7 @@ class Sender:
     guarantee_order: cython.bint
     max_in_flight: cython.int
     cluster_version: cython.longlong
-    in_flight: dict
+    in_flight = cython.declare(dict, visibility="readonly")
     next_in_flight_expiry: cython.double
     closing = cython.declare(cython.bint, visibility="readonly")
     forced = cython.declare(cython.bint, visibility="readonly")
@@ -148,10 +148,8 @@ class Sender:
 
     def run_once(self, now: cython.double) -> None:
         """One turn: what is due goes out, what came in is applied, and in between it waits for the next event."""
-        if self.transactions is not None and not self._prepare_producer_id(now):
-            self.client.poll(self._wait_until(now, self.transactions.time_to_next_request(now, True)), now)
-        else:
-            self.client.poll(self.send_ready(now), now)
+        delay: cython.double = -1 if self.transactions is None else self._prepare_producer_id(now)
+        self.client.poll(self.send_ready(now) if delay < 0 else self._wait_until(now, delay), now)
         self.metrics.roll(now)
 
     def has_work(self) -> bool:
@@ -162,25 +160,29 @@ class Sender:
         """Records in batches without an outcome."""
         return sum(batch.record_count for batch in self.accumulator.incomplete())
 
-    def _prepare_producer_id(self, now: float) -> bool:
-        """Sees to the producer id; False while nothing may be sent, because there is none."""
+    def _prepare_producer_id(self, now: cython.double) -> cython.double:
+        """Sees to the producer id; ms to wait while there is none and nothing may be sent, else negative."""
         transactions = self.transactions
         transactions.begin_turn()
         if transactions.fatal_error is not None:
             self.fail_all(transactions.fatal_error)
-            return True
+            return -1
         if transactions.has_producer_id:
-            return True
+            return -1
         self._follow_metadata()
         self._expire(now)
-        if transactions.needs_producer_id(now, self.schedule.has_undrained()):
-            self._ask_for_producer_id(now)
-        return False
+        waiting = self.schedule.has_undrained()
+        if transactions.needs_producer_id(now, waiting):
+            return self._ask_for_producer_id(now)
+        return transactions.time_to_next_request(now, waiting)
 
-    def _ask_for_producer_id(self, now: float) -> None:
+    def _ask_for_producer_id(self, now: cython.double) -> cython.double:
+        """Asks the least loaded node, or connects to it; ms until it is worth asking again, events apart."""
         node = self.client.least_loaded_node(now)
-        if node is None or not self.client.ready(node, now):
-            return
+        if node is None:
+            return self.client.retry_delay(now)
+        if not self.client.ready(node, now):
+            return max(1.0, self.client.poll_delay(node, now))
         call = self.transactions.init_request()
         self.client.send(
             ClientRequest(
@@ -195,6 +197,7 @@ class Sender:
             ),
             now,
         )
+        return INFINITY
 
     def _on_producer_id(self, response: ClientResponse, node: str) -> None:
         answer = response.body if response.error is None else response.error
@@ -501,6 +504,9 @@ class Sender:
     def _abort(self, batch: ProducerBatch, error: KafkaError) -> None:
         if batch.done:
             return
+        if self.transactions is not None and batch.has_sequence():
+            # Its fate is unknown, and its partition must not wait for it for ever.
+            self.transactions.on_failed(batch, error, False)
         if batch.abort(error, self.report):
             self.metrics.record_errors.record(batch.record_count)
         self.accumulator.deallocate(batch)

@@ -74,6 +74,7 @@ class SenderThread:
             logger.exception("Uncaught error in the producer's I/O thread")
 
     def _end(self) -> None:
+        self.sender.accumulator.close()
         left = self.sender.unfinished_records()
         if left:
             self.lost = left

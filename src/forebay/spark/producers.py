@@ -7,17 +7,29 @@ module-level state: a worker hands a task nothing else that outlives it.
 
 from __future__ import annotations
 
+import logging
 import platform
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from forebay.errors import KafkaError
 from forebay.spark.options import SinkOptions
+
+if TYPE_CHECKING:
+    from forebay.producer import KafkaProducer
+
+logger = logging.getLogger("forebay.spark")
 
 MOST_KEPT = 2
 """Producers a worker keeps; a worker rarely serves more than one sink, and each holds threads and memory."""
 
 CLOSE_TIMEOUT_S = 5.0
+
+PRODUCER_GROUP = "producer-metrics"
+TOPIC_GROUP = "producer-topic-metrics"
+TOPIC_TOTALS = ("byte-total",)
+"""What only topics count: bytes of batches as they were sent."""
 
 
 class RowProducer(Protocol):
@@ -62,10 +74,50 @@ def discard(options: SinkOptions) -> None:
         producer.close(0)
 
 
+class ColumnProducer:
+    """A KafkaProducer as a task uses it."""
+
+    def __init__(self, producer: KafkaProducer) -> None:
+        from forebay._columnar import append_columns
+
+        self.batch_size: int = producer.config["batch.size"]
+        self._producer = producer
+        self._append = append_columns
+
+    def append(self, columns: Any, deliveries: Any, first_row: int) -> None:
+        """Puts every row of ``columns`` into batches."""
+        self._append(self._producer, columns, deliveries, first_row)
+
+    def flush(self) -> None:
+        """Returns when everything appended has an outcome: delivery.timeout.ms at most."""
+        self._producer.flush()
+
+    def counts(self) -> Mapping[str, float]:
+        """Running totals; those of topics added up over the topics."""
+        totals: dict[str, float] = {}
+        for metric, value in self._producer.metrics().items():
+            topics = metric.group == TOPIC_GROUP
+            if not metric.name.endswith("-total") or not isinstance(value, (int, float)):
+                continue
+            # What a topic counts and the producer too (record-send-total) is taken once, from the producer.
+            if topics and metric.name not in TOPIC_TOTALS or not topics and metric.group != PRODUCER_GROUP:
+                continue
+            totals[metric.name] = totals.get(metric.name, 0.0) + value
+        return totals
+
+    def close(self, timeout: float) -> None:
+        """Ends the producer; what is not sent within ``timeout`` seconds fails, which its task has reported."""
+        try:
+            self._producer.close(timeout)
+        except KafkaError as error:
+            logger.debug("While closing the producer of a finished or failed task: %s", error)
+
+
 def _open(options: SinkOptions) -> RowProducer:
     try:
-        from forebay._columnar import ColumnProducer
         from forebay.producer import KafkaProducer
+
+        return ColumnProducer(KafkaProducer(dict(options.producer)))
     except ImportError as error:
         raise ImportError(
             f"forebay cannot be loaded on this executor ({sys.executable}, Python {platform.python_version()}, "
@@ -73,4 +125,3 @@ def _open(options: SinkOptions) -> RowProducer:
             "or ship an environment with spark.archives (venv-pack, conda-pack), or an unpacked wheel with "
             "spark.archives and spark.executorEnv.PYTHONPATH; --py-files cannot carry compiled modules"
         ) from error
-    return ColumnProducer(KafkaProducer(dict(options.producer)))

@@ -289,6 +289,28 @@ def test_a_request_that_cannot_be_built_completes() -> None:
     assert world.client.in_flight_count() == 0
 
 
+class NoBuffer:
+    """Has a length and no bytes."""
+
+    def __len__(self) -> int:
+        return 4
+
+
+@pytest.mark.parametrize("expect_response", [True, False])
+def test_buffers_that_cannot_be_written_leave_nothing_behind(expect_response: bool) -> None:
+    world = World()
+    world.echo()
+    world.until_ready()
+    sent = world.send(build=lambda version: [b"head", NoBuffer()], expect_response=expect_response)
+    world.poll()
+    assert "NoBuffer" in str(sent.response.error)
+    assert sent.written == [False]
+    assert world.client.in_flight_count() == 0
+    after = world.send()
+    world.settle(3)
+    assert after.response.body == b"answer"
+
+
 def test_no_answer_expected() -> None:
     world = World()
     world.until_ready()

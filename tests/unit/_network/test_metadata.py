@@ -222,7 +222,7 @@ def test_picture_holds_what_the_response_said() -> None:
     cluster = fresh.cluster()
     assert (cluster.partition_count("topic1"), cluster.partition_count("topic2")) == (2, 3)
     assert (cluster.cluster_id, set(cluster.nodes)) == ("dummy", set(NODES))
-    assert (cluster.invalid_topics, cluster.unauthorized_topics) == ({"bad"}, {"secret"})
+    assert (set(cluster.invalid_topics), set(cluster.unauthorized_topics)) == ({"bad"}, {"secret"})
     assert cluster.topics == {"topic1", "topic2"}
 
 
@@ -235,7 +235,7 @@ def test_metadata_merge() -> None:
     assert query == MetadataQuery(("c",), True, query.asked)
     cluster = fresh.cluster()
     assert {name: cluster.partition_count(name) for name in cluster.topics} == {"a": 2, "b": 3, "c": 4}
-    assert (cluster.invalid_topics, cluster.unauthorized_topics) == ({"bad"}, {"secret"})
+    assert (set(cluster.invalid_topics), set(cluster.unauthorized_topics)) == ({"bad"}, {"secret"})
     assert (cluster.cluster_id, set(cluster.nodes)) == ("other", set(NODES[:2]))
     led_by_the_lost = cluster.partition("b", 2)
     assert led_by_the_lost is not None
@@ -243,7 +243,7 @@ def test_metadata_merge() -> None:
     update(fresh, reply(topic("a", error=29), topic("bad", partition(0)), topic("secret", partition(0))), partial=True)
     cluster = fresh.cluster()
     assert cluster.topics == {"b", "c", "bad", "secret"}
-    assert (cluster.invalid_topics, cluster.unauthorized_topics) == (set(), {"a"})
+    assert (set(cluster.invalid_topics), set(cluster.unauthorized_topics)) == (set(), {"a"})
 
 
 def test_dropped_topics_vanish_from_every_set() -> None:
@@ -252,7 +252,7 @@ def test_dropped_topics_vanish_from_every_set() -> None:
     update(fresh, reply(topic("bad", error=17), topic("secret", error=29), counts={"a": 2}), 0)
     update(fresh, reply(topic("bad", error=17), topic("secret", error=29), counts={"a": 2}), 6000)
     cluster = fresh.cluster()
-    assert (cluster.topics, cluster.invalid_topics, cluster.unauthorized_topics) == (set(), set(), set())
+    assert not (cluster.topics | cluster.invalid_topics | cluster.unauthorized_topics)
     assert fresh.topics == ()
 
 
