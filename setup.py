@@ -33,6 +33,7 @@ COMPILED = [
     "_sender.sender",
     "_arrow",
     "_columnar",
+    "_arguments",
     "_send",
 ]
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow.parquet as pq
 
 Headers = Sequence[tuple[str, bytes | None]]
 

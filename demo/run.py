@@ -111,7 +111,10 @@ def _run(options: argparse.Namespace, folder: Path, bootstrap: str, console: Con
     )
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("starting Spark", total=total)
-        say: Callable[[str], None] = lambda text: progress.update(task, description=text)
+
+        def say(text: str) -> None:
+            progress.update(task, description=text)
+
         session = open_session(job)
         session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         try:

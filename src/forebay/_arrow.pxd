@@ -16,7 +16,7 @@ cdef class BytesColumn(Column):
     cdef BytesColumn values
     cdef const unsigned char* found
     cdef Py_ssize_t seek(self, Py_ssize_t row) noexcept
-    cpdef object get(self, Py_ssize_t row)
+    cpdef bytes get(self, Py_ssize_t row)
 
 
 cdef class IntColumn(Column):

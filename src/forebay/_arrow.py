@@ -213,14 +213,14 @@ class BytesColumn(Column):
         return size
 
     @cython.ccall
-    def get(self, row: cython.Py_ssize_t) -> object:
+    def get(self, row: cython.Py_ssize_t) -> bytes | None:
         """The cell as bytes, None for null; for rare looks, such as at a topic's name."""
         size: cython.Py_ssize_t = self.seek(row)
         if size < 0:
             return None
         if size == 0:
             return b""
-        return self.found[:size]
+        return self.found[:size]  # type: ignore[no-any-return]
 
 
 @cython.cclass
@@ -402,8 +402,9 @@ class ArrowBatch:
 
     def _open(self, schema: cython.size_t, array: cython.size_t) -> None:
         if schema_format(schema) != b"+s":
+            code = schema_format(schema).decode()
             raise IllegalArgumentError(
-                f"rows with named columns are needed (a record batch), got Arrow format {schema_format(schema).decode()!r}"
+                f"rows with named columns are needed (a record batch), got Arrow format {code!r}"
             )
         if array_released(array):
             raise IllegalArgumentError("the Arrow data was released before")

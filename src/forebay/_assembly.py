@@ -68,6 +68,28 @@ def system_surroundings() -> Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class UserParts:
+    """What runs the user's code."""
+
+    key_serializer: BoundSerializer
+    value_serializer: BoundSerializer
+    interceptors: ProducerInterceptors
+    partitioner: Any
+
+    def close(self) -> None:
+        """Closes each, whatever the others do; the first error is raised in the end."""
+        first: Exception | None = None
+        for part in (self.interceptors, self.key_serializer, self.value_serializer, self.partitioner):
+            try:
+                if part is not None:
+                    part.close()
+            except Exception as error:  # noqa: BLE001 - the others have to be closed too
+                first = first or error
+        if first is not None:
+            raise first
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """A producer taken apart; made by ``assemble``, put together by KafkaProducer."""
 
@@ -80,12 +102,8 @@ class Parts:
     client: NetworkClient
     sender: Sender
     thread: SenderThread
-    key_serializer: BoundSerializer
-    value_serializer: BoundSerializer
-    interceptors: ProducerInterceptors
-    partitioner: Any
+    users: UserParts
     report: Callable[[BaseException, Any], None]
-    close_users: Callable[[], None]
 
 
 class _Built:
@@ -127,13 +145,7 @@ def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
 def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Parts:
     client_id = next_client_id(config, _client_numbers)
     prefix = f"[Producer clientId={client_id}] "
-    seen_by_users = {**config, "client.id": client_id}
-    key_serializer = built.keep(as_serializer(config["key.serializer"], is_key=True, configs=seen_by_users))
-    value_serializer = built.keep(as_serializer(config["value.serializer"], is_key=False, configs=seen_by_users))
-    interceptors = built.keep(make_interceptors(config["interceptor.classes"], seen_by_users))
-    partitioner = _partitioner(config, seen_by_users, around)
-    if partitioner is not None:
-        built.keep(partitioner)
+    users = _user_parts(config, {**config, "client.id": client_id}, around, built)
     clock = around.clock
     metrics = built.keep(_metrics(config, client_id, clock))
     accumulator = _accumulator(config, around)
@@ -151,8 +163,15 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         random=around.random,
     )
     report = _reporter(prefix, clock)
-    sender = _sender(config, around, accumulator, client, metadata, metrics, report, prefix)
-    close_users = _closer(interceptors, key_serializer, value_serializer, partitioner)
+    sender = Sender(
+        accumulator=accumulator,
+        client=client,
+        metadata=metadata,
+        transactions=_transactions(config, around),
+        metrics=metrics,
+        options=_sender_options(config, prefix),
+        report=report,
+    )
     thread = SenderThread(
         name=f"kafka-producer-network-thread | {client_id}",
         sender=sender,
@@ -161,23 +180,19 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         resources=(metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close),
     )
     _gauges(metrics, accumulator, client, metadata, clock)
-    return Parts(
-        config=config,
-        client_id=client_id,
-        clock=clock,
-        metrics=metrics,
-        metadata=metadata,
-        accumulator=accumulator,
-        client=client,
-        sender=sender,
-        thread=thread,
-        key_serializer=key_serializer,
-        value_serializer=value_serializer,
-        interceptors=interceptors,
-        partitioner=partitioner,
-        report=report,
-        close_users=close_users,
-    )
+    return Parts(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, users, report)
+
+
+def _user_parts(
+    config: ProducerConfig, seen_by_users: dict[str, Any], around: Surroundings, built: _Built
+) -> UserParts:
+    key_serializer = built.keep(as_serializer(config["key.serializer"], is_key=True, configs=seen_by_users))
+    value_serializer = built.keep(as_serializer(config["value.serializer"], is_key=False, configs=seen_by_users))
+    interceptors = built.keep(make_interceptors(config["interceptor.classes"], seen_by_users))
+    partitioner = _partitioner(config, seen_by_users, around)
+    if partitioner is not None:
+        built.keep(partitioner)
+    return UserParts(key_serializer, value_serializer, interceptors, partitioner)
 
 
 def _partitioner(config: ProducerConfig, seen_by_users: dict[str, Any], around: Surroundings) -> Any:
@@ -272,37 +287,23 @@ def _network_options(config: ProducerConfig, client_id: str, prefix: str) -> Net
     )
 
 
-def _sender(
-    config: ProducerConfig,
-    around: Surroundings,
-    accumulator: RecordAccumulator,
-    client: NetworkClient,
-    metadata: Metadata,
-    metrics: ProducerMetrics,
-    report: Callable[[BaseException, Any], None],
-    prefix: str,
-) -> Sender:
+def _transactions(config: ProducerConfig, around: Surroundings) -> TransactionManager | None:
+    if not config["enable.idempotence"]:
+        return None
+    return TransactionManager(_retry_backoff(config, around), config["max.in.flight.requests.per.connection"])
+
+
+def _sender_options(config: ProducerConfig, prefix: str) -> SenderOptions:
     max_in_flight = config["max.in.flight.requests.per.connection"]
-    transactions = None
-    if config["enable.idempotence"]:
-        transactions = TransactionManager(_retry_backoff(config, around), max_in_flight)
-    return Sender(
-        accumulator=accumulator,
-        client=client,
-        metadata=metadata,
-        transactions=transactions,
-        metrics=metrics,
-        options=SenderOptions(
-            acks=int(config["acks"]),
-            retries=config["retries"],
-            max_request_size=config["max.request.size"],
-            request_timeout_ms=config["request.timeout.ms"],
-            delivery_timeout_ms=config["delivery.timeout.ms"],
-            guarantee_order=max_in_flight == 1,
-            max_in_flight=max_in_flight,
-            log_prefix=prefix,
-        ),
-        report=report,
+    return SenderOptions(
+        acks=config["acks"],
+        retries=config["retries"],
+        max_request_size=config["max.request.size"],
+        request_timeout_ms=config["request.timeout.ms"],
+        delivery_timeout_ms=config["delivery.timeout.ms"],
+        guarantee_order=max_in_flight == 1,
+        max_in_flight=max_in_flight,
+        log_prefix=prefix,
     )
 
 
@@ -316,21 +317,6 @@ def _reporter(prefix: str, clock: Clock) -> Callable[[BaseException, Any], None]
             logging.getLogger("forebay.callbacks").debug("The traceback of it", exc_info=error)
 
     return report
-
-
-def _closer(*parts: Any) -> Callable[[], None]:
-    def close() -> None:
-        first: Exception | None = None
-        for part in parts:
-            try:
-                if part is not None:
-                    part.close()
-            except Exception as error:  # the others have to be closed too; the first is raised in the end
-                first = first or error
-        if first is not None:
-            raise first
-
-    return close
 
 
 def _gauges(

@@ -14,7 +14,16 @@ from forebay.model import Node, PartitionInfo, TopicPartition
 class Cluster:
     """Nodes, and the partitions of the topics asked for; handed to user partitioners too."""
 
-    __slots__ = ("_available", "_nodes", "_partitions", "cluster_id", "controller_id", "invalid_topics", "unauthorized_topics", "version")
+    __slots__ = (
+        "_available",
+        "_nodes",
+        "_partitions",
+        "cluster_id",
+        "controller_id",
+        "invalid_topics",
+        "unauthorized_topics",
+        "version",
+    )
 
     def __init__(
         self,
@@ -34,7 +43,8 @@ class Cluster:
         ordered = {topic: tuple(sorted(infos, key=lambda info: info.partition)) for topic, infos in by_topic.items()}
         self._partitions: Mapping[str, tuple[PartitionInfo, ...]] = MappingProxyType(ordered)
         self._available = {
-            topic: tuple(info.partition for info in infos if info.leader is not None) for topic, infos in ordered.items()
+            topic: tuple(info.partition for info in infos if info.leader is not None)
+            for topic, infos in ordered.items()
         }
         self.cluster_id = cluster_id
         self.controller_id = controller_id

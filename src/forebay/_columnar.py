@@ -88,7 +88,14 @@ class Columns:
         timestamp = None if self.timestamps is None or self.timestamps.is_null(at) else self.timestamps.millis(at)
         key = None if self.keys is None else self.keys.get(at)
         headers = bytes(NO_HEADERS) if self.headers is None else self.headers.section(at)
-        return topic.decode() if type(topic) is bytes else topic, partition, timestamp, key, self.values.get(at), headers
+        return (
+            topic.decode() if type(topic) is bytes else topic,
+            partition,
+            timestamp,
+            key,
+            self.values.get(at),
+            headers,
+        )
 
 
 @cython.final
@@ -206,7 +213,7 @@ class _Appender:
     deliveries: Deliveries
     probe: RecordFuture
     state: TopicState | None
-    topic_name: object
+    topic_name: bytes | None
     states: dict[bytes, TopicState]
     wall: cython.longlong
 
@@ -239,13 +246,19 @@ class _Appender:
             headers = columns.headers.encoded
         timestamp: cython.longlong = self.timestamp_of(at)
         record: RecordView = RecordView(
-            timestamp, key, key_size, columns.values.found, value_size, headers, headers_size
+            timestamp=timestamp,
+            key=key,
+            key_size=key_size,
+            value=columns.values.found,
+            value_size=value_size,
+            headers=headers,
+            headers_size=headers_size,
         )
         self.path.check_size(record)
         if number < 0:
             if self.path.partitioner is not None:
-                key_bytes: object = None if columns.keys is None else columns.keys.get(at)
-                value_bytes: object = columns.values.get(at)
+                key_bytes: bytes | None = None if columns.keys is None else columns.keys.get(at)
+                value_bytes: bytes | None = columns.values.get(at)
                 number = self.path.choose_partition(state, key_bytes, key_bytes, value_bytes, value_bytes)
             elif key_size >= 0 and not self.path.ignore_keys:
                 number = (murmur2(key, key_size) & MOST_PARTITION) % state.partition_count
@@ -303,7 +316,7 @@ class _Appender:
         column: BytesColumn | None = self.columns.topics
         state: TopicState | None = self.state
         if column is not None:
-            name: object = column.get(at)
+            name: bytes | None = column.get(at)
             if name is None:
                 raise IllegalArgumentError(
                     "null topic present in the data. Use the option 'topic', or a topic column without nulls"
@@ -312,10 +325,12 @@ class _Appender:
                 self.topic_name = name
                 state = self.states.get(name)
         if state is None or state.partition_count == 0 or number >= state.partition_count:
-            topic: str = self.columns.topic if column is None else self.topic_name.decode()
+            topic: str = self.columns.topic or ""
+            if self.topic_name is not None:
+                topic = self.topic_name.decode("utf-8", "replace")
             deadline: cython.double = self.path.now() + self.path.max_block_ms
             state = self.path.topic_for_sending(topic, number, True, deadline)
-            if column is not None:
+            if self.topic_name is not None:
                 self.states[self.topic_name] = state
         self.state = state
         return state
@@ -348,4 +363,5 @@ def append_columns(path: SendPath, columns: Columns, deliveries: Deliveries, fir
                 with cython.nogil:
                     pass
     except KafkaError as error:
-        raise error.with_context(row=first_row + at)
+        error.with_context(row=first_row + at)
+        raise

@@ -64,12 +64,12 @@ class BatchResult:
         self.base_offset = -1
         self.log_append_time = -1
         self.error = None
-        self.record_errors = None
+        self.record_errors: dict[int, Any] | None = None
         self.record_count = 0
         self.state = PENDING
         self.born = _forks
-        self.callbacks = []
-        self.waiters = []
+        self.callbacks: list[Any] = []
+        self.waiters: list[Any] = []
         if not cython.compiled:
             self.lock = threading.Lock()
 
@@ -89,7 +89,7 @@ class BatchResult:
         base_offset: cython.longlong,
         log_append_time: cython.longlong,
         error: Any,
-        record_errors: dict,
+        record_errors: dict[int, Any] | None,
         record_count: cython.int,
         report: Any,
     ) -> cython.bint:
@@ -114,9 +114,13 @@ class BatchResult:
             self.record_count = record_count
         while not self.run_callbacks(report):
             pass
-        for ticket in self.waiters:
+        none: list[Any] = []
+        with self.lock:
+            # Taken out first: who gives up meanwhile would shorten the list under the loop, and another go unwoken.
+            waiting: list[Any] = self.waiters
+            self.waiters = none
+        for ticket in waiting:
             ticket.wake()
-        self.waiters = []
         return True
 
     @cython.cfunc
@@ -124,9 +128,9 @@ class BatchResult:
         # True when none is left, and then the result is DONE: nobody can have added one in between.
         at: cython.Py_ssize_t
         future: RecordFuture
-        none: list = []
+        none: list[Any] = []
         with self.lock:
-            pending: list = self.callbacks
+            pending: list[Any] = self.callbacks
             self.callbacks = none
             if len(pending) == 0:
                 self.state = DONE
@@ -188,6 +192,13 @@ class RecordFuture:
     way already).  Cannot be pickled: it belongs to a producer of this process.
     """
 
+    if not cython.compiled:
+        batch: BatchResult
+        index: int
+        timestamp: int
+        key_size: int
+        value_size: int
+
     def __init__(self) -> None:
         raise TypeError("a RecordFuture is made by KafkaProducer.send() alone")
 
@@ -219,7 +230,8 @@ class RecordFuture:
         """
         error = self.exception(timeout)
         if error is not None:
-            raise error
+            # All records of a batch share the error: without this each raise would lengthen its traceback.
+            raise error.with_traceback(None)
         return self.metadata()  # type: ignore[no-any-return]
 
     def get(self, timeout: float | None = None) -> RecordMetadata:
@@ -228,7 +240,9 @@ class RecordFuture:
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
         """Waits as ``result`` does, and returns the error (None on success) instead of raising it."""
-        if not self.is_visible() and not self.batch.wait(threading.TIMEOUT_MAX * 1000 if timeout is None else timeout * 1000):
+        if not self.is_visible() and not self.batch.wait(
+            threading.TIMEOUT_MAX * 1000 if timeout is None else timeout * 1000
+        ):
             raise TimeoutError(
                 f"No acknowledgement for the record for {self.batch.topic}-{self.batch.partition} within {timeout} s; "
                 "it is still on its way."
@@ -278,7 +292,9 @@ class RecordFuture:
             report(error, self.batch)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a RecordFuture cannot be pickled: it belongs to a producer of this process; pickle its result()")
+        raise TypeError(
+            "a RecordFuture cannot be pickled: it belongs to a producer of this process; pickle its result()"
+        )
 
     def __repr__(self) -> str:
         return f"<RecordFuture {self.index} of {self.batch!r}>"

@@ -47,6 +47,15 @@ cdef class SendPath:
         bint blocking,
         double deadline,
     )
+    cdef RecordFuture append_record(
+        self,
+        TopicState state,
+        int partition,
+        RecordView record,
+        object callback,
+        bint blocking,
+        double deadline,
+    )
     cdef TopicState topic_for_sending(self, str topic, int partition, bint blocking, double deadline)
     cdef int choose_partition(self, TopicState state, object key, bytes key_bytes, object value, bytes value_bytes)
     cdef int append_waiting(

@@ -32,6 +32,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.partitioner import key_partition
     from cython.cimports.forebay._accumulator.topic import TopicState
+    from cython.cimports.forebay._arguments import checked_headers, checked_partition, checked_timestamp
     from cython.cimports.forebay._clock import SystemClock
     from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
     from cython.cimports.forebay._future import RecordFuture, new_future
@@ -40,11 +41,13 @@ else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.partitioner import key_partition
     from forebay._accumulator.topic import TopicState
+    from forebay._arguments import checked_headers, checked_partition, checked_timestamp
     from forebay._clock import SystemClock
     from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
     from forebay._future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers
 
+from forebay._arguments import Acknowledged, as_record
 from forebay._future import failed_future
 
 # States of the producer as send() sees them.
@@ -117,6 +120,7 @@ class SendPath:
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        *,
         on_delivery: Callable[..., object] | None = None,
     ) -> RecordFuture:
         """Takes a record into the buffer and returns at once, or waits for room at most ``max.block.ms``.
@@ -145,9 +149,7 @@ class SendPath:
             raise self._refusal()
         if self.interceptors is None and isinstance(topic, str):
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, True)
-        return self._send_record(
-            as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, True
-        )
+        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, True)
 
     def send_nowait(
         self,
@@ -157,6 +159,7 @@ class SendPath:
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
+        *,
         on_delivery: Callable[..., object] | None = None,
     ) -> RecordFuture:
         """As ``send``, but never waits.
@@ -169,9 +172,7 @@ class SendPath:
             raise self._refusal()
         if self.interceptors is None and isinstance(topic, str):
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, False)
-        return self._send_record(
-            as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, False
-        )
+        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, False)
 
     def _send_record(self, record: ProducerRecord, on_delivery: Any, blocking: bool) -> RecordFuture:
         chain = self.interceptors
@@ -211,7 +212,7 @@ class SendPath:
             number = checked_partition(partition)
         timestamp: cython.longlong = self.wall() if timestamp_ms is None else checked_timestamp(timestamp_ms)
         name: str = topic
-        state: TopicState = self.accumulator.topics.get(name)
+        state: TopicState | None = self.accumulator.topics.get(name)
         deadline: cython.double = NO_DEADLINE
         try:
             if state is None or state.partition_count == 0 or number >= state.partition_count:
@@ -236,14 +237,14 @@ class SendPath:
         blocking: cython.bint,
         deadline: cython.double,
     ) -> RecordFuture:
-        key_bytes: bytes
-        value_bytes: bytes
+        key_bytes: bytes | None
+        value_bytes: bytes | None
         if self.plain_bytes and (key is None or type(key) is bytes) and (value is None or type(value) is bytes):
             key_bytes = key
             value_bytes = value
         else:
             # A serializer may add headers, so it gets a list of its own.
-            headers = [] if headers is None else list(headers)
+            headers = [] if headers is None else list(headers.items() if isinstance(headers, dict) else headers)
             key_bytes = self.key_serializer.serialize(state.name, headers, key)
             value_bytes = self.value_serializer.serialize(state.name, headers, value)
         if partition < 0:
@@ -252,14 +253,26 @@ class SendPath:
         if headers:
             section = encode_headers(checked_headers(headers))
         record: RecordView = RecordView(
-            timestamp,
-            optional_pointer(key_bytes),
-            optional_size(key_bytes),
-            optional_pointer(value_bytes),
-            optional_size(value_bytes),
-            bytearray_pointer(section),
-            len(section),
+            timestamp=timestamp,
+            key=optional_pointer(key_bytes),
+            key_size=optional_size(key_bytes),
+            value=optional_pointer(value_bytes),
+            value_size=optional_size(value_bytes),
+            headers=bytearray_pointer(section),
+            headers_size=len(section),
         )
+        return self.append_record(state, partition, record, callback, blocking, deadline)
+
+    @cython.cfunc
+    def append_record(
+        self,
+        state: TopicState,
+        partition: cython.int,
+        record: RecordView,
+        callback: Any,
+        blocking: cython.bint,
+        deadline: cython.double,
+    ) -> RecordFuture:
         if record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD > self.max_record_size:
             self.check_size(record)
         future: RecordFuture = new_future()
@@ -272,10 +285,13 @@ class SendPath:
 
     @cython.cfunc
     def choose_partition(
-        self, state: TopicState, key: Any, key_bytes: bytes, value: Any, value_bytes: bytes
+        self, state: TopicState, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
     ) -> cython.int:
         if self.partitioner is not None:
-            return self.partitioner.partition(state.name, key, key_bytes, value, value_bytes, state.cluster)
+            chosen: cython.int = self.partitioner.partition(
+                state.name, key, key_bytes, value, value_bytes, state.cluster
+            )
+            return chosen
         if key_bytes is None or self.ignore_keys:
             return STICKY
         return key_partition(key_bytes, state.partition_count)
@@ -297,7 +313,7 @@ class SendPath:
         state: TopicState,
         partition: cython.int,
         record: RecordView,
-        future: RecordFuture,
+        future: RecordFuture | None,
         callback: Any,
         blocking: cython.bint,
         deadline: cython.double,
@@ -333,13 +349,15 @@ class SendPath:
             self.metrics.buffer_wait_ns.record((self.now() - begun) * 1e6)
 
     @cython.cfunc
-    def exhausted(self, record: RecordView, waited: cython.double) -> object:
+    def exhausted(self, record: RecordView, waited: cython.double) -> Any:
         pool = self.accumulator.pool
         self.metrics.buffer_exhausted.record(1)
         size = max(self.accumulator.batch_size, record.key_size + record.value_size + record.headers_size)
-        why = "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; " if (
-            self.on_sender_thread()
-        ) else ""
+        why = (
+            "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; "
+            if (self.on_sender_thread())
+            else ""
+        )
         return BufferExhaustedError(
             f"Failed to allocate memory within the configured max blocking time {self.max_block_ms:g} ms. {why}"
             f"Requested at least {size} bytes; buffer.memory {pool.total}, available {pool.available()}, "
@@ -370,18 +388,19 @@ class SendPath:
         if not topic:
             raise IllegalArgumentError("topic must be a non-empty str")
         blocking = blocking and not self.on_sender_thread()
-        since: int = -1
+        # An invalid name stays invalid; what else was said of the topic before now may have been mended: ask again.
+        since: int = -1 if topic in self.metadata.cluster().invalid_topics else self.metadata.version
         try:
             while True:
-                self.metadata.raise_if_failed()
                 self.metadata.add_topic(topic, now)
-                error = self.metadata.topic_error(topic, since)
-                if error is not None:
-                    raise error
                 cluster = self.metadata.cluster()
                 count: cython.int = cluster.partition_count(topic)
                 if count > 0 and partition < count:
                     return self.accumulator.refresh(topic, cluster)
+                self.metadata.raise_if_failed()
+                error = self.metadata.topic_error(topic, since)
+                if error is not None:
+                    raise error
                 above = self.metadata.request_update_for_topic(topic)
                 self.wake()
                 if not blocking or now >= deadline:
@@ -434,86 +453,17 @@ class SendPath:
     def wall(self) -> cython.longlong:
         if self.system_clock is not None:
             return self.system_clock.wall()
-        return self.clock.wall()
+        wall: cython.longlong = self.clock.wall()
+        return wall
 
     @cython.cfunc
     def now(self) -> cython.double:
         if self.system_clock is not None:
             return self.system_clock.now()
-        return self.clock.now()
+        now: cython.double = self.clock.now()
+        return now
 
     def _refusal(self) -> KafkaError:
         if self.state == FORKED:
             return ForkedProducerError()
         return ProducerClosedError()
-
-
-class Acknowledged:
-    """A record's callback with interceptors: they are told first, then the user's callback."""
-
-    __slots__ = ("callback", "chain", "where")
-
-    def __init__(self, chain: Any, callback: Callable[..., object] | None) -> None:
-        self.chain = chain
-        self.callback = callback
-        self.where: TopicPartition | None = None
-
-    def __call__(self, metadata: Any, error: BaseException | None) -> None:
-        self.chain.on_acknowledgement(metadata, error)
-        if self.callback is not None:
-            self.callback(metadata, error)
-
-
-def as_record(
-    topic: Any, value: Any, key: Any, headers: Any, partition: int | None, timestamp_ms: int | None
-) -> ProducerRecord:
-    """The arguments of send() as one record; ``topic`` may be a record already."""
-    if isinstance(topic, ProducerRecord):
-        if any(other is not None for other in (value, key, headers, partition, timestamp_ms)):
-            raise IllegalArgumentError("send(record) takes no further value, key, headers, partition or timestamp_ms")
-        return topic
-    if not isinstance(topic, str):
-        raise TypeError(f"topic must be a str or a ProducerRecord, got {type(topic).__name__}")
-    return ProducerRecord(topic, value, key, () if headers is None else headers, partition, timestamp_ms)
-
-
-def checked_partition(partition: Any) -> int:
-    """A partition number that can be one."""
-    if isinstance(partition, bool) or not isinstance(partition, int):
-        raise TypeError(f"partition must be an int or None, got {type(partition).__name__}")
-    if not 0 <= partition <= 0x7FFFFFFF:
-        raise IllegalArgumentError(
-            f"Invalid partition: {partition}. Partition number should always be non-negative or None."
-        )
-    return partition
-
-
-def checked_timestamp(timestamp_ms: Any) -> int:
-    """A timestamp that a record can carry."""
-    if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
-        raise TypeError(f"timestamp_ms must be an int (ms since 1970) or None, got {type(timestamp_ms).__name__}")
-    if not 0 <= timestamp_ms <= 0x7FFFFFFFFFFFFFFF:
-        raise IllegalArgumentError(
-            f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None, and fit 64 bits."
-        )
-    return timestamp_ms
-
-
-def checked_headers(headers: Any) -> list[tuple[str, bytes | None]]:
-    """Headers as pairs of str and bytes or None; a dict's items will do.
-
-    Raises:
-        TypeError: anything else, named.
-    """
-    pairs = list(headers.items()) if isinstance(headers, dict) else list(headers)
-    for index, pair in enumerate(pairs):
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(f"header {index} must be a pair (str, bytes or None), got {pair!r}")
-        key, value = pair
-        if not isinstance(key, str):
-            raise TypeError(f"the key of header {index} must be a str, got {type(key).__name__}")
-        if type(value) is not bytes and value is not None:
-            if not isinstance(value, (bytes, bytearray, memoryview)):
-                raise TypeError(f"the value of header {key!r} must be bytes or None, got {type(value).__name__}")
-            pairs[index] = (key, bytes(value))
-    return pairs

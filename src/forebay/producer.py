@@ -19,7 +19,14 @@ from forebay._metrics.registry import MetricsSnapshot
 from forebay._send import SendPath
 from forebay._ticket import ThreadTicket
 from forebay.config import ProducerConfig
-from forebay.errors import ConfigError, ForkedProducerError, IllegalArgumentError, IllegalStateError, KafkaError, TimeoutError
+from forebay.errors import (
+    ConfigError,
+    ForkedProducerError,
+    IllegalArgumentError,
+    IllegalStateError,
+    KafkaError,
+    TimeoutError,
+)
 from forebay.model import PartitionInfo
 
 logger = logging.getLogger("forebay.producer")
@@ -50,6 +57,11 @@ class KafkaProducer(SendPath):
         return producer
 
     def _start(self, config: ProducerConfig, surroundings: Surroundings) -> None:
+        self._put_together(config, surroundings)
+        self._thread.start()
+        _lifecycle.watch(self, self._thread)
+
+    def _put_together(self, config: ProducerConfig, surroundings: Surroundings) -> None:
         try:
             parts = assemble(config, surroundings)
         except ConfigError:
@@ -63,10 +75,10 @@ class KafkaProducer(SendPath):
             metadata=parts.metadata,
             wake=parts.client.wakeup,
             clock=parts.clock,
-            key_serializer=parts.key_serializer,
-            value_serializer=parts.value_serializer,
-            interceptors=parts.interceptors,
-            partitioner=parts.partitioner,
+            key_serializer=parts.users.key_serializer,
+            value_serializer=parts.users.value_serializer,
+            interceptors=parts.users.interceptors,
+            partitioner=parts.users.partitioner,
             metrics=parts.metrics,
             report=parts.report,
             ignore_keys=config["partitioner.ignore.keys"],
@@ -75,8 +87,6 @@ class KafkaProducer(SendPath):
             sender_thread=parts.thread,
         )
         logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
-        parts.thread.start()
-        _lifecycle.watch(self, parts.thread)
 
     # What it knows
 
@@ -156,7 +166,9 @@ class KafkaProducer(SendPath):
         self._parts.accumulator.close()
         self._thread.sender.request_close()
         if self.on_sender_thread():
-            logger.warning("close() was called from a delivery callback: it returns at once, the rest is sent meanwhile")
+            logger.warning(
+                "close() was called from a delivery callback: it returns at once, the rest is sent meanwhile"
+            )
             return
         lost = self._end(timeout)
         self._close_users()
@@ -169,13 +181,15 @@ class KafkaProducer(SendPath):
             _lifecycle.forget(self._thread)
             return 0
         self._thread.sender.request_force_close()
-        self._thread.join(_lifecycle.FORCED_END_MS)
+        if not self._thread.join(_lifecycle.FORCED_END_MS):
+            # A callback holds the thread; it ends after that.
+            return self._thread.sender.unfinished_records()
         _lifecycle.forget(self._thread)
         return self._thread.lost
 
     def _close_users(self) -> None:
         try:
-            self._parts.close_users()
+            self._parts.users.close()
         except Exception as error:
             raise KafkaError(f"Failed to close kafka producer: {error}") from error
 

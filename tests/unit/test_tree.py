@@ -20,9 +20,11 @@ UNIT = ROOT / "tests" / "unit"
 # A module without a test of its own, and what tries it instead.
 TESTED_ELSEWHERE = {
     "__init__.py": "this file",
+    "_codec/_arrow_abi.py": "tests/unit/test_arrow.py",
     "_codec/_time.py": "tests/unit/test_clock.py: the two numbers are only what _clock makes of them",
-    "_network/lost.py": "tests/unit/_network/test_client.py",
+    "_metrics/names.py": "a table; tests/unit/_metrics/test_producer.py reads every row of it",
     "_network/options.py": "a declaration, used by every test of the client",
+    "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
     "_transactions/gate.py": "protocols, checked by mypy",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
     "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",

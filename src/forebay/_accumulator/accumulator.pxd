@@ -9,6 +9,7 @@ from forebay._future cimport RecordFuture
 
 cdef class RecordAccumulator:
     cdef cython.pymutex lock
+    cdef cython.pymutex tracking
     cdef readonly BufferPool pool
     cdef readonly BatchSchedule schedule
     cdef readonly dict topics
@@ -20,6 +21,7 @@ cdef class RecordAccumulator:
     cdef object codec
     cdef object estimator
     cdef object make_partitioner
+    # Guarded by tracking, as closed and flushes.
     cdef set open_batches
     cpdef TopicState topic(self, str name)
     cpdef TopicState refresh(self, str name, object cluster)
@@ -49,6 +51,10 @@ cdef class RecordAccumulator:
         object callback,
         double now,
     )
+    cdef int start_locked(
+        self, TopicState topic, bint sticky, ProducerBatch batch, RecordView record, RecordFuture future, object callback
+    )
+    cdef void settle(self, Buffer buffer, object ticket)
     cdef bint extend(self, TopicState topic, int partition)
     cdef Py_ssize_t size_for(self, RecordView record)
     cdef PartitionQueue queue_of(self, TopicState topic, int partition)

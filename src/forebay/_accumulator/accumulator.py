@@ -3,12 +3,13 @@
 ``append`` runs on the application's threads and never blocks: it writes the record into the partition's open
 batch, or starts a new batch with memory from the pool, or answers WAIT, and then its ticket stands in the pool's
 line and the caller waits on it and calls again.  What the sender's thread does with the batches is in
-``schedule``.  Lock order: this lock, one queue's, the pool's or the schedule's.
+``schedule``.  Lock order: this lock, one queue's, then ``tracking``, the pool's or the schedule's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cython
@@ -20,9 +21,9 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
-    from cython.cimports.forebay._codec._prim import RecordView
-    from cython.cimports.forebay._future import RecordFuture
-    from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size
+    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from cython.cimports.forebay._future import RecordFuture, new_future
+    from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 else:
     import threading
 
@@ -30,9 +31,11 @@ else:
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.schedule import BatchSchedule
     from forebay._accumulator.topic import PartitionQueue, TopicState
-    from forebay._codec._prim import RecordView
-    from forebay._future import RecordFuture
-    from forebay._records.batch_v2 import record_body_size, record_size
+    from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from forebay._future import RecordFuture, new_future
+    from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+
+logger = logging.getLogger("forebay.sender")
 
 BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
 
@@ -80,19 +83,20 @@ class RecordAccumulator:
         self.codec = None if compressor is None else compressor.type
         self.codec_id = 0 if compressor is None else int(compressor.type)
         self.estimator = estimator
-        self.topics = {}
-        self.open_batches = set()
+        self.topics: dict[str, TopicState] = {}
+        self.open_batches: set[ProducerBatch] = set()
         self.closed = False
         self.flushes = 0
         if not cython.compiled:
             self.lock = threading.Lock()
+            self.tracking = threading.Lock()
 
     # Topics
 
     @cython.ccall
     def topic(self, name: str) -> TopicState:
         """The state of a topic, made on first use."""
-        state: TopicState = self.topics.get(name)
+        state: TopicState | None = self.topics.get(name)
         if state is None:
             fresh: TopicState = TopicState(name, self.make_partitioner(name))
             state = self.topics.setdefault(name, fresh)
@@ -120,7 +124,7 @@ class RecordAccumulator:
         topic: TopicState,
         partition: cython.int,
         record: RecordView,
-        future: RecordFuture,
+        future: RecordFuture | None,
         callback: Any,
         ticket: Any,
         now: cython.double,
@@ -135,31 +139,64 @@ class RecordAccumulator:
         Raises:
             KafkaError: the producer was closed meanwhile.
         """
-        buffer: Buffer = None
+        buffer: Buffer | None = None
         status: cython.int
         while True:
             if self.closed:
-                if buffer is not None:
-                    buffer.release()
+                self.settle(buffer, ticket)
                 raise KafkaError("Producer closed while send in progress")
             status = self.try_append(topic, partition, record, future, callback)
             if status == NEEDS_CHUNK:
                 self.extend(topic, partition)
-            elif status == NEEDS_BATCH:
+                continue
+            if status == NEEDS_BATCH:
                 if buffer is None:
-                    buffer = self.pool.allocate(self.size_for(record), self.queue_of(topic, partition).leader_id, ticket)
+                    owner: object = self.queue_of(topic, partition).leader_id
+                    buffer = self.pool.allocate(self.size_for(record), owner, ticket)
                     if buffer is None:
                         return WAIT
                 status = self.start_batch(topic, partition, buffer, record, future, callback, now)
-                if status & NEW:
-                    buffer = None
             if status & APPENDED:
-                break
+                self.settle(None if status & NEW else buffer, ticket)
+                return status
+
+    @cython.cfunc
+    def settle(self, buffer: Buffer | None, ticket: Any) -> cython.void:
+        # What was taken or granted and is not needed goes back: another thread's batch had room after all.
         if buffer is not None:
             buffer.release()
         if ticket is not None and ticket.grant is not None:
             self.pool.cancel(ticket)
-        return status
+
+    def append_bytes(
+        self,
+        topic: TopicState,
+        partition: int,
+        value: bytes | None,
+        *,
+        now: float,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        timestamp: int = 0,
+        callback: Any = None,
+        ticket: Any = None,
+    ) -> tuple[int, RecordFuture]:
+        """``append`` for callers that are not compiled: its status and the record's future.
+
+        The future belongs to a batch only if the status has APPENDED.
+        """
+        section: bytearray = encode_headers(headers)
+        record: RecordView = RecordView(
+            timestamp=timestamp,
+            key=optional_pointer(key),
+            key_size=optional_size(key),
+            value=optional_pointer(value),
+            value_size=optional_size(value),
+            headers=bytearray_pointer(section),
+            headers_size=len(section),
+        )
+        future: RecordFuture = new_future()
+        return self.append(topic, partition, record, future, callback, ticket, now), future
 
     @cython.cfunc
     def size_for(self, record: RecordView) -> cython.Py_ssize_t:
@@ -170,11 +207,11 @@ class RecordAccumulator:
 
     @cython.cfunc
     def queue_of(self, topic: TopicState, partition: cython.int) -> PartitionQueue:
-        return topic.queues[topic.partitioner.partition if partition < 0 else partition]
+        return topic.queue(topic.partitioner.partition if partition < 0 else partition)
 
     @cython.cfunc
     def try_append(
-        self, topic: TopicState, partition: cython.int, record: RecordView, future: RecordFuture, callback: Any
+        self, topic: TopicState, partition: cython.int, record: RecordView, future: RecordFuture | None, callback: Any
     ) -> cython.int:
         """APPENDED (and FULL), or NEEDS_BATCH, or NEEDS_CHUNK; the fast path of every send."""
         sticky: cython.bint = partition < 0
@@ -197,10 +234,10 @@ class RecordAccumulator:
         queue: PartitionQueue,
         sticky: cython.bint,
         record: RecordView,
-        future: RecordFuture,
+        future: RecordFuture | None,
         callback: Any,
     ) -> cython.int:
-        batch: ProducerBatch = queue.last
+        batch: ProducerBatch | None = queue.last
         if sticky and (batch is None or batch.is_full()) and topic.partitioner.update(0, True):
             if topic.partitioner.is_changed(queue.partition):
                 return STICKY_MOVED
@@ -234,7 +271,7 @@ class RecordAccumulator:
 
     @cython.cfunc
     def close_full(self, queue: PartitionQueue) -> cython.void:
-        batch: ProducerBatch
+        batch: ProducerBatch | None
         while True:
             batch = None
             with queue.lock:
@@ -244,9 +281,17 @@ class RecordAccumulator:
                 return
             try:
                 self.close_batch(batch)
+            except Exception:
+                # The record was accepted, so its send() must not raise: the sender tries again, and fails the batch
+                # if it cannot be closed.
+                logger.debug("closing %r failed", batch, exc_info=True)
             finally:
                 # Ctrl-C in the middle: the sender closes it then.
-                batch.closing = False
+                with queue.lock:
+                    batch.closing = False
+                    abandoned: cython.bint = batch.let_go
+                if abandoned:
+                    batch.release()
 
     @cython.cfunc
     def start_batch(
@@ -255,12 +300,11 @@ class RecordAccumulator:
         partition: cython.int,
         buffer: Buffer,
         record: RecordView,
-        future: RecordFuture,
+        future: RecordFuture | None,
         callback: Any,
         now: cython.double,
     ) -> cython.int:
         """A new batch that holds the record: APPENDED | NEW.  Without NEW the buffer is still the caller's."""
-        sticky: cython.bint = partition < 0
         queue: PartitionQueue = self.queue_of(topic, partition)
         batch: ProducerBatch = ProducerBatch(
             queue,
@@ -272,41 +316,51 @@ class RecordAccumulator:
             codec_id=self.codec_id,
             compression_ratio=1.0 if self.codec_id == 0 else self.estimator.estimation(topic.name, self.codec),
         )
-        schedule: cython.bint = False
-        status: cython.int
-        with self.lock:
-            if self.closed:
-                return 0
-            self.open_batches.add(batch)
+        idle: cython.bint
         with queue.lock:
-            if sticky and topic.partitioner.is_changed(queue.partition):
-                status = 0
-            else:
-                # Another thread may have made a batch, or the switch that was held back may be due, meanwhile.
-                status = self.try_locked(topic, queue, sticky, record, future, callback)
-                if status & NEEDS_BATCH:
-                    batch.try_append(record, future, callback)
-                    queue.add(batch)
-                    if sticky:
-                        topic.partitioner.update(batch.estimated_size(), batch.is_full())
-                    schedule = not queue.scheduled
-                    queue.scheduled = True
-                    status = (status & CLOSED_LAST) | APPENDED | NEW | (FULL if len(queue.batches) > 1 else 0)
-        if not status & NEW:
-            with self.lock:
-                self.open_batches.discard(batch)
+            idle = not queue.scheduled
+            status: cython.int = self.start_locked(topic, partition < 0, batch, record, future, callback)
         if status & CLOSED_LAST:
             self.close_full(queue)
-        if schedule:
+        if status & NEW and idle:
             self.schedule.activate(queue)
         return status & (APPENDED | NEW | FULL)
+
+    @cython.cfunc
+    def start_locked(
+        self,
+        topic: TopicState,
+        sticky: cython.bint,
+        batch: ProducerBatch,
+        record: RecordView,
+        future: RecordFuture | None,
+        callback: Any,
+    ) -> cython.int:
+        queue: PartitionQueue = batch.queue
+        if sticky and topic.partitioner.is_changed(queue.partition):
+            return 0
+        # Another thread may have made a batch, or the switch that was held back may be due, meanwhile.
+        status: cython.int = self.try_locked(topic, queue, sticky, record, future, callback)
+        if not status & NEEDS_BATCH:
+            return status
+        # Known to flush and close from the moment it holds a record, and not before: they wait for all there are.
+        with self.tracking:
+            if self.closed:
+                return status & CLOSED_LAST
+            self.open_batches.add(batch)
+        batch.try_append(record, future, callback)
+        queue.add(batch)
+        queue.scheduled = True
+        if sticky:
+            topic.partitioner.update(batch.estimated_size(), batch.is_full())
+        return (status & CLOSED_LAST) | APPENDED | NEW | (FULL if len(queue.batches) > 1 else 0)
 
     @cython.cfunc
     def extend(self, topic: TopicState, partition: cython.int) -> cython.bint:
         """Gives the open batch a further chunk if one is free at once and nobody waits; else closes it."""
         queue: PartitionQueue = self.queue_of(topic, partition)
-        chunk: Buffer = self.pool.try_chunk(queue.leader_id)
-        batch: ProducerBatch
+        chunk: Buffer | None = self.pool.try_chunk(queue.leader_id)
+        batch: ProducerBatch | None
         status: cython.int = 0
         with queue.lock:
             batch = queue.last
@@ -354,26 +408,47 @@ class RecordAccumulator:
 
     def begin_flush(self) -> list[ProducerBatch]:
         """Makes everything sendable; the batches that a flush has to wait for.  ``end_flush`` must follow."""
-        with self.lock:
+        with self.tracking:
             self.flushes += 1
             return list(self.open_batches)
 
     def end_flush(self) -> None:
         """Ends what ``begin_flush`` began, however the wait went."""
-        with self.lock:
+        with self.tracking:
             self.flushes -= 1
 
     @cython.ccall
     def deallocate(self, batch: ProducerBatch) -> cython.void:
         """A batch has its outcome: it lets go of its memory, which returns once no request needs it."""
-        with self.lock:
+        with self.tracking:
             self.open_batches.discard(batch)
-        batch.release()
+        queue: PartitionQueue = batch.queue
+        with queue.lock:
+            # A thread that compresses it still reads the memory, and lets go when it is through.
+            batch.let_go = batch.closing
+            held: cython.bint = batch.closing
+        if not held:
+            batch.release()
 
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch without an outcome: open, waiting or in flight."""
-        with self.lock:
+        with self.tracking:
             return list(self.open_batches)
+
+    def take_waiting(self) -> list[ProducerBatch]:
+        """Empties every queue (a forced close); the batches that were waiting.  Sender thread.
+
+        Over all queues, not the schedule's lines: a queue gets its first batch before the schedule hears of it.
+        """
+        taken: list[Any] = []
+        queue: PartitionQueue
+        state: TopicState
+        for state in list(self.topics.values()):
+            for queue in list(state.queues):
+                with queue.lock:
+                    while len(queue.batches) > 0:
+                        taken.append(queue.pop_head())
+        return taken
 
     def has_incomplete(self) -> bool:
         """True while any batch has no outcome."""
@@ -381,7 +456,7 @@ class RecordAccumulator:
 
     def close(self) -> None:
         """Refuses further appends; what is in batches stays there."""
-        with self.lock:
+        with self.tracking:
             self.closed = True
         self.pool.close()
 

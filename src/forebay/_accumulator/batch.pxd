@@ -25,6 +25,7 @@ cdef class ProducerBatch:
     cdef readonly bint compressed
     cdef readonly bint closed_for_appends
     cdef public bint closing
+    cdef public bint let_go
     cdef readonly bint closed
     cdef readonly list payload
     cdef readonly Py_ssize_t payload_size

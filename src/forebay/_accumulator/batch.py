@@ -74,35 +74,33 @@ class ProducerBatch:
         self.topic = topic
         self.partition = partition
         self.result = BatchResult(topic, partition)
-        self.buffers = []
-        self.ends = []
-        self.payload = []
+        self.buffers: list[Any] = []
+        self.ends: list[int] = []
+        self.payload: list[Any] = []
         self.write_limit = write_limit
         self.codec_id = codec_id
         self.compressed = codec_id != 0
         self.compression_ratio = compression_ratio
         self.created = created
         self.last_attempt = created
-        self.drained = 0
-        self.retry_at = 0
+        self.drained = 0.0
+        self.retry_at = 0.0
         self.leader_epoch = -1
         self.attempts_when_leader_last_changed = -1
         self.last_node = -1
-        self.producer_id = -1
-        self.producer_epoch = -1
-        self.base_sequence = -1
+        self.set_producer_state(-1, -1, -1, False)
         self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = 0
         self.final_state = NOT_FINAL
-        self.closed_for_appends = self.closing = self.closed = False
-        self.retrying = self.in_flight = self.transactional = False
-        self.last_error = None
-        self.chunk = None
+        self.closed_for_appends = self.closing = self.closed = self.let_go = False
+        self.retrying = self.in_flight = False
+        self.last_error: Any = None
+        self.chunk: Buffer | None = None
         self.position = 0
         self.add_chunk(chunk)
 
     @cython.cfunc
-    def try_append(self, record: RecordView, future: RecordFuture, callback: Any) -> cython.Py_ssize_t:
+    def try_append(self, record: RecordView, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
         """Writes the record if there is room: its size in bytes, or NO_ROOM, or NEEDS_CHUNK.  Queue's lock held."""
         if self.closed_for_appends:
             return NO_ROOM
@@ -199,14 +197,14 @@ class ProducerBatch:
         self.closed = True
 
     @cython.ccall
-    def pieces(self) -> list:
+    def pieces(self) -> list[Any]:
         """The raw records in the chunks they stand in; closes the batch for appends."""
         self.closed_for_appends = True
         if len(self.ends) < len(self.buffers):
             self.seal_chunk()
         chunk: Buffer
         at: cython.Py_ssize_t
-        pieces: list = []
+        pieces: list[Any] = []
         for at in range(len(self.buffers)):
             chunk = self.buffers[at]
             pieces.append(chunk.view(0, self.ends[at]))
@@ -215,7 +213,7 @@ class ProducerBatch:
     @cython.ccall
     def close_with(self, packed: bytes) -> cython.void:
         """Makes ``packed``, the compressed records, the batch's bytes, and lets the raw chunks go."""
-        raw: list = self.buffers
+        raw: list[Any] = self.buffers
         if len(raw) == 0:
             return  # aborted meanwhile (a forced close), and its memory let go
         first: Buffer = raw[0]
@@ -256,7 +254,7 @@ class ProducerBatch:
         )
 
     @cython.ccall
-    def hold(self, held: list) -> cython.void:
+    def hold(self, held: list[Any]) -> cython.void:
         """Adds a holder to each buffer, for a request whose bytes they are, and lists them in ``held``."""
         buffer: Buffer
         for buffer in self.buffers:
@@ -266,7 +264,7 @@ class ProducerBatch:
     @cython.ccall
     def release(self) -> cython.void:
         """The batch itself lets go of its memory; idempotent."""
-        buffers: list = self.buffers
+        buffers: list[Any] = self.buffers
         self.buffers = []
         self.chunk = None
         buffer: Buffer
@@ -323,7 +321,7 @@ class ProducerBatch:
         return self.result.settle(base_offset, log_append_time, None, None, self.record_count, report)
 
     @cython.ccall
-    def fail(self, error: Any, record_errors: dict, report: Any) -> cython.bint:
+    def fail(self, error: Any, record_errors: dict[int, Any] | None, report: Any) -> cython.bint:
         """Failed with ``error``.  False, without effect, if it had failed or was aborted before.
 
         Raises:
@@ -357,10 +355,11 @@ class ProducerBatch:
     def done(self) -> bool:
         return self.final_state != NOT_FINAL
 
-
     def __repr__(self) -> str:
-        state = ("open", "succeeded", "failed", "aborted")[self.final_state] if self.final_state else (
-            "closed" if self.closed else "full" if self.closed_for_appends else "open"
+        state = (
+            ("open", "succeeded", "failed", "aborted")[self.final_state]
+            if self.final_state
+            else ("closed" if self.closed else "full" if self.closed_for_appends else "open")
         )
         return (
             f"<ProducerBatch {self.topic}-{self.partition}: {self.record_count} records, {self.estimated_size()} bytes, "

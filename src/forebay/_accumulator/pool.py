@@ -30,6 +30,7 @@ QUEUED = cython.declare(cython.int, 0)
 GRANTED = cython.declare(cython.int, 1)
 ENDED = cython.declare(cython.int, 2)
 
+
 @cython.final
 @cython.cclass
 class Buffer:
@@ -61,7 +62,11 @@ class Buffer:
             if self.holds == 0:
                 given_back = True
                 pool.take(self.owner, -self.size)
-                if not self.adopted and self.size == pool.poolable_size and (len(pool.free) + 1) * self.size <= pool.left:
+                if (
+                    not self.adopted
+                    and self.size == pool.poolable_size
+                    and (len(pool.free) + 1) * self.size <= pool.left
+                ):
                     pool.free.append(self)
         if given_back:
             pool.settle()
@@ -75,7 +80,7 @@ class Buffer:
 def adopt(pool: BufferPool, data: bytes, owner: Any) -> Buffer:
     """Counts bytes that were made elsewhere (compressed output) until the last holder lets go."""
     buffer: Buffer = Buffer.__new__(Buffer)
-    buffer.data = data
+    buffer.data = data  # type: ignore[assignment]
     buffer.adopted = True
     buffer.size = len(data)
     buffer.owner = owner
@@ -95,7 +100,7 @@ class PoolWaiter:
         self.owner = owner
         self.ticket = ticket
         self.state = QUEUED
-        self.buffer = None
+        self.buffer: Buffer | None = None
 
 
 @cython.final
@@ -109,20 +114,22 @@ class BufferPool:
         owner_limit: most bytes one owner (a broker) may hold; 0 for no limit.
     """
 
-    def __init__(self, total: cython.longlong, poolable_size: cython.Py_ssize_t, owner_limit: cython.longlong = 0) -> None:
+    def __init__(
+        self, total: cython.longlong, poolable_size: cython.Py_ssize_t, owner_limit: cython.longlong = 0
+    ) -> None:
         self.total = total
         self.poolable_size = poolable_size
         self.owner_limit = owner_limit
         self.left = total
-        self.free = []
-        self.waiters = []
-        self.used_by = {}
+        self.free: list[Any] = []
+        self.waiters: list[Any] = []
+        self.used_by: dict[Any, int] = {}
         self.closed = False
         if not cython.compiled:
             self.lock = threading.Lock()
 
     @cython.ccall
-    def allocate(self, size: cython.Py_ssize_t, owner: Any, ticket: Any) -> Buffer:
+    def allocate(self, size: cython.Py_ssize_t, owner: Any, ticket: Any) -> Buffer | None:
         """A buffer of ``size`` bytes, or None: then ``ticket`` (unless it is None) stands in line.
 
         After the ticket was woken the same call with the same ticket takes what was granted, or returns None if
@@ -141,10 +148,10 @@ class BufferPool:
             )
         if ticket is not None and ticket.grant is not None:
             return self.claim(ticket.grant)
-        waiter: PoolWaiter = None if ticket is None else PoolWaiter(size, owner, ticket)
+        waiter: PoolWaiter | None = None if ticket is None else PoolWaiter(size, owner, ticket)
         granted: cython.bint = False
         closed: cython.bint = False
-        buffer: Buffer = None
+        buffer: Buffer | None = None
         with self.lock:
             closed = self.closed
             if closed:
@@ -162,7 +169,7 @@ class BufferPool:
         return buffer
 
     @cython.ccall
-    def try_chunk(self, owner: Any) -> Buffer:
+    def try_chunk(self, owner: Any) -> Buffer | None:
         """A further chunk for an open batch, if one is free at once and nobody waits; else None."""
         if self.closed:
             return None
@@ -216,10 +223,10 @@ class BufferPool:
     @cython.ccall
     def close(self) -> cython.void:
         """Wakes everybody in line, to be told that the producer is closed; buffers still come back."""
-        none: list = []
+        none: list[Any] = []
         with self.lock:
             self.closed = True
-            waiting: list = self.waiters
+            waiting: list[Any] = self.waiters
             self.waiters = none
             for waiter in waiting:
                 cython.cast(PoolWaiter, waiter).state = ENDED
@@ -227,7 +234,7 @@ class BufferPool:
             waiter.ticket.wake()
 
     @cython.cfunc
-    def claim(self, waiter: PoolWaiter) -> Buffer:
+    def claim(self, waiter: PoolWaiter) -> Buffer | None:
         with self.lock:
             state: cython.int = waiter.state
             if state == GRANTED:
@@ -238,7 +245,7 @@ class BufferPool:
         if state == ENDED:
             waiter.ticket.grant = None
             raise KafkaError("Producer closed while allocating memory")
-        buffer: Buffer = waiter.buffer
+        buffer: Buffer | None = waiter.buffer
         waiter.buffer = None
         return self.create(waiter.size, waiter.owner) if buffer is None else buffer
 
@@ -264,21 +271,22 @@ class BufferPool:
             self.used_by[owner] = self.used_by.get(owner, 0) + size
 
     @cython.cfunc
-    def take_free(self, size: cython.Py_ssize_t, owner: Any) -> Buffer:
+    def take_free(self, size: cython.Py_ssize_t, owner: Any) -> Buffer | None:
         # Takes the credit, and a kept buffer if one fits; kept buffers beyond the credit left are dropped, which
         # only frees plain memory: nothing of the user's can run here.
         self.take(owner, size)
-        buffer: Buffer = None
+        buffer: Buffer | None = None
         if size == self.poolable_size and len(self.free) > 0:
-            buffer = self.free.pop()
-            buffer.owner = owner
-            buffer.holds = 1
+            kept: Buffer = self.free.pop()
+            kept.owner = owner
+            kept.holds = 1
+            buffer = kept
         while len(self.free) > 0 and cython.cast(cython.longlong, len(self.free)) * self.poolable_size > self.left:
             self.free.pop()
         return buffer
 
     @cython.cfunc
-    def grant_next(self) -> PoolWaiter:
+    def grant_next(self) -> PoolWaiter | None:
         waiter: PoolWaiter
         for entry in self.waiters:
             waiter = entry
@@ -297,7 +305,7 @@ class BufferPool:
         # Grants what the line's head can have, and wakes outside the lock.
         while len(self.waiters) > 0:
             with self.lock:
-                waiter: PoolWaiter = self.grant_next()
+                waiter: PoolWaiter | None = self.grant_next()
             if waiter is None:
                 return
             waiter.ticket.wake()

@@ -40,9 +40,9 @@ class ReadyNodes:
     """
 
     def __init__(self) -> None:
-        self.nodes = []
+        self.nodes: list[int] = []
         self.next_check = INFINITY
-        self.unknown_leader_topics = set()
+        self.unknown_leader_topics: set[str] = set()
 
 
 @cython.final
@@ -73,11 +73,11 @@ class BatchSchedule:
         self.backoff = backoff
         self.adaptive = adaptive
         self.availability_timeout_ms = availability_timeout_ms
-        self.activated = []
-        self.nodes = {}
+        self.activated: list[Any] = []
+        self.nodes: dict[int, deque[Any]] = {}
         self.next_expiry = INFINITY
-        self.latency = {}
-        self.loaded_topics = set()
+        self.latency: dict[int, list[float]] = {}
+        self.loaded_topics: set[Any] = set()
         self.dropped = False
         if not cython.compiled:
             self.lock = threading.Lock()
@@ -92,9 +92,9 @@ class BatchSchedule:
     def collect(self) -> cython.void:
         if len(self.activated) == 0:
             return
-        none: list = []
+        none: list[Any] = []
         with self.lock:
-            fresh: list = self.activated
+            fresh: list[Any] = self.activated
             self.activated = none
         queue: PartitionQueue
         for queue in fresh:
@@ -107,7 +107,7 @@ class BatchSchedule:
         line = self.nodes.get(node_id)
         if line is None:
             line = self.nodes[node_id] = deque()
-        return line  # type: ignore[no-any-return]
+        return line
 
     @cython.ccall
     def follow_leaders(self) -> cython.void:
@@ -115,7 +115,7 @@ class BatchSchedule:
         self.collect()
         queue: PartitionQueue
         for node_id, line in list(self.nodes.items()):
-            moved: list = [queue for queue in line if queue.leader_id != node_id]
+            moved: list[Any] = [queue for queue in line if queue.leader_id != node_id]
             if len(moved) == 0:
                 continue
             self.nodes[node_id] = deque([queue for queue in line if queue.leader_id == node_id])
@@ -138,7 +138,7 @@ class BatchSchedule:
         ready: cython.bint
         for node_id, line in self.nodes.items():
             ready = False
-            dropped: list = []
+            dropped: list[Any] = []
             for queue in line:
                 if len(queue.batches) == 0 and self.drop_if_empty(queue):
                     dropped.append(queue)
@@ -149,14 +149,16 @@ class BatchSchedule:
             if ready:
                 found.nodes.append(node_id)
             if len(dropped) > 0:
-                gone: set = set(dropped)
+                gone: set[Any] = set(dropped)
                 self.nodes[node_id] = deque([queue for queue in line if queue not in gone])
         if self.adaptive:
             self._weigh(now)
         return found
 
     @cython.cfunc
-    def look_at(self, queue: PartitionQueue, now: cython.double, send_all: cython.bint, found: ReadyNodes) -> cython.bint:
+    def look_at(
+        self, queue: PartitionQueue, now: cython.double, send_all: cython.bint, found: ReadyNodes
+    ) -> cython.bint:
         if queue.muted:
             return False
         with queue.lock:
@@ -170,7 +172,7 @@ class BatchSchedule:
                 queue.state.loaded = True
                 self.loaded_topics.add(queue.state)
             head.update_leader_epoch(queue.leader_epoch)
-            wait: cython.double = 0
+            wait: cython.double = 0.0
             if self.backs_off(head, now):
                 wait = head.retry_at - now
             elif not (count > 1 or send_all or head.attempts > 0 or head.is_full()):
@@ -196,20 +198,20 @@ class BatchSchedule:
     # Draining
 
     @cython.ccall
-    def drain(self, node_id: cython.int, max_size: cython.Py_ssize_t, now: cython.double, gate: Any) -> list:
+    def drain(self, node_id: cython.int, max_size: cython.Py_ssize_t, now: cython.double, gate: Any) -> list[Any]:
         """At most one batch a partition for one request to ``node_id``, together at most ``max_size`` bytes.
 
         A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
         whether a partition may be drained and stamps producer id and sequence; it does so once for each batch.
         """
-        batches: list = []
+        batches: list[Any] = []
         line = self.nodes.get(node_id)
         if line is None:
             return batches
         size: cython.Py_ssize_t = 0
         queue: PartitionQueue
-        batch: ProducerBatch
-        passed_over: list = []
+        batch: ProducerBatch | None
+        passed_over: list[Any] = []
         for _ in range(len(line)):
             queue = line.popleft()
             room: cython.Py_ssize_t = -1 if size == 0 else max(max_size - size, 0)
@@ -239,7 +241,9 @@ class BatchSchedule:
             return not head.closing and head.estimated_size() > room
 
     @cython.cfunc
-    def take(self, queue: PartitionQueue, room: cython.Py_ssize_t, now: cython.double, gate: Any) -> ProducerBatch:
+    def take(
+        self, queue: PartitionQueue, room: cython.Py_ssize_t, now: cython.double, gate: Any
+    ) -> ProducerBatch | None:
         # ``dropped`` tells the caller that the queue is empty and left the line; from that moment an append may put
         # it into ``activated``, so asking ``scheduled`` later would be a race.
         self.dropped = False
@@ -286,9 +290,9 @@ class BatchSchedule:
             self._line(queue.leader_id).appendleft(queue)
 
     @cython.ccall
-    def expired(self, now: cython.double) -> list:
+    def expired(self, now: cython.double) -> list[Any]:
         """Takes out every waiting batch older than the delivery timeout, muted partitions included."""
-        gone: list = []
+        gone: list[Any] = []
         self.collect()
         if now < self.next_expiry:
             return gone
@@ -325,18 +329,6 @@ class BatchSchedule:
                 if len(queue.batches) > 0:
                     return True
         return False
-
-    def take_all(self) -> list[ProducerBatch]:
-        """Empties every queue (a forced close); the batches that were waiting."""
-        self.collect()
-        taken: list = []
-        queue: PartitionQueue
-        for line in self.nodes.values():
-            for queue in line:
-                with queue.lock:
-                    while len(queue.batches) > 0:
-                        taken.append(queue.pop_head())
-        return taken
 
     # Loads of partitions and brokers (KIP-794)
 

@@ -33,10 +33,10 @@ class PartitionQueue:
         self.state = state
         self.topic = state.name
         self.partition = partition
-        self.batches = []
-        self.last = None
+        self.batches: list[Any] = []
+        self.last: ProducerBatch | None = None
         self.scheduled = False
-        self.to_close = []
+        self.to_close: list[Any] = []
         self.leader_id = -1
         self.leader_epoch = -1
         self.muted = False
@@ -91,7 +91,7 @@ class TopicState:
     def __init__(self, name: str, partitioner: BuiltInPartitioner) -> None:
         self.name = name
         self.partitioner = partitioner
-        self.queues = []
+        self.queues: list[Any] = []
         self.partition_count = 0
         self.cluster = None
         self.version = -1
@@ -102,16 +102,19 @@ class TopicState:
 
     @cython.cfunc
     def queue(self, partition: cython.int) -> PartitionQueue:
-        return self.queues[partition]
+        found: PartitionQueue = self.queues[partition]
+        return found
 
     @cython.cfunc
     def apply(self, cluster: Any) -> cython.void:
         """Takes over what metadata says of this topic; the accumulator's lock is held."""
         if cluster.version <= self.version:
             return
-        infos: tuple = cluster.partitions(self.name)
+        infos: tuple[Any, ...] = cluster.partitions(self.name)
         queue: PartitionQueue
-        while len(self.queues) < len(infos):
+        # By number and not by count: while a broker leaves partitions out, the highest one decides.
+        highest: cython.int = infos[len(infos) - 1].partition if len(infos) > 0 else -1
+        while len(self.queues) <= highest:
             self.queues.append(PartitionQueue(self, len(self.queues)))
         for info in infos:
             queue = self.queues[info.partition]
@@ -126,7 +129,7 @@ class TopicState:
         self.version = cluster.version
         self.partition_count = len(infos)
 
-    def _apply_to_partitioner(self, count: cython.int, available: tuple) -> None:
+    def _apply_to_partitioner(self, count: cython.int, available: tuple[int, ...]) -> None:
         sticky: cython.int = self.partitioner.peek()
         if sticky < 0:
             self.partitioner.set_partitions(count, available)

@@ -145,7 +145,9 @@ cdef struct RecordView:
 
 # For bytes or None: the address, and the size with -1 for None.
 cdef inline const unsigned char* optional_pointer(object data) noexcept:
-    return NULL if data is None else <const unsigned char*>bytes_pointer(data)
+    if data is None:
+        return NULL
+    return bytes_pointer(data)
 
 
 cdef inline Py_ssize_t optional_size(object data) noexcept:

@@ -114,7 +114,7 @@ class RecordView:
     __slots__ = ("headers", "headers_size", "key", "key_size", "timestamp", "value", "value_size")
 
     def __init__(
-        self, timestamp: int, key: Any, key_size: int, value: Any, value_size: int, headers: Any, headers_size: int
+        self, *, timestamp: int, key: Any, key_size: int, value: Any, value_size: int, headers: Any, headers_size: int
     ) -> None:
         self.timestamp = timestamp
         self.key = key

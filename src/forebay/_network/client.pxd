@@ -13,12 +13,8 @@ cdef class NetworkClient:
     cdef object _updater
     cdef object _connector
     cdef object _metrics
-    cdef object _requests_sensor
-    cdef object _responses_sensor
     cdef object _bytes_out
     cdef object _bytes_in
-    cdef object _io_wait
-    cdef object _io
     cdef readonly object versions
     cdef dict _nodes
     cdef list _completed

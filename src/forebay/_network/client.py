@@ -20,7 +20,7 @@ from forebay._network.connector import Connector
 from forebay._network.handshake import check_versions
 from forebay._network.lost import describe_loss
 from forebay._network.metadata_updater import MetadataUpdater
-from forebay._network.node_choice import choose_node
+from forebay._network.node_choice import choose_node, patience_left
 from forebay._network.overdue import idle_at, overdue_at, timeout_error
 from forebay.errors import (
     AuthenticationError,
@@ -110,12 +110,8 @@ class NetworkClient:
         self.in_flight = 0
         self.closed = False
         self._metrics = metrics
-        self._requests_sensor = metrics.requests
-        self._responses_sensor = metrics.responses
         self._bytes_out = metrics.bytes_out
         self._bytes_in = metrics.bytes_in
-        self._io_wait = metrics.io_wait_ns
-        self._io = metrics.io_ns
 
     # -- who may be sent to -------------------------------------------------------------------------------------
 
@@ -239,7 +235,7 @@ class NetworkClient:
         self._correlation = 0 if self._correlation == _MAX_CORRELATION else self._correlation + 1
         self.in_flight += 1
         size = channel.pending
-        self._requests_sensor.record(size)
+        self._metrics.requests.record(size)
         self._bytes_out.record(size)
         state.sensors.requests.record(size)
         state.sensors.bytes_out.record(size)
@@ -262,7 +258,7 @@ class NetworkClient:
             wait = 0
         channels: list[Any] = self._selector.turn(wait, now)
         after: cython.double = self._clock.now()
-        self._io_wait.record((after - now) * 1e6)
+        self._metrics.io_wait_ns.record((after - now) * 1e6)
         for channel in channels:
             self._serve(channel, after)
         if self._connector.waiting:
@@ -271,7 +267,7 @@ class NetworkClient:
             self._check(after)
         self._deliver()
         now = self._clock.now()
-        self._io.record((now - after) * 1e6)
+        self._metrics.io_ns.record((now - after) * 1e6)
         return now
 
     def wakeup(self) -> None:
@@ -311,7 +307,7 @@ class NetworkClient:
         self.in_flight -= 1
         if response.size:
             size = response.size
-            self._responses_sensor.record(size)
+            self._metrics.responses.record(size)
             self._bytes_in.record(size)
             state.sensors.responses.record(size)
             state.sensors.bytes_in.record(size)
@@ -353,9 +349,9 @@ class NetworkClient:
         """Whether there is no connection to ``node`` and its back-off is over."""
         return bool(self._states.can_connect(node.id, now))
 
-    def connecting_any(self) -> bool:
-        """Whether some connection is being made."""
-        return any(state.state in (State.CONNECTING, State.CHECKING_API_VERSIONS) for state in self._nodes.values())
+    def patience_left(self, now: float) -> float:
+        """Ms for which no other connection should be begun, because one is being made."""
+        return max((patience_left(state, now) for state in self._nodes.values()), default=0.0)
 
     def connect(self, node: Node, now: float) -> None:
         """Begins a connection."""
@@ -449,7 +445,8 @@ class NetworkClient:
     def _failed(self, state: NodeState, cause: BaseException | None, now: float) -> None:
         """The connection ended by itself, or could not be made."""
         if not isinstance(cause, (AuthenticationError, UnsupportedVersionError, ProtocolError)):
-            wrapped = DisconnectError(f"Disconnected from {state.node}" + (f": {cause}" if cause is not None else ""))
+            what = "Cannot connect to" if state.state is State.CONNECTING else "Disconnected from"
+            wrapped = DisconnectError(f"{what} {state.node}" + (f": {cause}" if cause is not None else ""))
             wrapped.__cause__ = cause
             cause = wrapped
         self._lose(state, cause, now)

@@ -55,8 +55,7 @@ class Connector:
             return False
         state.resolution = None
         if resolution.error is not None or not resolution.addresses:
-            reason = resolution.error or "it has no address"
-            self._failed(state, NetworkError(f"Cannot resolve the host name of {state.node}: {reason}"), now)
+            self._failed(state, resolution.error or NetworkError(f"{state.node.host} has no address"), now)
         else:
             state.addresses.resolved(tuple(resolution.addresses))
             self._open(state, now)

@@ -6,6 +6,7 @@ import logging
 
 from forebay._network.connection_states import NodeState, State
 from forebay.errors import AuthenticationError, KafkaError, ProtocolError
+from forebay.model import Node
 
 
 def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple[int, str, str]:
@@ -17,18 +18,27 @@ def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple
     """
     node = state.node
     who = f"bootstrap server {node.host}:{node.port}" if node.id < 0 else f"node {node}"
+    reason = error.__cause__ or error
     if isinstance(error, AuthenticationError):
         return logging.ERROR, "authentication", f"Connection to {who} failed authentication: {error}"
     if isinstance(error, ProtocolError):
-        return logging.ERROR, "protocol", f"Connection to {who} closed: {error}"
-    if timed_out:
-        return logging.WARNING, "timeout", f"Disconnecting from {who}: {error}"
+        return logging.ERROR, "protocol", f"Connection to {who} closed: {_less(str(error), node)}"
     if state.state is State.CONNECTING:
-        return logging.WARNING, "connect", f"Connection to {who} could not be established, it may be down: {error}"
+        return (
+            logging.WARNING,
+            "connect",
+            f"Connection to {who} could not be established, it may be down: {reason}",
+        )
     if state.state is State.CHECKING_API_VERSIONS:
         text = (
-            f"Connection to {who} ended before the broker named its versions: {error}. It may expect another "
+            f"Connection to {who} ended before the broker named its versions: {reason}. It may expect another "
             "security.protocol, may not be Kafka, or something between here and there may cut connections"
         )
         return logging.WARNING, "handshake", text
-    return logging.INFO, "disconnected", f"Lost the connection to {who}: {error}"
+    if timed_out:
+        return logging.WARNING, "timeout", f"Disconnecting from {who}: {error}"
+    return logging.INFO, "disconnected", f"Lost the connection to {who}: {reason}"
+
+
+def _less(text: str, node: Node) -> str:
+    return text.removeprefix(f"{node}: ")

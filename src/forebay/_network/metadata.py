@@ -83,17 +83,13 @@ class Metadata:
         self._lock = threading.RLock()
         self._topics: dict[str, float] = {}  # wanted topic -> when it counts as idle
         self._new_topics: set[str] = set()  # wanted and never answered
-        self._failures = 0
-        self._equivalent = 0  # answers in a row that brought nothing new
-        self._last_refresh = _NEVER
-        self._last_success = _NEVER
-        self._attempt_backoff = 0.0
-        self._equivalent_backoff = 0.0
-        self._asked = 0
-        self._full_asked = 0
-        self._partial_asked = 0
-        self._full_answered = 0
-        self._partial_answered = 0
+        # Failures in a row, and answers in a row that brought nothing new; each has its back-off.
+        self._failures = self._equivalent = 0
+        self._attempt_backoff = self._equivalent_backoff = 0.0
+        self._last_refresh = self._last_success = _NEVER
+        # Requests for updates are numbered: one made while another is being answered is not taken as answered.
+        self._asked = self._full_asked = self._partial_asked = 0
+        self._full_answered = self._partial_answered = 0
         self._errors: dict[str, tuple[int, KafkaError]] = {}  # topic -> version it came with, error
         # Errors that may pass, for the message of whoever gives up waiting; replaced as a whole by the sender thread.
         self._passing: dict[str, KafkaError] = {}

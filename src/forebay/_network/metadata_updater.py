@@ -34,7 +34,9 @@ class Connections(Protocol):
 
     def transmit(self, request: ClientRequest, now: float) -> None: ...
 
-    def connecting_any(self) -> bool: ...
+    def patience_left(self, now: float) -> float:
+        """Ms for which no other connection should be begun, because one is being made."""
+        ...
 
     def can_connect(self, node: Node, now: float) -> bool: ...
 
@@ -137,13 +139,15 @@ class MetadataUpdater:
             connections.transmit(self._request(node, self._query), now)
             # It may have failed at once: a broker that knows no version of ours.
             return _INFINITY if self._query is not None else self._metadata.time_to_next_update(now)
-        if connections.connecting_any():
+        patience = connections.patience_left(now)
+        if patience > 0:
             # One attempt at a time: another may be answered while this one is being made.
-            return _INFINITY
+            return patience
         if connections.can_connect(node, now):
             connections.connect(node, now)
-            return self._options.reconnect_backoff_ms
-        return _INFINITY
+            # No patience is left if it failed at once; then the failure has put the next update off.
+            return max(connections.patience_left(now), self._metadata.time_to_next_update(now))
+        return connections.retry_delay(now)
 
     def _request(self, node: Node, query: MetadataQuery) -> ClientRequest:
         oldest, newest = SUPPORTED[ApiKey.METADATA]

@@ -135,7 +135,7 @@ def encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytearray:
         at = put_varint(to, at, zigzag(key_size))
         at = put_raw(to, at, utf8_pointer(pair[0]), key_size)
         value = pair[1]
-        value_size = -1 if value is None else len(value)  # type: ignore[arg-type]
+        value_size = -1 if value is None else len(value)
         at = put_varint(to, at, zigzag(value_size))
         if value_size > 0:
             at = put_raw(to, at, bytes_pointer(value), value_size)  # type: ignore[arg-type]
@@ -227,13 +227,12 @@ def batch_header(
 
 @cython.cfunc
 def _continue_checksum(checksum: cython.longlong, piece: Any) -> cython.longlong:
-    view: cython.const_uchar[::1] = piece
+    view: cython.const_uchar[::1] = piece  # type: ignore[type-arg, valid-type]
     size: cython.Py_ssize_t = len(piece)
     if size == 0:
         return checksum
-    if cython.compiled:
-        return crc32c(checksum, cython.address(view[0]), 0, size)
-    return crc32c(checksum, view, 0, size)
+    data: cython.p_const_uchar = cython.address(view[0]) if cython.compiled else view
+    return crc32c(checksum, data, 0, size)
 
 
 def checksum(data: Any, crc: int = 0) -> int:

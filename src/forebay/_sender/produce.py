@@ -54,7 +54,7 @@ class ProduceCall:
     def __init__(
         self,
         node_id: cython.int,
-        batches: list,
+        batches: list[ProducerBatch],
         drained: cython.double,
         *,
         acks: cython.int,
@@ -67,7 +67,7 @@ class ProduceCall:
         self.batches = batches
         self.drained = drained
         self.compressor = compressor
-        self.held = []
+        self.held: list[Any] = []
         batch: ProducerBatch
         for batch in batches:
             batch.hold(self.held)
@@ -79,7 +79,7 @@ class ProduceCall:
             UnsupportedVersionError: a batch needs record format v2 and the broker knows only older ones.
             UnsupportedCompressionTypeError: zstd, and the broker is older than it.
         """
-        entries: list = []
+        entries: list[Any] = []
         batch: ProducerBatch
         for batch in self.batches:
             if batch.codec_id == ZSTD and version < FIRST_ZSTD:

@@ -17,16 +17,15 @@ import cython
 from forebay._logging import RateLimitedLogger
 from forebay._protocol.produce import decode_produce
 from forebay._protocol.versions import ApiKey
-from forebay.errors import KafkaError, NetworkError, UnknownTopicOrPartitionError
-from forebay.model import TopicPartition
-
 from forebay._sender.expiry import expiry_error
 from forebay._sender.produce import NEWEST_PRODUCE, error_in, match, record_errors_in
+from forebay.errors import KafkaError, NetworkError, UnknownTopicOrPartitionError
+from forebay.model import TopicPartition
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.schedule import BatchSchedule, ReadyNodes
+    from cython.cimports.forebay._accumulator.schedule import ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
     from cython.cimports.forebay._protocol.produce import PartitionResponse, ProduceResponse
@@ -34,7 +33,7 @@ if cython.compiled:
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
+    from forebay._accumulator.schedule import ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
     from forebay._network.inflight import ClientRequest, ClientResponse
     from forebay._protocol.produce import PartitionResponse, ProduceResponse
@@ -75,27 +74,6 @@ class Sender:
         report: called with what a user's callback raised and the batch's result; must not raise.
     """
 
-    accumulator = cython.declare(RecordAccumulator, visibility="readonly")
-    schedule: BatchSchedule
-    client: object
-    metadata: object
-    transactions: object
-    metrics: object
-    options: object
-    report: object
-    log: object
-    acks: cython.int
-    retries: cython.int
-    max_request_size: cython.Py_ssize_t
-    delivery_timeout_ms: cython.double
-    guarantee_order: cython.bint
-    max_in_flight: cython.int
-    cluster_version: cython.longlong
-    in_flight = cython.declare(dict, visibility="readonly")
-    next_in_flight_expiry: cython.double
-    closing = cython.declare(cython.bint, visibility="readonly")
-    forced = cython.declare(cython.bint, visibility="readonly")
-
     def __init__(
         self,
         *,
@@ -123,7 +101,7 @@ class Sender:
         self.guarantee_order = options.guarantee_order
         self.max_in_flight = options.max_in_flight
         self.cluster_version = -1
-        self.in_flight = {}
+        self.in_flight: dict[ProducerBatch, None] = {}
         self.next_in_flight_expiry = INFINITY
         self.closing = False
         self.forced = False
@@ -153,8 +131,11 @@ class Sender:
         self.metrics.roll(now)
 
     def has_work(self) -> bool:
-        """True while a batch waits or a request is in flight."""
-        return self.schedule.has_undrained() or len(self.in_flight) > 0 or self.client.in_flight_count() > 0
+        """True while a batch has no outcome or a request is in flight.
+
+        A batch counts from its first record on, also before the schedule hears of it.
+        """
+        return self.accumulator.has_incomplete() or self.client.in_flight_count() > 0
 
     def unfinished_records(self) -> int:
         """Records in batches without an outcome."""
@@ -174,15 +155,15 @@ class Sender:
         waiting = self.schedule.has_undrained()
         if transactions.needs_producer_id(now, waiting):
             return self._ask_for_producer_id(now)
-        return transactions.time_to_next_request(now, waiting)
+        return float(transactions.time_to_next_request(now, waiting))
 
     def _ask_for_producer_id(self, now: cython.double) -> cython.double:
         """Asks the least loaded node, or connects to it; ms until it is worth asking again, events apart."""
         node = self.client.least_loaded_node(now)
         if node is None:
-            return self.client.retry_delay(now)
+            return float(self.client.retry_delay(now))
         if not self.client.ready(node, now):
-            return max(1.0, self.client.poll_delay(node, now))
+            return max(1.0, float(self.client.poll_delay(node, now)))
         call = self.transactions.init_request()
         self.client.send(
             ClientRequest(
@@ -228,7 +209,7 @@ class Sender:
     def _send_to(self, found: ReadyNodes, send_all: cython.bint, now: cython.double) -> cython.double:
         """Drains for the nodes that can take a request; ms until one that cannot is worth asking again."""
         delay: cython.double = INFINITY
-        calls: list = []
+        calls: list[Any] = []
         cluster = self.metadata.cluster()
         for node_id in found.nodes:
             node = cluster.node(node_id)
@@ -238,17 +219,38 @@ class Sender:
                     self.schedule.update_node_latency(node_id, now, False)
                 continue
             self.schedule.update_node_latency(node_id, now, True)
-            batches: list = self.schedule.drain(node_id, self.max_request_size, now, self.transactions)
+            batches: list[Any] = self.schedule.drain(node_id, self.max_request_size, now, self.transactions)
             if len(batches) > 0:
                 calls.append((node_id, batches))
         if len(calls) == 0:
             return delay
-        self.accumulator.close_batches([batch for _, batches in calls for batch in batches])
+        calls = self._closed(calls, now)
         left: ReadyNodes = self.schedule.ready(now, send_all)
         for node_id, batches in calls:
             # Where more waits, the turn ends as soon as this request is written, so that the next can follow.
             self.send(node_id, batches, now, node_id in left.nodes)
         return min(delay, left.next_check)
+
+    def _closed(self, calls: list[Any], now: cython.double) -> list[Any]:
+        """Makes the bytes of all batches final; what cannot be compressed fails by itself and is left out."""
+        try:
+            self.accumulator.close_batches([batch for _, batches in calls for batch in batches])
+            return calls
+        except Exception:  # which one it was is found below
+            left = [(node_id, [batch for batch in batches if self._closes(batch, now)]) for node_id, batches in calls]
+            return [(node_id, batches) for node_id, batches in left if batches]
+
+    def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
+        try:
+            self.accumulator.close_batch(batch)
+        except Exception as cause:  # a codec's own, or no memory
+            error = KafkaError(f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}")
+            error.__cause__ = cause
+            if self.transactions is not None:
+                self.transactions.on_failed(batch, error, True)
+            self.fail(batch, error, None, now)
+            return False
+        return True
 
     def _wait_until(self, now: cython.double, delay: cython.double) -> cython.double:
         expiry: cython.double = min(self.schedule.next_expiry_at(), self.next_in_flight_expiry)
@@ -260,7 +262,7 @@ class Sender:
             self.cluster_version = cluster.version
             self.accumulator.refresh_all(cluster)
 
-    def _ask_for_leaders(self, topics: set, now: float) -> None:
+    def _ask_for_leaders(self, topics: set[str], now: float) -> None:
         # The topic may have fallen out of the metadata while its batches waited.
         for topic in topics:
             self.metadata.add_topic(topic, now)
@@ -269,7 +271,7 @@ class Sender:
 
     # Requests
 
-    def send(self, node_id: cython.int, batches: list, now: cython.double, prompt: cython.bint) -> None:
+    def send(self, node_id: cython.int, batches: list[ProducerBatch], now: cython.double, prompt: cython.bint) -> None:
         """One produce request with ``batches`` to one node."""
         call: ProduceCall = ProduceCall(
             node_id,
@@ -308,7 +310,7 @@ class Sender:
             now,
         )
 
-    def _measure(self, batches: list, now: cython.double) -> None:
+    def _measure(self, batches: list[ProducerBatch], now: cython.double) -> None:
         metrics = self.metrics
         records: cython.longlong = 0
         batch: ProducerBatch
@@ -333,7 +335,7 @@ class Sender:
 
     def on_produce(self, response: ClientResponse) -> None:
         """Applies one answer, or the lack of one, to the batches of its request."""
-        call: ProduceCall = response.request.context
+        call: ProduceCall = response.request.context  # type: ignore[assignment]
         call.release()
         now: cython.double = response.received
         batch: ProducerBatch
@@ -344,7 +346,7 @@ class Sender:
                 self.complete(batch, None, None, now)
         else:
             self.metrics.request_latency.record(now - response.request.sent)
-            self._apply(call, response.body, now)
+            self._apply(call, response.body, now)  # type: ignore[arg-type]
         if self.guarantee_order:
             for batch in call.batches:
                 queue: PartitionQueue = batch.queue
@@ -357,7 +359,7 @@ class Sender:
 
     def _apply(self, call: ProduceCall, body: ProduceResponse, now: cython.double) -> None:
         self.metrics.produce_throttle_time.record(body.throttle_time_ms)
-        hints: dict = {}
+        hints: dict[TopicPartition, tuple[int, int]] = {}
         answer: PartitionResponse
         for batch, found in match(call.batches, body.partitions):
             if found is None:
@@ -452,16 +454,25 @@ class Sender:
         self.metrics.record_errors.record(batch.record_count)
         self._topic_sensors(batch, now).errors.record(batch.record_count)
         self.log.error(
-            (batch.topic, type(error)), now, "%d record(s) for %s-%d failed: %s: %s",
-            batch.record_count, batch.topic, batch.partition, type(error).__name__, error,
+            (batch.topic, type(error)),
+            now,
+            "%d record(s) for %s-%d failed: %s: %s",
+            batch.record_count,
+            batch.topic,
+            batch.partition,
+            type(error).__name__,
+            error,
         )
 
     def _note_stale_metadata(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
         if isinstance(error, UnknownTopicOrPartitionError):
             self.log.warning(
-                (batch.topic, "unknown"), now,
+                (batch.topic, "unknown"),
+                now,
                 "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
-                "may not exist or the user may not have Describe access to it", batch.topic, batch.partition,
+                "may not exist or the user may not have Describe access to it",
+                batch.topic,
+                batch.partition,
             )
         self.metadata.request_update(False)
 
@@ -480,9 +491,7 @@ class Sender:
                 del self.in_flight[batch]
                 self._give_up(batch, "in flight", now)
             else:
-                self.next_in_flight_expiry = min(
-                    self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms
-                )
+                self.next_in_flight_expiry = min(self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms)
 
     def _give_up(self, batch: ProducerBatch, phase: str, now: float) -> None:
         error = expiry_error(batch, phase, now)
@@ -492,13 +501,13 @@ class Sender:
 
     def fail_waiting(self, error: KafkaError) -> None:
         """Fails every batch that waits; those in flight get their answers."""
-        for batch in self.schedule.take_all():
+        for batch in self.accumulator.take_waiting():
             self._abort(batch, error)
 
     def fail_all(self, error: KafkaError) -> None:
         """Fails every batch without an outcome, in flight or not; their memory comes back when sockets let go."""
         self.fail_waiting(error)
-        for batch in self.accumulator.incomplete():
+        for batch in list(self.in_flight):
             self._abort(batch, error)
 
     def _abort(self, batch: ProducerBatch, error: KafkaError) -> None:

@@ -16,6 +16,9 @@ from forebay.errors import KafkaError
 
 logger = logging.getLogger("forebay.sender")
 
+FAILED_TURN_PAUSE_MS = 50.0
+"""How long the thread rests after a turn that raised."""
+
 
 class SenderThread:
     """Runs one Sender on a daemon thread of its own.
@@ -38,6 +41,8 @@ class SenderThread:
         """Records that had no acknowledgement when the thread ended; written by it, read after ``join``."""
         self._clock = clock
         self._resources = resources
+        self._pause = threading.Event()
+        """Never set: only waited for."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -62,6 +67,9 @@ class SenderThread:
         try:
             while not self.sender.closing:
                 self._turn()
+            # The owner's close() has done this; a producer that was dropped, and the interpreter's exit, have not.
+            # Nothing is accepted from here on that nobody would send.
+            self.sender.accumulator.close()
             while not self.sender.forced and self.sender.has_work():
                 self._turn()
         finally:
@@ -72,6 +80,8 @@ class SenderThread:
             self.sender.run_once(self._clock.now())
         except Exception:  # the loop must outlive what one turn trips over
             logger.exception("Uncaught error in the producer's I/O thread")
+            # What fails may fail in each turn, before it comes to the wait of its own.
+            self._pause.wait(FAILED_TURN_PAUSE_MS / 1000)
 
     def _end(self) -> None:
         self.sender.accumulator.close()

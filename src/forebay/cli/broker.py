@@ -7,8 +7,8 @@ broker is and is not: :mod:`forebay.testing.broker`.
 from __future__ import annotations
 
 import contextlib
+import platform
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
@@ -64,7 +64,7 @@ def _forward(broker: EmbeddedBroker, node: int, host: str, port: int, stack: con
     """Puts a listener of ours before a node and makes it the one that metadata shows."""
     forwarder = Forwarder(host, port + node - 1 if port else 0, broker.address(node))
     stack.callback(forwarder.close)
-    shown = socket.gethostname() if host in EVERYWHERE else host
+    shown = platform.node() if host in EVERYWHERE else host
     listening = forwarder.address[1]
     broker.advertise(node, shown, listening)
     return f"[{shown}]:{listening}" if ":" in shown else f"{shown}:{listening}"

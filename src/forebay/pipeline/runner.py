@@ -83,7 +83,7 @@ def open_session(job: Job) -> SparkSession:
         JobError: PySpark or Java is not there, or the session cannot start.
     """
     try:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
 
@@ -96,20 +96,27 @@ def open_session(job: Job) -> SparkSession:
         # Spark would take the first "python3" on the PATH, which need not be the one that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(job.name)
-    for key, value in (DEFAULT_CONF | {"spark.master": master} | dict(job.conf)).items():
+    builder = builder.remote(master) if _is_remote(master) else builder.master(master)
+    for key, value in (DEFAULT_CONF | dict(job.conf)).items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise JobError(f"Spark cannot start on {master}: {first_line(error)}") from None
-    session.sparkContext.setLogLevel("OFF")  # the failures arrive as exceptions, with the reason
+    if not _is_remote(master):
+        session.sparkContext.setLogLevel("OFF")  # the failures arrive as exceptions, with the reason
     register(session)
     return session
 
 
+def _is_remote(master: str) -> bool:
+    """A Spark Connect server: it has the JVM, and logs where it runs."""
+    return master.startswith("sc://")
+
+
 def _check_java(master: str) -> None:
     home = os.environ.get("JAVA_HOME")
-    if master.startswith("sc://"):
+    if _is_remote(master):
         return
     if home and not Path(home, "bin", "java").exists():
         raise JobError(f"no Java: JAVA_HOME is {home!r}, which has no bin/java. Spark needs Java 17 or later")
@@ -211,7 +218,7 @@ def _counters(path: str) -> Mapping[str, Any]:
 
 
 def _judged(step: Callable[[], Any], where: str) -> Any:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
@@ -229,4 +236,7 @@ def first_line(error: BaseException) -> str:
     if "Traceback (most recent call last)" in text and (named or ours):
         return (named or ours)[-1].strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        # Py4J's own first line names a handle of its own; the Java exception follows.
+        lines = [re.sub(r"^:?\s*[\w.$]*(?:Exception|Error):\s*", "", lines[1])]
     return re.sub(r"^\[[\w.]+\]\s*", "", lines[0]) if lines else type(error).__name__

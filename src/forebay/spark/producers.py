@@ -96,11 +96,9 @@ class ColumnProducer:
         """Running totals; those of topics added up over the topics."""
         totals: dict[str, float] = {}
         for metric, value in self._producer.metrics().items():
-            topics = metric.group == TOPIC_GROUP
-            if not metric.name.endswith("-total") or not isinstance(value, (int, float)):
-                continue
             # What a topic counts and the producer too (record-send-total) is taken once, from the producer.
-            if topics and metric.name not in TOPIC_TOTALS or not topics and metric.group != PRODUCER_GROUP:
+            known = metric.name in TOPIC_TOTALS if metric.group == TOPIC_GROUP else metric.group == PRODUCER_GROUP
+            if not known or not metric.name.endswith("-total") or not isinstance(value, (int, float)):
                 continue
             totals[metric.name] = totals.get(metric.name, 0.0) + value
         return totals

@@ -15,6 +15,7 @@ from forebay.model import Node
     [
         (State.CONNECTING, DisconnectError("refused"), False, logging.WARNING, "connect"),
         (State.CHECKING_API_VERSIONS, DisconnectError("eof"), False, logging.WARNING, "handshake"),
+        (State.CHECKING_API_VERSIONS, KafkaTimeoutError("late"), True, logging.WARNING, "handshake"),
         (State.READY, DisconnectError("eof"), False, logging.INFO, "disconnected"),
         (State.READY, KafkaTimeoutError("late"), True, logging.WARNING, "timeout"),
         (State.READY, ProtocolError("odd bytes"), False, logging.ERROR, "protocol"),

@@ -15,6 +15,7 @@ from forebay.errors import (
     InvalidTopicError,
     KafkaError,
     TopicAuthorizationError,
+    UnknownTopicOrPartitionError,
 )
 from forebay.model import Node, TopicPartition
 
@@ -304,6 +305,18 @@ def test_passing_topic_errors_are_asked_again(code: int, caplog: pytest.LogCaptu
     assert fresh.update_requested
     assert fresh.time_to_next_update(0) == 100
     assert "topic-1=" in caplog.text
+
+
+def test_last_error_says_what_stands_behind_an_absence() -> None:
+    fresh = metadata("topic-1")
+    assert fresh.last_error("topic-1") is None
+    lost = KafkaError("refused")
+    fresh.note_failure(lost)
+    assert fresh.last_error("topic-1") is lost
+    update(fresh, reply(topic("topic-1", error=3)))
+    assert isinstance(fresh.last_error("topic-1"), UnknownTopicOrPartitionError)
+    update(fresh, reply(counts={"topic-1": 1}))
+    assert fresh.last_error("topic-1") is None
 
 
 def test_partition_without_leader_is_asked_again() -> None:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.errors import UnsupportedVersionError
+from forebay.errors import SslAuthenticationError, UnsupportedVersionError
 from forebay.model import Node
 from forebay.testing.resolver import StaticResolver
-from tests.fakes.broker import METADATA
+from tests.fakes.broker import API_VERSIONS, METADATA
 
 from .world import World
 
@@ -35,11 +35,17 @@ def test_failure_of_one_node_keeps_the_metadata_of_another() -> None:
     other = next(broker for broker in world.cluster.brokers.values() if not broker.waiting)
     world.client.ready(other.node, world.now)
     world.settle(3)
-    other.links[-1].reset()
+    refused = SslAuthenticationError("bad certificate")
+    other.links[-1]._end(refused)  # type: ignore[arg-type]  # as a failed TLS handshake will
     world.settle(3)
+    assert world.client.authentication_error(other.node) is refused
+    assert world.client.connection_failed(other.node)
+    with pytest.raises(SslAuthenticationError):
+        world.metadata.raise_if_failed()
     asked.release()
     world.settle(3)
-    assert world.metadata.version >= version + 1
+    assert world.metadata.version == version + 1
+    world.metadata.raise_if_failed()
 
 
 def test_metadata_goes_first() -> None:
@@ -141,3 +147,20 @@ def test_unreachable_brokers_are_tried_again_and_named_once(caplog: pytest.LogCa
     for _ in range(20):
         world.poll(500)
     assert world.metadata.version >= 1
+
+
+@pytest.mark.parametrize("how", ["swallows", "is silent"])
+def test_a_server_that_says_nothing_does_not_hold_up_the_start(how: str) -> None:
+    world = World(3, random=0.0)
+    for node_id in (1, 2):
+        if how == "swallows":
+            world.selector.swallow(world.cluster.address(node_id))
+        else:
+            world.broker(node_id).held.add(API_VERSIONS)
+    began = world.now
+    for _ in range(20):
+        if world.metadata.version == 0:
+            world.poll(60_000)
+    assert world.metadata.version == 1
+    assert 2000 <= world.now - began < 2100
+    assert len(world.selector.opened) == 3

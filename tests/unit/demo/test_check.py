@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow.parquet as pq
 import pytest
 
 from demo.check import compare, digest, expected_rows, partition_of
@@ -45,7 +45,9 @@ def test_its_own_partitioner_has_kafkas_values(key: bytes, murmur2: int) -> None
         (3, 1000, b"k", (("h", b"v"),), None),
     ],
 )
-def test_any_field_that_differs_changes_the_digest(other: tuple[int, int, bytes, tuple[tuple[str, bytes]], bytes]) -> None:
+def test_any_field_that_differs_changes_the_digest(
+    other: tuple[int, int, bytes, tuple[tuple[str, bytes]], bytes],
+) -> None:
     assert digest(*other) != digest(*ROW)
 
 

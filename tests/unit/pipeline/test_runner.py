@@ -40,6 +40,7 @@ def test_any_other_python_failure_is_its_last_line() -> None:
             "A column `a` cannot be resolved.",
         ),
         ("\n  plain\n", "plain"),
+        ("An error occurred while calling o3.load.\n: org.x.NoException: [A.B] No such thing.\n\tat", "No such thing."),
         ("", "RuntimeError"),
     ],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from forebay.spark import producers
@@ -12,7 +10,7 @@ from tests.unit.spark.fakes import FakeProducer, options
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[SinkOptions, FakeProducer]]]:
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[SinkOptions, FakeProducer]]:
     opened: list[tuple[SinkOptions, FakeProducer]] = []
 
     def open_fake(wanted: SinkOptions) -> FakeProducer:
@@ -21,7 +19,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[SinkOptions, Fa
 
     monkeypatch.setattr(producers, "_open", open_fake)
     monkeypatch.setattr(producers, "_kept", {})
-    yield opened
+    return opened
 
 
 def test_the_next_task_gets_the_same_producer(made: list[tuple[SinkOptions, FakeProducer]]) -> None:

@@ -1,0 +1,1 @@
+"""Benches: forebay and its peers on the same work, and what single steps of forebay cost."""

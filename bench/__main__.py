@@ -1,0 +1,29 @@
+"""``python -m bench [peers|latency|sender|append|sink] ...``: runs one of the benches, the peers unless told."""
+
+from __future__ import annotations
+
+import sys
+
+from bench import append, latency, peers, sender_cost, sink
+
+BENCHES = {
+    "peers": peers.main,
+    "latency": latency.main,
+    "sender": sender_cost.main,
+    "append": append.main,
+    "sink": sink.main,
+}
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if arguments and arguments[0] in BENCHES:
+        return BENCHES[arguments[0]](arguments[1:])
+    if arguments and not arguments[0].startswith("-"):
+        print(f"bench: there is no bench {arguments[0]!r}, only {', '.join(BENCHES)}", file=sys.stderr)
+        return 2
+    return peers.main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

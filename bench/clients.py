@@ -1,0 +1,181 @@
+"""The same work in each Python client: so many records of one size into one topic, all acknowledged.
+
+Run as a child (``run_child("bench.clients", work)``), one client a process.  The clock runs from the first send,
+with the topic's metadata there, to the last acknowledgement; CPU time from before the client is made until after
+it is closed, imports and interpreter start apart.  Each client keeps its own defaults but for what the work says;
+where its buffer is full, it waits as its documentation tells to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bench.support import cpu_seconds, peak_kib, work_of_child
+
+POLL_EVERY = 1000
+"""Sends between two polls of confluent-kafka, which runs its callbacks there."""
+
+
+class Count:
+    """Counts acknowledgements; the first error ends the run."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def acknowledged(self, error: object) -> None:
+        if error is not None:
+            raise RuntimeError(f"a record was not delivered: {error}")
+        self.done += 1
+
+
+Outcome = tuple[float, int]
+"""Seconds, and how many acknowledgements were seen by callbacks."""
+
+
+def forebay(work: dict[str, Any]) -> Outcome:
+    from forebay import KafkaProducer
+
+    count = Count()
+    topic, value, records = work["topic"], bytes(work["size"]), work["records"]
+    config = {"bootstrap.servers": work["bootstrap"], "acks": "all", "linger.ms": work["linger_ms"], **work["config"]}
+    with KafkaProducer(config) as producer:
+        producer.partitions_for(topic)
+        send = producer.send
+        begun = time.perf_counter()
+        if work["callback"]:
+            # A plain function, as an application would have; a bound method costs the same.
+            def delivered(metadata: object, error: object) -> None:
+                count.acknowledged(error)
+
+            for _ in range(records):
+                send(topic, value, on_delivery=delivered)
+        else:
+            for _ in range(records):
+                send(topic, value)
+        producer.flush()
+        seconds = time.perf_counter() - begun
+    return seconds, count.done
+
+
+def confluent(work: dict[str, Any]) -> Outcome:
+    from confluent_kafka import Producer
+
+    count = Count()
+    topic, value, records = work["topic"], bytes(work["size"]), work["records"]
+    config = {"bootstrap.servers": work["bootstrap"], "acks": "all", "linger.ms": work["linger_ms"], **work["config"]}
+    producer = Producer(config)
+    producer.list_topics(topic, timeout=10)
+
+    def delivered(error: object, message: object) -> None:
+        count.acknowledged(error)
+
+    options: dict[str, Any] = {"on_delivery": delivered} if work["callback"] else {}
+    produce, poll = producer.produce, producer.poll
+    begun = time.perf_counter()
+    for number in range(records):
+        while True:
+            try:
+                produce(topic, value, **options)
+                break
+            except BufferError:
+                poll(0.005)
+        if number % POLL_EVERY == 0:
+            poll(0)
+    producer.flush()
+    return time.perf_counter() - begun, count.done
+
+
+def kafka_python(work: dict[str, Any]) -> Outcome:
+    from kafka import KafkaProducer
+
+    count = Count()
+    topic, value, records = work["topic"], bytes(work["size"]), work["records"]
+    producer = KafkaProducer(
+        bootstrap_servers=work["bootstrap"], acks="all", linger_ms=work["linger_ms"], **work["config"]
+    )
+    producer.partitions_for(topic)
+    begun = time.perf_counter()
+    if work["callback"]:
+        for _ in range(records):
+            producer.send(topic, value).add_both(lambda *_: count.acknowledged(None))
+    else:
+        for _ in range(records):
+            producer.send(topic, value)
+    producer.flush()
+    seconds = time.perf_counter() - begun
+    producer.close()
+    return seconds, count.done
+
+
+def aiokafka(work: dict[str, Any]) -> Outcome:
+    return asyncio.run(_aiokafka(work))
+
+
+async def _aiokafka(work: dict[str, Any]) -> Outcome:
+    from aiokafka import AIOKafkaProducer
+
+    count = Count()
+    topic, value, records = work["topic"], bytes(work["size"]), work["records"]
+    producer = AIOKafkaProducer(
+        bootstrap_servers=work["bootstrap"], acks="all", linger_ms=work["linger_ms"], **work["config"]
+    )
+    await producer.start()
+    try:
+        await producer.partitions_for(topic)
+
+        def delivered(future: asyncio.Future[Any]) -> None:
+            count.acknowledged(future.exception())
+
+        begun = time.perf_counter()
+        if work["callback"]:
+            for _ in range(records):
+                (await producer.send(topic, value)).add_done_callback(delivered)
+        else:
+            for _ in range(records):
+                await producer.send(topic, value)
+        await producer.flush()
+        # A future's callbacks come one turn of the loop after it is done.
+        await asyncio.sleep(0)
+        seconds = time.perf_counter() - begun
+    finally:
+        await producer.stop()
+    return seconds, count.done
+
+
+CLIENTS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
+    "forebay": forebay,
+    "confluent-kafka": confluent,
+    "kafka-python": kafka_python,
+    "aiokafka": aiokafka,
+}
+
+
+def import_client(name: str) -> None:
+    """So that its import is in no measurement."""
+    __import__({"forebay": "forebay", "confluent-kafka": "confluent_kafka", "kafka-python": "kafka"}.get(name, name))
+
+
+def run(work: dict[str, Any]) -> dict[str, Any]:
+    """Does the work in this process.
+
+    Raises:
+        RuntimeError: callbacks were asked for, and not every record's came.
+    """
+    import_client(work["client"])
+    before = cpu_seconds()
+    seconds, called = CLIENTS[work["client"]](work)
+    if work["callback"] and called != work["records"]:
+        raise RuntimeError(f"{work['client']}: {called} of {work['records']} callbacks came")
+    return {"seconds": seconds, "cpu_s": cpu_seconds() - before, "peak_kib": peak_kib()}
+
+
+if __name__ == "__main__":
+    given = work_of_child()
+    if given is None:
+        sys.exit("bench.clients is run by the benches")
+    print(json.dumps(run(given)))

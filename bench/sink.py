@@ -1,0 +1,412 @@
+"""A sink that acknowledges: as much of a Kafka broker as a producer needs, which looks at no record.
+
+Produce requests are answered as soon as they are in; of a record batch only its length and its count are read.
+Records/s against it are bound by the client, not by a broker (which on a shared machine takes more CPU than a
+good client).  Every topic that is asked for exists.  ``python -m bench sink`` runs it in the foreground;
+:class:`AcknowledgingSink` runs it as a process of its own and knows what arrived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from struct import Struct
+from types import TracebackType
+from typing import Any, Self
+
+from bench.support import child_environment, cpu_seconds
+
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 3, 10, 18, 22
+# Fetch and FindCoordinator are never asked for, but librdkafka concludes from them what a broker can do.
+VERSIONS = {
+    PRODUCE: (3, 12),
+    FETCH: (4, 11),
+    METADATA: (1, 12),
+    FIND_COORDINATOR: (0, 2),
+    API_VERSIONS: (0, 4),
+    INIT_PRODUCER_ID: (0, 4),
+}
+FLEXIBLE_SINCE = {PRODUCE: 9, METADATA: 9, API_VERSIONS: 3, INIT_PRODUCER_ID: 2}
+UNSUPPORTED_VERSION = 35
+BUFFER_SIZE = 2 << 20
+RECEIVE_SIZE = 512 << 10
+NODE_ID = 1
+
+_INT16, _INT32 = Struct(">h"), Struct(">i")
+_HEADER = Struct(">hhih")
+_PARTITION = Struct(">ihq")
+
+
+class Reader:
+    """A request's fields from front to back; what is malformed raises struct.error or IndexError."""
+
+    def __init__(self, data: memoryview, at: int, flexible: bool) -> None:
+        self.data = data
+        self.at = at
+        self.flexible = flexible
+
+    def int16(self) -> int:
+        self.at += 2
+        return int(_INT16.unpack_from(self.data, self.at - 2)[0])
+
+    def int32(self) -> int:
+        self.at += 4
+        return int(_INT32.unpack_from(self.data, self.at - 4)[0])
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def count(self) -> int:
+        """Of an array's elements or of bytes; -1 for null."""
+        return self.varint() - 1 if self.flexible else self.int32()
+
+    def string(self) -> bytes | None:
+        size = self.varint() - 1 if self.flexible else self.int16()
+        if size < 0:
+            return None
+        self.at += size
+        return bytes(self.data[self.at - size : self.at])
+
+    def tags(self) -> None:
+        if self.flexible:
+            for _ in range(self.varint()):
+                self.varint()
+                # Not `+=`: the varint moves on too.
+                size = self.varint()
+                self.at += size
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+class Writer:
+    """An answer's fields in order; ``out`` has what was written."""
+
+    def __init__(self, flexible: bool) -> None:
+        self.out = bytearray()
+        self.flexible = flexible
+
+    def raw(self, data: bytes) -> None:
+        self.out += data
+
+    def int16(self, value: int) -> None:
+        self.out += _INT16.pack(value)
+
+    def int32(self, value: int) -> None:
+        self.out += _INT32.pack(value)
+
+    def count(self, value: int) -> None:
+        self.out += varint(value + 1) if self.flexible else _INT32.pack(value)
+
+    def string(self, value: bytes | None) -> None:
+        size = -1 if value is None else len(value)
+        self.out += varint(size + 1) if self.flexible else _INT16.pack(size)
+        self.out += value or b""
+
+    def tags(self) -> None:
+        if self.flexible:
+            self.out.append(0)
+
+
+class Log:
+    """What arrived, by topic and partition; touched by the connections' threads under ``lock``."""
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.lock = threading.Lock()
+        self.ends: dict[bytes, list[int]] = {}
+        self.requests = 0
+        self.batches = 0
+        self.bytes = 0
+
+    def topic(self, name: bytes) -> list[int]:
+        """The next offset of each partition."""
+        return self.ends.setdefault(name, [0] * self.partitions)
+
+    def summary(self) -> dict[str, Any]:
+        """Counts so far, as values of JSON."""
+        with self.lock:
+            records = {name.decode(): sum(ends) for name, ends in self.ends.items()}
+            counts = {"requests": self.requests, "batches": self.batches, "bytes": self.bytes}
+        return {"records": records, **counts, "cpu_s": cpu_seconds()}
+
+
+class Connection:
+    """One client's requests, answered in order on a thread of its own."""
+
+    def __init__(self, peer: socket.socket, log: Log, port: int) -> None:
+        self.peer = peer
+        self.log = log
+        self.port = port
+        self.answers: dict[int, Callable[[int, Reader, Writer], bool]] = {
+            PRODUCE: self.produce,
+            METADATA: self.metadata,
+            API_VERSIONS: self.api_versions,
+            INIT_PRODUCER_ID: self.init_producer_id,
+        }
+
+    def serve(self) -> None:
+        """Until the client goes, or sends what makes no sense."""
+        with self.peer:
+            try:
+                self.take_requests()
+            except ConnectionError:
+                # A client that leaves with answers on the way resets the connection.
+                return
+
+    def take_requests(self) -> None:
+        buffer = bytearray(BUFFER_SIZE)
+        begin = end = 0
+        while True:
+            if end - begin >= 4:
+                size = _INT32.unpack_from(buffer, begin)[0]
+                if end - begin - 4 >= size:
+                    self.answer(memoryview(buffer)[begin + 4 : begin + 4 + size])
+                    begin += 4 + size
+                    continue
+                if size + 4 > len(buffer):
+                    buffer = buffer[begin:end] + bytearray(size + RECEIVE_SIZE)
+                    begin, end = 0, end - begin
+            if begin == end:
+                begin = end = 0
+            elif len(buffer) - end < RECEIVE_SIZE:
+                buffer[: end - begin] = buffer[begin:end]
+                begin, end = 0, end - begin
+            with memoryview(buffer) as view:
+                received = self.peer.recv_into(view[end : end + RECEIVE_SIZE])
+            if not received:
+                return
+            end += received
+
+    def answer(self, request: memoryview) -> None:
+        """One request, whole."""
+        api, version, correlation, name_size = _HEADER.unpack_from(request, 0)
+        flexible = version >= FLEXIBLE_SINCE.get(api, 99)
+        reader = Reader(request, _HEADER.size + max(name_size, 0), flexible)
+        reader.tags()
+        writer = Writer(flexible)
+        writer.int32(correlation)
+        if api != API_VERSIONS:
+            writer.tags()
+        if self.answers[api](version, reader, writer):
+            self.peer.sendall(_INT32.pack(len(writer.out)) + writer.out)
+
+    def api_versions(self, version: int, reader: Reader, writer: Writer) -> bool:
+        supported = version <= VERSIONS[API_VERSIONS][1]
+        # A version that is unknown here is refused in the layout of the oldest.
+        writer.flexible = supported and writer.flexible
+        writer.int16(0 if supported else UNSUPPORTED_VERSION)
+        writer.count(len(VERSIONS))
+        for api, (oldest, newest) in VERSIONS.items():
+            for number in (api, oldest, newest):
+                writer.int16(number)
+            writer.tags()
+        if supported and version >= 1:
+            writer.int32(0)
+        writer.tags()
+        return True
+
+    def metadata(self, version: int, reader: Reader, writer: Writer) -> bool:
+        asked = []
+        for _ in range(reader.count()):
+            reader.at += 16 if version >= 10 else 0
+            asked.append(reader.string() or b"")
+            reader.tags()
+        with self.log.lock:
+            for name in asked:
+                self.log.topic(name)
+            names = asked or list(self.log.ends)
+        if version >= 3:
+            writer.int32(0)
+        writer.count(1)
+        writer.int32(NODE_ID)
+        writer.string(b"127.0.0.1")
+        writer.int32(self.port)
+        writer.string(None)
+        writer.tags()
+        if version >= 2:
+            writer.string(b"acknowledging-sink")
+        writer.int32(NODE_ID)
+        writer.count(len(names))
+        for name in names:
+            self.topic(name, version, writer)
+        if 8 <= version <= 10:
+            writer.int32(0)
+        writer.tags()
+        return True
+
+    def topic(self, name: bytes, version: int, writer: Writer) -> None:
+        writer.int16(0)
+        writer.string(name)
+        if version >= 10:
+            writer.raw(name[:16].rjust(16, b"\x01"))
+        writer.raw(b"\x00")
+        writer.count(self.log.partitions)
+        for partition in range(self.log.partitions):
+            writer.int16(0)
+            writer.int32(partition)
+            writer.int32(NODE_ID)
+            if version >= 7:
+                writer.int32(0)
+            for _ in ("replicas", "in sync"):
+                writer.count(1)
+                writer.int32(NODE_ID)
+            if version >= 5:
+                writer.count(0)
+            writer.tags()
+        if version >= 8:
+            writer.int32(0)
+        writer.tags()
+
+    def init_producer_id(self, version: int, reader: Reader, writer: Writer) -> bool:
+        writer.int32(0)
+        writer.int16(0)
+        writer.raw((1000).to_bytes(8, "big"))
+        writer.int16(0)
+        writer.tags()
+        return True
+
+    def produce(self, version: int, reader: Reader, writer: Writer) -> bool:
+        reader.string()
+        acks = reader.int16()
+        reader.int32()
+        topics = reader.count()
+        writer.count(topics)
+        with self.log.lock:
+            self.log.requests += 1
+            self.log.bytes += len(reader.data)
+            for _ in range(topics):
+                self.produce_topic(version, reader, writer)
+        writer.int32(0)
+        writer.tags()
+        return acks != 0
+
+    def produce_topic(self, version: int, reader: Reader, writer: Writer) -> None:
+        name = reader.string() or b""
+        ends = self.log.topic(name)
+        partitions = reader.count()
+        writer.string(name)
+        writer.count(partitions)
+        for _ in range(partitions):
+            partition = reader.int32()
+            size = reader.count()
+            writer.raw(_PARTITION.pack(partition, 0, ends[partition]))
+            ends[partition] += self.records_in(reader.data, reader.at, size)
+            reader.at += size
+            reader.tags()
+            writer.raw(b"\xff" * 8 + (b"\x00" * 8 if version >= 5 else b""))
+            if version >= 8:
+                writer.count(0)
+                writer.string(None)
+            writer.tags()
+        reader.tags()
+        writer.tags()
+
+    def records_in(self, data: memoryview, at: int, size: int) -> int:
+        """By the batches' own counts."""
+        found, end = 0, at + size
+        while at < end:
+            # The length is after the base offset, the last record's offset delta after 11 bytes more.
+            found += _INT32.unpack_from(data, at + 23)[0] + 1
+            at += 12 + int(_INT32.unpack_from(data, at + 8)[0])
+            self.log.batches += 1
+        return found
+
+
+def serve(listener: socket.socket, log: Log) -> None:
+    """Takes connections for ever."""
+    port = listener.getsockname()[1]
+    while True:
+        peer, _ = listener.accept()
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=Connection(peer, log, port).serve, daemon=True).start()
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench sink", description=__doc__)
+    parser.add_argument("--partitions", type=int, default=6, help="of every topic (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
+    options = parser.parse_args(arguments)
+    log = Log(options.partitions)
+    listener = socket.create_server(("127.0.0.1", options.port))
+    threading.Thread(target=serve, args=(listener, log), daemon=True).start()
+    print(f"127.0.0.1:{listener.getsockname()[1]}", flush=True)
+    try:
+        # Each line asks for the counts; the end of the input is the end.
+        while sys.stdin.readline():
+            print(json.dumps(log.summary()), flush=True)
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+class AcknowledgingSink:
+    """The sink as a process of its own, while in ``with``; ``partitions`` are those of every topic."""
+
+    def __init__(self, partitions: int = 6) -> None:
+        self.partitions = partitions
+        self.bootstrap_servers = ""
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.sink", "--partitions", str(self.partitions)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=child_environment(),
+        )
+        self.bootstrap_servers = self._line().strip()
+        return self
+
+    def summary(self) -> dict[str, Any]:
+        """Counts so far: records by topic, requests, batches, bytes, and the sink's own CPU seconds."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        found: dict[str, Any] = json.loads(self._line())
+        return found
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], 30)[0]:
+            raise RuntimeError("the acknowledging sink does not answer")
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the acknowledging sink ended with status {self._process.wait()}")
+        return line
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+        self._process.stdout.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,85 @@
+"""The checks of ``send()``'s arguments: what cannot be is refused at once, and says which, what and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cython
+
+from forebay.errors import IllegalArgumentError
+from forebay.model import ProducerRecord, TopicPartition
+
+
+class Acknowledged:
+    """A record's callback with interceptors: they are told first, then the user's callback."""
+
+    __slots__ = ("callback", "chain", "where")
+
+    def __init__(self, chain: Any, callback: Callable[..., object] | None) -> None:
+        self.chain = chain
+        self.callback = callback
+        self.where: TopicPartition | None = None
+
+    def __call__(self, metadata: Any, error: BaseException | None) -> None:
+        self.chain.on_acknowledgement(metadata, error)
+        if self.callback is not None:
+            self.callback(metadata, error)
+
+
+def as_record(
+    topic: Any, value: Any, key: Any, headers: Any, partition: int | None, timestamp_ms: int | None
+) -> ProducerRecord:
+    """The arguments of send() as one record; ``topic`` may be a record already."""
+    if isinstance(topic, ProducerRecord):
+        if any(other is not None for other in (value, key, headers, partition, timestamp_ms)):
+            raise IllegalArgumentError("send(record) takes no further value, key, headers, partition or timestamp_ms")
+        return topic
+    if not isinstance(topic, str):
+        raise TypeError(f"topic must be a str or a ProducerRecord, got {type(topic).__name__}")
+    return ProducerRecord(topic, value, key, () if headers is None else headers, partition, timestamp_ms)
+
+
+@cython.ccall
+def checked_partition(partition: Any) -> cython.int:
+    """A partition number that can be one."""
+    if isinstance(partition, bool) or not isinstance(partition, int):
+        raise TypeError(f"partition must be an int or None, got {type(partition).__name__}")
+    if not 0 <= partition <= 0x7FFFFFFF:
+        raise IllegalArgumentError(
+            f"Invalid partition: {partition}. Partition number should always be non-negative or None."
+        )
+    return partition
+
+
+@cython.ccall
+def checked_timestamp(timestamp_ms: Any) -> cython.longlong:
+    """A timestamp that a record can carry."""
+    if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):
+        raise TypeError(f"timestamp_ms must be an int (ms since 1970) or None, got {type(timestamp_ms).__name__}")
+    if not 0 <= timestamp_ms <= 0x7FFFFFFFFFFFFFFF:
+        raise IllegalArgumentError(
+            f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None, and fit 64 bits."
+        )
+    return timestamp_ms
+
+
+@cython.ccall
+def checked_headers(headers: Any) -> list[Any]:
+    """Headers as pairs of str and bytes or None; a dict's items will do.
+
+    Raises:
+        TypeError: anything else, named.
+    """
+    pairs = list(headers.items()) if isinstance(headers, dict) else list(headers)
+    for index, pair in enumerate(pairs):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"header {index} must be a pair (str, bytes or None), got {pair!r}")
+        key, value = pair
+        if not isinstance(key, str):
+            raise TypeError(f"the key of header {index} must be a str, got {type(key).__name__}")
+        if type(value) is not bytes and value is not None:
+            if not isinstance(value, (bytes, bytearray, memoryview)):
+                raise TypeError(f"the value of header {key!r} must be bytes or None, got {type(value).__name__}")
+            pairs[index] = (key, bytes(value))
+    return pairs

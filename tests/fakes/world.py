@@ -1,0 +1,147 @@
+"""A whole producer in memory: manual clock, no threads, and the sender's turns are taken by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from forebay._assembly import Surroundings
+from forebay._future import RecordFuture
+from forebay.model import RecordMetadata
+from forebay.producer import KafkaProducer
+from forebay.testing.clock import ManualClock
+from forebay.testing.memory import MemorySelector
+from forebay.testing.resolver import StaticResolver
+from tests.fakes.produce import ProducingCluster, Where
+
+
+class HandDriven(KafkaProducer):
+    """A KafkaProducer whose thread is never started."""
+
+    def _start(self, config: Any, surroundings: Surroundings) -> None:
+        self._put_together(config, surroundings)
+
+
+class Told(list[tuple[RecordMetadata, BaseException | None]]):
+    """What an ``on_delivery`` was called with."""
+
+    def __call__(self, metadata: RecordMetadata, error: BaseException | None) -> None:
+        self.append((metadata, error))
+
+
+class World:
+    """One producer over ``ProducingCluster``.  Brokers are numbered from 0; jitter is off unless ``random`` says so.
+
+    Args:
+        topics: name to number of partitions; led by the brokers in turn.
+        idempotent: False for records without producer id, as most of the Java sender's tests have it.
+        known: whether metadata (and the producer id) are fetched before the test begins.
+        config: options of the producer, by Kafka's names with underscores.
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: int = 1,
+        topics: Mapping[str, int] | None = None,
+        idempotent: bool = False,
+        known: bool = True,
+        random: Callable[[], float] = lambda: 0.5,
+        **config: Any,
+    ) -> None:
+        self.clock = ManualClock()
+        self.selector = MemorySelector(self.clock)
+        self.cluster = ProducingCluster(self.selector, nodes)
+        for topic, partitions in ({"test": 2} if topics is None else topics).items():
+            self.cluster.create(topic, partitions, range(nodes))
+        given = {
+            "bootstrap_servers": [f"{node.host}:{node.port}" for node in self.cluster.bootstrap()],
+            "enable_idempotence": idempotent,
+            "linger_ms": 0,
+            "retry_backoff_ms": 50,
+            "retry_backoff_max_ms": 50,
+            "request_timeout_ms": 5000,
+            "delivery_timeout_ms": 10_000,
+            "max_block_ms": 1000,
+            **config,
+        }
+        around = Surroundings(
+            clock=self.clock, random=random, selector=lambda: self.selector, resolver=StaticResolver
+        )
+        self.producer = HandDriven._with(around, **given)
+        self.parts = self.producer._parts
+        self.sender = self.parts.sender
+        self.accumulator = self.parts.accumulator
+        self.pool = self.accumulator.pool
+        self.metadata = self.parts.metadata
+        if known:
+            self.learn(*self.cluster.topics)
+
+    @property
+    def now(self) -> float:
+        return self.clock.now()
+
+    def learn(self, *topics: str) -> None:
+        """Fetches the topics' metadata and, if the producer needs one, its id."""
+        for topic in topics:
+            self.metadata.add_topic(topic, self.now)
+        self.settle(12)
+        for node in self.metadata.cluster().nodes:
+            self.parts.client.ready(node, self.now)
+        self.settle(4)
+        for topic in topics:
+            self.accumulator.refresh(topic, self.metadata.cluster())
+
+    def turn(self) -> None:
+        """One turn in which no time passes."""
+        self.selector.wakeup()
+        self.sender.run_once(self.now)
+
+    def settle(self, turns: int = 8) -> None:
+        """So many turns in which no time passes."""
+        for _ in range(turns):
+            self.turn()
+
+    def wait(self) -> None:
+        """One turn that waits for the next event, and moves the clock to it."""
+        self.sender.run_once(self.now)
+
+    def advance(self, ms: float) -> None:
+        self.clock.advance(ms)
+
+    def run(self, ms: float, step: float = 10) -> None:
+        """Turns while ``ms`` pass, in steps."""
+        end = self.now + ms
+        while self.now < end:
+            self.settle(3)
+            self.advance(min(step, end - self.now))
+        self.settle(3)
+
+    def until(self, done: Callable[[], bool], *, limit_ms: float = 60_000, step: float = 10) -> None:
+        """Turns until ``done``; fails when so much time has passed."""
+        end = self.now + limit_ms
+        while not done():
+            assert self.now < end, f"still not after {limit_ms} ms"
+            self.settle(3)
+            if not done():
+                self.advance(step)
+
+    def send(self, value: bytes | None = b"v", topic: str = "test", partition: int | None = 0, **more: Any) -> RecordFuture:
+        return self.producer.send(topic, value, partition=partition, **more)
+
+    def values(self, topic: str = "test", partition: int = 0) -> list[bytes | None]:
+        """What the partition's log holds."""
+        where: Where = (topic, partition)
+        return self.cluster.logs[where].values
+
+    def queue(self, topic: str = "test", partition: int = 0) -> Any:
+        return self.accumulator.topics[topic].queues[partition]
+
+    @property
+    def in_flight(self) -> int:
+        """Requests without an answer."""
+        return self.parts.client.in_flight_count()
+
+    def metric(self, name: str, group: str = "producer-metrics", **tags: str) -> Any:
+        """A metric's value by its name, and tags if there are several."""
+        return self.producer.metrics().value(name, group=group, **tags)

@@ -1,0 +1,149 @@
+"""What a test sent, and its comparison with what an independent reader finds: every record, by every field."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from forebay import KafkaProducer
+from forebay.errors import KafkaError
+from forebay.model import RecordMetadata
+from forebay.testing import EmbeddedBroker
+from tests.support.fixtures import Broker, TopicFactory
+from tests.support.readback import ReadRecord, read_all
+
+BASE = 1_700_000_000_000
+WAIT_S = 30.0
+#: What the embedded broker answers as every batch's append time.
+MOCK_APPEND_TIME = 1234
+Headers = tuple[tuple[str, bytes | None], ...]
+Place = tuple[str, int, int]
+
+
+class Sent(NamedTuple):
+    """One record as it was handed to the producer, and its future; ``sender`` is the thread's own number."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+    future: Any
+    sender: int
+
+
+class Ledger:
+    """Sends through ``producer`` and remembers; any thread may send."""
+
+    def __init__(self, producer: KafkaProducer) -> None:
+        self.producer = producer
+        self.sent: list[Sent] = []
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None = b"",
+        key: bytes | None = None,
+        headers: Headers = (),
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        sender: int = 0,
+    ) -> Any:
+        moment = BASE + len(self.sent) if timestamp is None else timestamp
+        future = self.producer.send(topic, value, key, headers, partition, moment)
+        self.sent.append(Sent(topic, key, value, headers, moment, future, sender))
+        return future
+
+    def outcomes(self, timeout_s: float = WAIT_S) -> list[tuple[Sent, RecordMetadata | KafkaError]]:
+        """Each record with its metadata, or with the error it failed with."""
+        deadline = time.monotonic() + timeout_s
+        found: list[tuple[Sent, RecordMetadata | KafkaError]] = []
+        for sent in self.sent:
+            error = sent.future.exception(max(deadline - time.monotonic(), 0.0))
+            found.append((sent, sent.future.result() if error is None else error))
+        return found
+
+    def acknowledged(self, timeout_s: float = WAIT_S) -> list[tuple[Sent, RecordMetadata]]:
+        """Each record with its metadata; raises the first error."""
+        return [(sent, good(outcome)) for sent, outcome in self.outcomes(timeout_s)]
+
+    def check(self, broker: Broker) -> dict[str, list[ReadRecord]]:
+        """All were acknowledged, each one is where its metadata says, nothing else is there, order is kept."""
+        acknowledged = self.acknowledged()
+        stored = {topic: read_all(broker.bootstrap_servers, topic) for topic in sorted({s.topic for s in self.sent})}
+        places = {(topic, r.partition, r.offset): r for topic, records in stored.items() for r in records}
+        for sent, metadata in acknowledged:
+            where = (sent.topic, metadata.partition, metadata.offset)
+            assert metadata.topic == sent.topic
+            assert as_stored(sent, where) == places.get(where), where
+            sizes = (metadata.serialized_key_size, metadata.serialized_value_size)
+            assert sizes == (_size(sent.key), _size(sent.value))
+            appended = MOCK_APPEND_TIME if isinstance(broker, EmbeddedBroker) else sent.timestamp
+            assert metadata.timestamp == appended
+        assert len(places) == len(acknowledged)
+        assert out_of_order(acknowledged) == []
+        return stored
+
+
+def good(outcome: RecordMetadata | KafkaError) -> RecordMetadata:
+    """The metadata; raises the error that is there instead."""
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+def as_stored(sent: Sent, where: Place) -> ReadRecord:
+    """The record as a reader must see it at that place."""
+    _, partition, offset = where
+    return ReadRecord(partition, offset, sent.key, sent.value, sent.headers, sent.timestamp)
+
+
+def out_of_order(acknowledged: Iterable[tuple[Sent, RecordMetadata]]) -> list[tuple[Place, Place]]:
+    """Neighbours of one thread and partition whose offsets do not ascend; acknowledged records in sending order."""
+    last: dict[tuple[str, int, int], int] = {}
+    wrong = []
+    for sent, metadata in acknowledged:
+        line = (sent.topic, metadata.partition, sent.sender)
+        before = last.get(line, -1)
+        if metadata.offset <= before:
+            wrong.append(((sent.topic, metadata.partition, before), (sent.topic, metadata.partition, metadata.offset)))
+        last[line] = metadata.offset
+    return wrong
+
+
+def by_partition(records: Iterable[ReadRecord]) -> dict[int, list[bytes | None]]:
+    """The values of each partition in order of offset."""
+    values: dict[int, list[bytes | None]] = defaultdict(list)
+    for record in sorted(records, key=lambda r: (r.partition, r.offset)):
+        values[record.partition].append(record.value)
+    return dict(values)
+
+
+def lasting_topic(topic: TopicFactory, broker: Broker, partitions: int = 1) -> str:
+    """A topic that takes every timestamp and never drops a record for its age."""
+    if isinstance(broker, EmbeddedBroker):
+        return topic(broker, partitions)
+    forever = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
+    return topic(broker, partitions, config=forever)
+
+
+def until(condition: Callable[[], object], what: str, timeout_s: float = 20.0) -> None:
+    """Waits until ``condition()`` is true; fails with ``what`` otherwise."""
+    deadline = time.monotonic() + timeout_s
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
+        pause.wait(0.005)
+
+
+def metric(producer: KafkaProducer, name: str) -> float:
+    """One of the producer's own metrics."""
+    return float(producer.metrics().value(name))
+
+
+def _size(data: bytes | None) -> int:
+    return -1 if data is None else len(data)

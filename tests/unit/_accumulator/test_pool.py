@@ -1,0 +1,297 @@
+"""The pool's credit, its line of waiters, and the counts on its buffers."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import pytest
+
+from forebay._accumulator.pool import Buffer, BufferPool, adopt
+from forebay._ticket import ThreadTicket
+from forebay.errors import IllegalArgumentError, KafkaError
+from tests.fakes.tickets import CountingTicket
+
+
+def taken(pool: BufferPool, size: int, owner: object = 0) -> Buffer:
+    buffer = pool.allocate(size, owner, None)
+    assert buffer is not None
+    return buffer
+
+
+def waiting(pool: BufferPool, size: int, owner: object = 0) -> CountingTicket:
+    ticket = CountingTicket()
+    assert pool.allocate(size, owner, ticket) is None
+    return ticket
+
+
+def test_credit_and_reuse() -> None:
+    """C testSimple: numbers after allocate and release of a poolable and of another size."""
+    pool = BufferPool(65536, 1024)
+    buffer = taken(pool, 1024)
+    assert (buffer.size, len(buffer.data)) == (1024, 1024)
+    assert (pool.available(), pool.unallocated()) == (64512, 64512)
+    buffer.release()
+    assert (pool.available(), pool.unallocated()) == (65536, 64512)
+    again = taken(pool, 1024)
+    assert again is buffer
+    assert (pool.available(), pool.unallocated()) == (64512, 64512)
+    again.release()
+    other = taken(pool, 2048)
+    assert (pool.available(), pool.unallocated()) == (63488, 62464)
+    other.release()
+    assert (pool.available(), pool.unallocated()) == (65536, 64512)
+    assert pool.queued() == 0
+
+
+def test_more_than_the_whole_pool() -> None:
+    """C testCantAllocateMoreMemoryThanWeHave: refused at once, and says both numbers."""
+    pool = BufferPool(1024, 512)
+    taken(pool, 1024).release()
+    with pytest.raises(IllegalArgumentError, match=r"1025 bytes.*hard limit of 1024") as caught:
+        pool.allocate(1025, 0, CountingTicket())
+    assert isinstance(caught.value, ValueError)
+    assert (pool.available(), pool.queued()) == (1024, 0)
+
+
+def test_a_large_request_waits_for_all_it_needs() -> None:
+    """C testDelayedAllocation: granted when what it waits for comes back."""
+    pool = BufferPool(5120, 1024)
+    held = taken(pool, 1024)
+    ticket = waiting(pool, 5120)
+    assert (ticket.woken, pool.queued()) == (0, 1)
+    held.release()
+    assert (ticket.woken, pool.queued()) == (1, 0)
+    granted = pool.allocate(5120, 0, ticket)
+    assert granted is not None and granted.size == 5120
+    assert (pool.available(), ticket.grant) == (0, None)
+
+
+def test_nothing_at_once_without_a_ticket() -> None:
+    """C testBufferExhaustedExceptionIsThrown: no room and no ticket is None; the front end makes the error of it."""
+    pool = BufferPool(2, 1)
+    taken(pool, 1)
+    assert pool.allocate(2, 0, None) is None
+    assert (pool.queued(), pool.available()) == (0, 1)
+
+
+def test_giving_up_leaves_the_line() -> None:
+    """C testBlockTimeout, testCleanupMemoryAvailabilityWaiterOnBlockTimeout: nothing queued, all credit there."""
+    pool = BufferPool(2, 1)
+    taken(pool, 1)
+    ticket = waiting(pool, 2)
+    pool.cancel(ticket)
+    assert (pool.queued(), pool.available(), ticket.grant) == (0, 1, None)
+    pool.cancel(ticket)  # a second time changes nothing
+    assert (pool.queued(), pool.available()) == (0, 1)
+
+
+def test_a_grant_that_nobody_takes_goes_back_and_on() -> None:
+    pool = BufferPool(10, 10)
+    held = taken(pool, 10)
+    first, second = waiting(pool, 10), waiting(pool, 4)
+    held.release()
+    assert (first.woken, second.woken, pool.available()) == (1, 0, 0)
+    pool.cancel(first)
+    assert (second.woken, pool.available(), pool.queued()) == (1, 6, 0)
+
+
+def test_numbers_beyond_32_bits() -> None:
+    """C testLargeAvailableMemory: 64-bit arithmetic."""
+    pool = BufferPool(20_000_000_000, 2_000_000_000)
+    pool.charge(0, 2_000_000_000)
+    assert pool.available() == 18_000_000_000
+    pool.charge(0, 2_000_000_000)
+    assert pool.available() == 16_000_000_000
+    pool.credit(0, 2_000_000_000)
+    pool.credit(0, 2_000_000_000)
+    assert (pool.available(), pool.unallocated()) == (20_000_000_000, 20_000_000_000)
+
+
+def test_no_memory_on_the_machine() -> None:
+    """C outOfMemoryOnAllocation, testCleanupMemoryAvailabilityOnMetricsException: the credit is back."""
+    pool = BufferPool(1 << 62, 1024)
+    with pytest.raises(MemoryError):
+        pool.allocate(1 << 61, 0, None)
+    assert (pool.available(), pool.queued()) == (1 << 62, 0)
+    assert taken(pool, 1024).size == 1024
+
+
+def test_no_memory_on_the_machine_for_a_grant() -> None:
+    pool = BufferPool(1 << 62, 1024)
+    pool.charge("other", 1 << 62)
+    ticket = waiting(pool, 1 << 61)
+    pool.credit("other", 1 << 62)
+    assert ticket.woken == 1
+    with pytest.raises(MemoryError):
+        pool.allocate(1 << 61, 0, ticket)
+    assert pool.available() == 1 << 62
+
+
+def test_closed() -> None:
+    """C testCloseAllocations: allocate raises, buffers still come back."""
+    pool = BufferPool(10, 1)
+    held = taken(pool, 1)
+    pool.close()
+    with pytest.raises(KafkaError, match="Producer closed while allocating memory"):
+        pool.allocate(1, 0, None)
+    assert pool.try_chunk(0) is None
+    held.release()
+    assert pool.available() == 10
+
+
+def test_close_tells_all_in_line() -> None:
+    """C testCloseNotifyWaiters: both are woken and told."""
+    pool = BufferPool(1, 1)
+    held = taken(pool, 1)
+    tickets = [waiting(pool, 1), waiting(pool, 1)]
+    pool.close()
+    assert ([ticket.woken for ticket in tickets], pool.queued()) == ([1, 1], 0)
+    for ticket in tickets:
+        with pytest.raises(KafkaError, match="Producer closed"):
+            pool.allocate(1, 0, ticket)
+        assert ticket.grant is None
+    held.release()
+    assert pool.available() == 1
+
+
+def test_a_grant_before_the_close_can_still_be_taken() -> None:
+    pool = BufferPool(1, 1)
+    held = taken(pool, 1)
+    ticket = waiting(pool, 1)
+    held.release()
+    pool.close()
+    granted = pool.allocate(1, 0, ticket)
+    assert granted is not None
+    granted.release()
+    assert pool.available() == 1
+
+
+def test_first_come_first_served() -> None:
+    """O4: a newcomer takes nothing ahead of those who wait, however little it wants."""
+    pool = BufferPool(10, 1)
+    held = taken(pool, 8)
+    large = waiting(pool, 5)
+    small = waiting(pool, 1)
+    assert pool.allocate(1, 0, None) is None
+    assert pool.try_chunk(0) is None
+    held.release()
+    assert (large.woken, small.woken, pool.available()) == (1, 1, 4)
+
+
+def test_what_comes_back_gathers_for_the_head() -> None:
+    pool = BufferPool(10, 1)
+    held = [taken(pool, 5), taken(pool, 5)]
+    large, small = waiting(pool, 10), waiting(pool, 1)
+    held[0].release()
+    assert (large.woken, small.woken, pool.available()) == (0, 0, 5)
+    held[1].release()
+    assert (large.woken, small.woken, pool.available()) == (1, 0, 0)
+
+
+def test_who_has_used_his_share_does_not_hold_up_the_others() -> None:
+    pool = BufferPool(10, 1, 4)
+    mine = taken(pool, 4, "slow")
+    slow, quick = waiting(pool, 1, "slow"), CountingTicket()
+    assert pool.allocate(1, "quick", quick) is None  # behind the first one in line ...
+    pool.credit("nobody", 0)
+    assert (slow.woken, quick.woken) == (0, 1)  # ... but passed by at the next look
+    mine.release()
+    assert slow.woken == 1
+
+
+def test_woken_early_is_not_served() -> None:
+    pool = BufferPool(1, 1)
+    held = taken(pool, 1)
+    ticket = waiting(pool, 1)
+    assert pool.allocate(1, 0, ticket) is None
+    assert pool.queued() == 1
+    held.release()
+    assert pool.allocate(1, 0, ticket) is not None
+
+
+def test_the_last_holder_gives_back() -> None:
+    """O1: a buffer goes back when its last holder lets go, and not before (KAFKA-19012)."""
+    pool = BufferPool(8, 8)
+    buffer = taken(pool, 8)
+    buffer.retain()
+    buffer.release()
+    assert (pool.available(), buffer.holds) == (0, 1)
+    assert pool.allocate(8, 0, None) is None
+    buffer.release()
+    assert pool.available() == 8
+
+
+def test_compressed_output_may_overdraw_and_is_counted() -> None:
+    pool = BufferPool(10, 10)
+    raw = taken(pool, 10)
+    output = adopt(pool, b"x" * 25, 0)
+    assert (pool.available(), output.size, output.adopted) == (-25, 25, True)
+    ticket = waiting(pool, 1)
+    raw.release()
+    assert (pool.available(), ticket.woken) == (-15, 0)
+    output.release()
+    assert (pool.available(), ticket.woken) == (9, 1)
+    assert pool.unallocated() == 9  # the raw chunk could not be kept while overdrawn, the output never is
+
+
+def test_kept_buffers_are_given_up_for_other_sizes() -> None:
+    pool = BufferPool(4, 1)
+    for buffer in [taken(pool, 1) for _ in range(4)]:
+        buffer.release()
+    assert (pool.available(), pool.unallocated()) == (4, 0)
+    taken(pool, 3)
+    assert (pool.available(), pool.unallocated()) == (1, 0)
+
+
+def test_a_wake_may_use_the_pool() -> None:
+    pool = BufferPool(2, 1)
+    held = taken(pool, 2)
+    seen: list[int] = []
+    ticket = CountingTicket(lambda: seen.append(pool.available()))
+    assert pool.allocate(1, 0, ticket) is None
+    held.release()
+    assert seen == [1]
+
+
+def test_a_view_is_no_copy() -> None:
+    buffer = taken(BufferPool(8, 8), 8)
+    view = buffer.view(2, 4)
+    buffer.data[2:4] = b"ab"
+    assert bytes(view) == b"ab"
+
+
+def test_buffers_and_pools_are_not_pickled() -> None:
+    pool = BufferPool(8, 8)
+    for thing in (pool, taken(pool, 8)):
+        with pytest.raises(TypeError):
+            pickle.dumps(thing)
+
+
+def test_many_threads_share_it_and_all_comes_back() -> None:
+    """C testStressfulSituation: ten threads, sizes from 1 to half the pool; at the end everything is back."""
+    pool = BufferPool(4096, 64)
+    failures: list[BaseException] = []
+    rounds = 200
+
+    def work(seed: int) -> None:
+        try:
+            for number in range(rounds):
+                size = 64 if number % 2 else 1 + (seed * 7919 + number * 104729) % 2048
+                ticket = ThreadTicket()
+                buffer = pool.allocate(size, seed, ticket)
+                while buffer is None:
+                    assert ticket.wait(20_000), "nobody woke it"
+                    buffer = pool.allocate(size, seed, ticket)
+                assert buffer.size == size
+                buffer.release()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures
+    assert (pool.available(), pool.queued()) == (4096, 0)

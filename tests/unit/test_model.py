@@ -1,0 +1,69 @@
+"""Plain values: how they print, pickle and refuse."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from forebay.errors import IllegalArgumentError
+from forebay.model import Node, PartitionInfo, ProducerRecord, RecordMetadata, TopicPartition
+
+
+def test_values_print_as_kafka_prints_them() -> None:
+    assert str(TopicPartition("topic", 3)) == "topic-3"
+    assert str(Node(1, "a", 9092)) == "a:9092 (id 1)"
+    assert str(RecordMetadata("topic", 3, 42, 0, -1, 1)) == "topic-3@42"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        TopicPartition("t", 0),
+        Node(1, "a", 9092, "rack"),
+        PartitionInfo("t", 0, None),
+        RecordMetadata("t", 0, 1, 2, 3, 4),
+        ProducerRecord("t", b"v", headers=[("h", None)], timestamp_ms=0),
+    ],
+)
+def test_they_pickle_and_compare(value: object) -> None:
+    assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_metadata_knows_whether_the_broker_told_an_offset_and_a_timestamp() -> None:
+    """I RecordMetadataTest: -1 stands for an offset or a timestamp that is not known, 0 does not."""
+    unknown = RecordMetadata("t", 0, -1, -1, -1, -1)
+    known = RecordMetadata("t", 0, 0, 0, 0, 0)
+    assert (unknown.has_offset, unknown.has_timestamp) == (False, False)
+    assert (known.has_offset, known.has_timestamp) == (True, True)
+
+
+@pytest.mark.parametrize("topic", ["", None, 5, b"t"])
+def test_a_record_needs_a_topic(topic: object) -> None:
+    """I ProducerRecordTest: no record without a topic."""
+    with pytest.raises(IllegalArgumentError, match="topic must be a non-empty str"):
+        ProducerRecord(topic)  # type: ignore[arg-type]
+
+
+def test_a_record_refuses_what_is_negative_and_names_it() -> None:
+    """I ProducerRecordTest: negative timestamp, negative partition."""
+    with pytest.raises(IllegalArgumentError, match="Invalid partition: -1"):
+        ProducerRecord("t", partition=-1)
+    with pytest.raises(IllegalArgumentError, match="Invalid timestamp: -1"):
+        ProducerRecord("t", timestamp_ms=-1)
+    assert ProducerRecord("t", partition=0, timestamp_ms=0).timestamp_ms == 0
+
+
+def test_records_with_the_same_fields_are_equal_and_any_field_tells_them_apart() -> None:
+    """I ProducerRecordTest: equality by topic, partition, key, value, timestamp and headers."""
+    one = ProducerRecord("t", "v", "k", [("h", b"1")], 1, 7)
+    assert one == ProducerRecord("t", "v", "k", [("h", b"1")], 1, 7)
+    others = [
+        ProducerRecord("u", "v", "k", [("h", b"1")], 1, 7),
+        ProducerRecord("t", "w", "k", [("h", b"1")], 1, 7),
+        ProducerRecord("t", "v", "l", [("h", b"1")], 1, 7),
+        ProducerRecord("t", "v", "k", [("h", b"2")], 1, 7),
+        ProducerRecord("t", "v", "k", [("h", b"1")], 2, 7),
+        ProducerRecord("t", "v", "k", [("h", b"1")], 1, 8),
+    ]
+    assert all(other != one for other in others)
