@@ -172,10 +172,11 @@ def _table(outcome: Outcome) -> Table:
     for partition, count in enumerate(outcome.read):
         table.add_row(f"  partition {partition}", f"{count:,}")
     table.add_row("bytes sent", f"{counters['bytes_sent']:,}")
-    table.add_row("compressed to", f"{counters['compression_ratio']:.1%} of {counters['bytes_raw']:,} bytes")
+    table.add_row("bytes before compression", f"{counters['bytes_raw']:,}")
+    table.add_row("compression ratio", f"{counters['compression_ratio']:.3f}")
     table.add_row("batches", f"{counters['batches']:,}")
-    table.add_row("average fill", f"{counters['average_fill']:.0%} of batch.size, before compression")
-    table.add_row("seconds, first write to last acknowledgement", f"{seconds:.2f}")
+    table.add_row("average fill, before compression", f"{counters['average_fill']:.0%} of batch.size")
+    table.add_row("seconds, first write to last ack", f"{seconds:.2f}")
     table.add_row("rows/s", f"{counters['rows'] / seconds:,.0f}" if seconds else "-")
     table.add_row("comparison", str(outcome.verdict), style="green" if outcome.verdict.ok else "red")
     return table

@@ -40,6 +40,21 @@ def as_record(
     return ProducerRecord(topic, value, key, () if headers is None else headers, partition, timestamp_ms)
 
 
+def checked_topic(topic: str) -> str:
+    """A topic's name that can be asked for; a member of a str enumeration is its value.
+
+    Raises:
+        IllegalArgumentError: empty, or not to be encoded (a lone surrogate): no broker could be asked for it.
+    """
+    if not topic:
+        raise IllegalArgumentError("topic must be a non-empty str")
+    try:
+        topic.encode()
+    except UnicodeEncodeError as error:
+        raise IllegalArgumentError(f"topic {topic!r} cannot be encoded as UTF-8: {error.reason}") from None
+    return str.__str__(topic)
+
+
 @cython.ccall
 def checked_partition(partition: Any) -> cython.int:
     """A partition number that can be one."""

@@ -47,7 +47,7 @@ else:
     from forebay._future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers
 
-from forebay._arguments import Acknowledged, as_record
+from forebay._arguments import Acknowledged, as_record, checked_topic
 from forebay._future import failed_future
 
 # States of the producer as send() sees them.
@@ -147,7 +147,7 @@ class SendPath:
         """
         if self.state != OPEN:
             raise self._refusal()
-        if self.interceptors is None and isinstance(topic, str):
+        if self.interceptors is None and type(topic) is str:
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, True)
         return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, True)
 
@@ -170,7 +170,7 @@ class SendPath:
         """
         if self.state != OPEN:
             raise self._refusal()
-        if self.interceptors is None and isinstance(topic, str):
+        if self.interceptors is None and type(topic) is str:
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, False)
         return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, False)
 
@@ -192,7 +192,7 @@ class SendPath:
             )
         except Exception as error:
             if chain is not None:
-                chain.on_send_error(record, None, error)
+                chain.on_send_error(record, on_delivery.where, error)
             raise
 
     @cython.cfunc
@@ -214,15 +214,13 @@ class SendPath:
         name: str = topic
         state: TopicState | None = self.accumulator.topics.get(name)
         deadline: cython.double = NO_DEADLINE
-        try:
-            if state is None or state.partition_count == 0 or number >= state.partition_count:
-                deadline = self.now() + self.max_block_ms
+        if state is None or state.partition_count == 0 or number >= state.partition_count:
+            deadline = self.now() + self.max_block_ms
+            try:
                 state = self.topic_for_sending(name, number, blocking, deadline)
-            return self.place(state, value, key, headers, number, timestamp, on_delivery, blocking, deadline)
-        except ApiError as error:
-            if not blocking and isinstance(error, TimeoutError):
-                raise
-            return self._failed(name, number, error, on_delivery)
+            except ApiError as error:
+                return self._refused(TopicPartition(name, number), error, on_delivery, blocking)
+        return self.place(state, value, key, headers, number, timestamp, on_delivery, blocking, deadline)
 
     @cython.cfunc
     def place(
@@ -273,12 +271,17 @@ class SendPath:
         blocking: cython.bint,
         deadline: cython.double,
     ) -> RecordFuture:
-        if record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD > self.max_record_size:
-            self.check_size(record)
+        size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD
         future: RecordFuture = new_future()
-        status: cython.int = self.accumulator.try_append(state, partition, record, future, callback)
+        status: cython.int = 0
+        if size <= self.max_record_size:
+            status = self.accumulator.try_append(state, partition, record, future, callback)
         if not status & APPENDED:
-            status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
+            try:
+                self.check_size(record)
+                status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
+            except ApiError as error:
+                return self._refused(TopicPartition(state.name, partition), error, callback, blocking)
         if status & WORTH_WAKING:
             self.wake()
         return future
@@ -385,8 +388,7 @@ class SendPath:
         """The topic, once metadata knows it (and the partition, if one is asked for)."""
         begun: cython.double = self.now()
         now: cython.double = begun
-        if not topic:
-            raise IllegalArgumentError("topic must be a non-empty str")
+        checked_topic(topic)
         blocking = blocking and not self.on_sender_thread()
         # An invalid name stays invalid; what else was said of the topic before now may have been mended: ask again.
         since: int = -1 if topic in self.metadata.cluster().invalid_topics else self.metadata.version
@@ -439,11 +441,14 @@ class SendPath:
             error.__cause__ = cause
         return error
 
-    def _failed(self, topic: str, partition: int, error: KafkaError, callback: Any) -> RecordFuture:
+    def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
+        """The failed future of a record that comes into no batch; what would have had to wait is raised instead."""
+        if not blocking and isinstance(error, TimeoutError):
+            if isinstance(callback, Acknowledged):
+                callback.where = where
+            raise error
         self.metrics.record_errors.record(1)
-        if isinstance(callback, Acknowledged):
-            callback.where = TopicPartition(topic, partition)
-        return failed_future(topic, partition, error, callback, self.report)
+        return failed_future(where.topic, where.partition, error, callback, self.report)
 
     def on_sender_thread(self) -> bool:
         """True inside callbacks: waiting there would wait for ourselves."""

@@ -65,9 +65,7 @@ class World:
             "max_block_ms": 1000,
             **config,
         }
-        around = Surroundings(
-            clock=self.clock, random=random, selector=lambda: self.selector, resolver=StaticResolver
-        )
+        around = Surroundings(clock=self.clock, random=random, selector=lambda: self.selector, resolver=StaticResolver)
         self.producer = HandDriven._with(around, **given)
         self.parts = self.producer._parts
         self.sender = self.parts.sender
@@ -126,7 +124,9 @@ class World:
             if not done():
                 self.advance(step)
 
-    def send(self, value: bytes | None = b"v", topic: str = "test", partition: int | None = 0, **more: Any) -> RecordFuture:
+    def send(
+        self, value: bytes | None = b"v", topic: str = "test", partition: int | None = 0, **more: Any
+    ) -> RecordFuture:
         return self.producer.send(topic, value, partition=partition, **more)
 
     def values(self, topic: str = "test", partition: int = 0) -> list[bytes | None]:

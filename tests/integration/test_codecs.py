@@ -38,13 +38,13 @@ def values(seed: int) -> list[bytes]:
 
 @pytest.mark.parametrize("codec", LEVELS)
 def test_every_level_is_read_back(any_broker: Broker, topic: TopicFactory, codec: str) -> None:
+    name = topic(any_broker, 2)
+    ledger = Ledger()
     for level in LEVELS[codec]:
-        name = topic(any_broker, 2)
-        with KafkaProducer(options(any_broker, codec, level)) as producer:
-            ledger = Ledger(producer)
+        with KafkaProducer(options(any_broker, codec, level)) as ledger.producer:
             for number, value in enumerate(values(level or 0)):
                 ledger.send(name, value, b"%d" % number, (("level", b"%d" % (level or 0)), ("n", None)))
-            ledger.check(any_broker)
+    ledger.check(any_broker)
 
 
 @pytest.mark.parametrize("codec", LEVELS)
@@ -88,11 +88,10 @@ def test_compressed_batches_hold_more_than_batch_size(kafka: RealKafka, topic: T
     name = topic(kafka)
     with KafkaProducer({**options(kafka, "zstd", 3), "linger.ms": 1000}) as producer:
         ledger = Ledger(producer)
-        for number in range(20_000):
-            ledger.send(name, b"much the same as the one before %d" % (number % 10))
+        for number in range(4000):
+            ledger.send(name, b"%d: much the same as the one before" % (number % 10) * 25)
         ledger.check(kafka)
     batches = dump_log(kafka, name, 0)
-    largest = max(batches, key=lambda each: each.record_count)
-    raw = sum(record.value_size for record in largest.records)
     assert all(each.valid and each.size <= 16_384 + 1024 for each in batches)
-    assert raw > 2 * 16_384
+    # The estimate of the ratio follows what it sees by 0.005 a batch, so the last ones hold the most.
+    assert max(sum(record.value_size for record in each.records) for each in batches) > 2 * 16_384

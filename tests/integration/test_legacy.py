@@ -122,9 +122,7 @@ def test_idempotence_needs_the_new_format(
     assert read_all(legacy_kafka.bootstrap_servers, name) == []
 
 
-def test_a_broker_without_producer_ids_is_named(
-    legacy_kafka: RealKafka, topic: TopicFactory, limited: Limited
-) -> None:
+def test_a_broker_without_producer_ids_is_named(legacy_kafka: RealKafka, topic: TopicFactory, limited: Limited) -> None:
     name = topic(legacy_kafka)
     with producer(limited(2, hidden=(INIT_PRODUCER_ID,)), **{"enable.idempotence": True}) as ours:
         error = failed(ours, name)

@@ -336,9 +336,7 @@ def test_a_full_buffer_blocks_senders_until_the_broker_answers(
         assert metric(ours, "bufferpool-wait-time-ns-total") > 0
 
 
-def test_send_nowait_says_when_there_is_no_room(
-    any_broker: Broker, topic: TopicFactory, proxied: ProxyFactory
-) -> None:
+def test_send_nowait_says_when_there_is_no_room(any_broker: Broker, topic: TopicFactory, proxied: ProxyFactory) -> None:
     name = topic(any_broker)
     proxy = proxied(any_broker)
     with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, "buffer.memory": 1 << 20}) as ours:

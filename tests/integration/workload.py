@@ -36,9 +36,9 @@ class Sent(NamedTuple):
 
 
 class Ledger:
-    """Sends through ``producer`` and remembers; any thread may send."""
+    """Sends through ``producer``, which may be replaced by another, and remembers; any thread may send."""
 
-    def __init__(self, producer: KafkaProducer) -> None:
+    def __init__(self, producer: KafkaProducer | None = None) -> None:
         self.producer = producer
         self.sent: list[Sent] = []
 
@@ -53,6 +53,7 @@ class Ledger:
         timestamp: int | None = None,
         sender: int = 0,
     ) -> Any:
+        assert self.producer is not None
         moment = BASE + len(self.sent) if timestamp is None else timestamp
         future = self.producer.send(topic, value, key, headers, partition, moment)
         self.sent.append(Sent(topic, key, value, headers, moment, future, sender))
@@ -147,3 +148,87 @@ def metric(producer: KafkaProducer, name: str) -> float:
 
 def _size(data: bytes | None) -> int:
     return -1 if data is None else len(data)
+
+
+class Load:
+    """Sends small records with values of their own, to all partitions in turn, on a thread, while the block runs."""
+
+    def __init__(self, producer: KafkaProducer, topic: str, partitions: int, *, senders: int = 1) -> None:
+        self.ledger = Ledger(producer)
+        self._topic = topic
+        self._partitions = partitions
+        self._ended = threading.Event()
+        self._threads = [threading.Thread(target=self._work, args=(sender,)) for sender in range(senders)]
+        self._errors: list[BaseException] = []
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        for error in self._errors:
+            raise error
+
+    def _work(self, sender: int) -> None:
+        number = 0
+        try:
+            while not self._ended.is_set():
+                self.ledger.send(
+                    self._topic, b"%d:%d" % (sender, number), partition=number % self._partitions, sender=sender
+                )
+                number += 1
+                if number % 20 == 0:
+                    # A pace, so that a test of some seconds does not fill the embedded broker's 5 MB.
+                    self._ended.wait(0.004)
+        except BaseException as error:  # noqa: BLE001 -- raised at the end of the block
+            self._errors.append(error)
+
+    def acknowledged(self) -> int:
+        """Records acknowledged so far."""
+        done = [sent.future for sent in list(self.ledger.sent) if sent.future.done()]
+        return sum(future.exception(0) is None for future in done)
+
+    def until_more(self, count: int = 50, timeout_s: float = 20.0) -> None:
+        """Waits until ``count`` records that are sent from now on were acknowledged."""
+        begun = len(self.ledger.sent)
+
+        def later() -> int:
+            done = [sent.future for sent in self.ledger.sent[begun:] if sent.future.done()]
+            return sum(future.exception(0) is None for future in done)
+
+        until(lambda: later() >= count, f"{count} more records acknowledged", timeout_s)
+
+
+class Verdict(NamedTuple):
+    """What a run with faults came to."""
+
+    acknowledged: int
+    errors: list[KafkaError]
+    doubled: int
+
+
+def judge(ledger: Ledger, broker: Broker, *, timeout_s: float) -> Verdict:
+    """No acknowledged record is missing, and none precedes one of its sender and partition that was sent before.
+
+    Values must be unique.  ``timeout_s`` is what all futures may still take.
+    """
+    outcomes = ledger.outcomes(timeout_s)
+    (topic,) = {sent.topic for sent in ledger.sent}
+    places: dict[bytes | None, list[tuple[int, int]]] = defaultdict(list)
+    for record in read_all(broker.bootstrap_servers, topic):
+        places[record.value].append((record.partition, record.offset))
+    acknowledged = [(sent, outcome) for sent, outcome in outcomes if isinstance(outcome, RecordMetadata)]
+    errors = [outcome for _, outcome in outcomes if isinstance(outcome, KafkaError)]
+    missing = []
+    for sent, metadata in acknowledged:
+        found = places.get(sent.value, [])
+        if (metadata.has_offset and (metadata.partition, metadata.offset) not in found) or not found:
+            missing.append((sent.value, metadata, found))
+    assert missing == []
+    assert out_of_order((sent, metadata) for sent, metadata in acknowledged if metadata.has_offset) == []
+    assert set(places) <= {sent.value for sent in ledger.sent}
+    return Verdict(len(acknowledged), errors, sum(len(found) > 1 for found in places.values()))

@@ -11,14 +11,24 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+import forebay
 from forebay.testing import EmbeddedBroker
 
 IDLE_POLLS = 5
 
 
+@pytest.fixture(scope="session", autouse=True)
+def workers() -> Iterator[None]:
+    """Spark's workers and the drivers started here run this Python and import this very package."""
+    here = str(Path(forebay.__file__).parents[1])
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("PYTHONPATH", here, prepend=os.pathsep)
+        yield
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def spark(workers: None) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     session = (

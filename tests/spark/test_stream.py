@@ -77,22 +77,20 @@ def test_the_continuous_trigger_commits_nothing_instead_of_losing_rows(
         query.stop()
 
 
-def start_driver(arguments: list[str]) -> subprocess.Popen[bytes]:
+def start_driver(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
     # A session of its own: killing its group takes the JVM and the workers along, as the loss of a host would.
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
-    return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, *arguments], env=environment, start_new_session=True, stderr=subprocess.DEVNULL
-    )
+    with log.open("wb") as output:
+        return subprocess.Popen([sys.executable, "-c", DRIVER, *arguments], start_new_session=True, stderr=output)
 
 
 def committed(checkpoint: Path) -> int:
     return len([entry for entry in (checkpoint / "commits").glob("*") if entry.name.isdigit()])
 
 
-def wait_for(condition: Any, driver: subprocess.Popen[bytes], seconds: float = 90) -> None:
+def wait_for(condition: Any, driver: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:
     limit = time.monotonic() + seconds
     while not condition():
-        assert driver.poll() is None, "the driver ended by itself"
+        assert driver.poll() is None, f"the driver ended by itself: {log.read_text()[-2000:]}"
         assert time.monotonic() < limit, "the stream did not get so far in time"
         time.sleep(0.02)
 
@@ -107,17 +105,18 @@ def test_a_driver_that_is_killed_in_the_middle_loses_nothing(
         rows = range(number * each, (number + 1) * each)
         (folder / f"{number:02}.txt").write_text("".join(f"{row}\n" for row in rows))
     arguments = [str(folder), str(checkpoint), broker.bootstrap_servers, topic]
-    first = start_driver(arguments)
+    log = tmp_path / "driver.log"
+    first = start_driver(arguments, log)
     try:
-        wait_for(lambda: committed(checkpoint) >= 2, first)
+        wait_for(lambda: committed(checkpoint) >= 2, first, log)
     finally:
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
     done = committed(checkpoint)
     assert 2 <= done < FILES
-    second = start_driver(arguments)
+    second = start_driver(arguments, log)
     try:
-        assert second.wait(180) == 0
+        assert second.wait(180) == 0, log.read_text()[-2000:]
     finally:
         if second.poll() is None:
             os.killpg(second.pid, signal.SIGKILL)

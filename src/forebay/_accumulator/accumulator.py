@@ -351,9 +351,14 @@ class RecordAccumulator:
         batch.try_append(record, future, callback)
         queue.add(batch)
         queue.scheduled = True
+        full: cython.bint = batch.is_full()
         if sticky:
-            topic.partitioner.update(batch.estimated_size(), batch.is_full())
-        return (status & CLOSED_LAST) | APPENDED | NEW | (FULL if len(queue.batches) > 1 else 0)
+            topic.partitioner.update(batch.estimated_size(), full)
+        status = (status & CLOSED_LAST) | APPENDED | NEW
+        if full:
+            # One record as large as a batch: compressed here and not on the sender's thread.
+            return status | FULL | self.close_last(queue, batch)
+        return status | (FULL if len(queue.batches) > 1 else 0)
 
     @cython.cfunc
     def extend(self, topic: TopicState, partition: cython.int) -> cython.bint:

@@ -355,6 +355,9 @@ class ProducerBatch:
     def done(self) -> bool:
         return self.final_state != NOT_FINAL
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a ProducerBatch cannot be pickled: its memory belongs to a producer of this process")
+
     def __repr__(self) -> str:
         state = (
             ("open", "succeeded", "failed", "aborted")[self.final_state]

@@ -244,7 +244,9 @@ class Sender:
         try:
             self.accumulator.close_batch(batch)
         except Exception as cause:  # a codec's own, or no memory
-            error = KafkaError(f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}")
+            error = KafkaError(
+                f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}"
+            )
             error.__cause__ = cause
             if self.transactions is not None:
                 self.transactions.on_failed(batch, error, True)

@@ -105,9 +105,7 @@ class Shelf:
     ) -> RecordFuture:
         """So many records; the last one's future."""
         for _ in range(count):
-            status, future = self.accumulator.append_bytes(
-                self.topic, partition, value, key=key, now=self.now, **more
-            )
+            status, future = self.accumulator.append_bytes(self.topic, partition, value, key=key, now=self.now, **more)
             assert status & APPENDED
         return future
 
@@ -125,6 +123,7 @@ class Shelf:
         return self.schedule.ready(self.now, send_all)
 
     def drain(self, node: int, max_size: int = 1 << 30, gate: Any = None) -> list[ProducerBatch]:
+        self.schedule.has_undrained()  # takes in what was activated, as ready() does
         batches: list[ProducerBatch] = self.schedule.drain(node, max_size, self.now, gate)
         return batches
 

@@ -139,7 +139,9 @@ def test_bytes_on_the_wire() -> None:
     batch.set_producer_state(13131, 1, 7, True)
     found = read(batch)
     assert [(record.timestamp, record.key, record.value) for record in found.records] == [
-        (1000, b"k", b"v"), (1005, None, None), (999, b"", b""),
+        (1000, b"k", b"v"),
+        (1005, None, None),
+        (999, b"", b""),
     ]
     assert {record.headers for record in found.records} == {tuple(headers)}
     assert (found.base_timestamp, found.max_timestamp) == (1000, 1005)
@@ -237,5 +239,5 @@ def test_how_it_prints() -> None:
 
 
 def test_it_is_not_pickled() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(batch_of()[0])

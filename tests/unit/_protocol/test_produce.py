@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
-from aiokafka.protocol import produce as aiokafka  # type: ignore[import-untyped]
+from aiokafka.protocol import produce as aiokafka
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode

@@ -8,9 +8,21 @@ from forebay._backoff import ExponentialBackoff
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._transactions.manager import TransactionManager
 from forebay._transactions.sequences import PartitionSequences
-from forebay.errors import KafkaError
+from forebay.errors import (
+    KafkaError,
+    NotLeaderOrFollowerError,
+    OutOfOrderSequenceError,
+    TimeoutError,
+    UnknownProducerIdError,
+)
 
 NODE = "localhost:9092 (id 0)"
+OUT_OF_ORDER = OutOfOrderSequenceError()
+NOT_LEADER = NotLeaderOrFollowerError()
+UNKNOWN_PID = UnknownProducerIdError()
+TIMED_OUT = TimeoutError("Expiring 1 record(s)")
+LAST = 2**31 - 1
+"""The highest sequence; 0 follows."""
 
 
 class FakeQueue:
@@ -118,3 +130,11 @@ class FakePartition:
         if batch in self.queue.batches:
             self.queue.batches.remove(batch)
         self.manager.on_failed(batch, error, adjust)
+
+
+def near_the_wrap(manager: TransactionManager, next_sequence: int) -> FakePartition:
+    """A partition whose sequences have come far."""
+    partition = FakePartition(manager)
+    partition.queue.gate_state = PartitionSequences("test", 0, False)
+    partition.sequences.start(manager.producer_id, manager.producer_epoch, next_sequence)
+    return partition

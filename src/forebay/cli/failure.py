@@ -1,0 +1,76 @@
+"""How a command ends: exit codes, and one line on stderr for whatever stopped it.
+
+0 is success; 1 that records or input failed; 2 that the command line, an option or a named file is wrong; 130 and
+143 that Ctrl-C or SIGTERM ended it.  A traceback is shown with ``FOREBAY_DEBUG=1`` alone.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Mapping
+
+from forebay.errors import ConfigError, IllegalArgumentError, KafkaError
+
+OK, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
+PREFIX = "forebay: error: "
+DEBUG = "FOREBAY_DEBUG"
+
+
+class CommandError(Exception):
+    """Ends a command with a line that is complete as it stands."""
+
+    def __init__(self, message: str, exit_code: int = USAGE) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command the way Ctrl-C does."""
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and runs of blanks."""
+    return " ".join(text.split())
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, and what was behind it where that is known; one line."""
+    if not isinstance(error, KafkaError):
+        return one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    text = error.message
+    cause = error.__cause__
+    if isinstance(cause, KafkaError) and cause.message not in text:
+        text = f"{text.rstrip('.')}: {cause.message}"
+    elif (last := error.context.get("last_error")) is not None and str(last) not in text:
+        text = f"{text.rstrip('.')}: last error {last}"
+    return one_line(text)
+
+
+def exit_code_of(error: BaseException) -> int:
+    """The command's exit code for what ended it."""
+    if isinstance(error, CommandError):
+        return error.exit_code
+    if isinstance(error, Terminated):
+        return TERMINATED
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    return USAGE if isinstance(error, (ConfigError, IllegalArgumentError)) else FAILED
+
+
+def line_for(error: BaseException) -> str:
+    """The line that tells a user, without the prefix."""
+    if isinstance(error, CommandError):
+        return one_line(str(error))
+    if isinstance(error, KafkaError):
+        return reason(error)
+    if isinstance(error, OSError) and error.strerror:
+        return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    # Only a mistake of ours comes here.
+    return f"unexpected {reason(error)} ({DEBUG}=1 shows where)"
+
+
+def told(error: BaseException, environment: Mapping[str, str] = os.environ) -> str:
+    """Everything that goes to stderr for ``error``, ending in a newline."""
+    shown = "".join(traceback.format_exception(error)) if environment.get(DEBUG) == "1" else ""
+    return f"{shown}{PREFIX}{line_for(error)}\n"

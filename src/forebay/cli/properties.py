@@ -1,0 +1,130 @@
+"""Producer options as command lines give them: ``k=v`` pairs, Java's properties files, and flags of other tools.
+
+All of them end in one ProducerConfig; a refusal says where the option came from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from forebay.cli.failure import CommandError
+from forebay.config import ProducerConfig
+from forebay.errors import ConfigError
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+_JAVA_SERIALIZERS = "org.apache.kafka.common.serialization."
+_PAIR = re.compile(r"((?:[^\\:=\s]|\\.)*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Options by name, and where each was given; what is added later wins."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def plus(self, values: Mapping[str, str], origin: str) -> Given:
+        """These and ``values``; names count as the same in both spellings."""
+        added = {name.replace("_", "."): value for name, value in values.items()}
+        return Given({**self.values, **added}, {**self.origins, **dict.fromkeys(added, origin)})
+
+    def config(self) -> ProducerConfig:
+        """The whole configuration.
+
+        Raises:
+            ConfigError: as ProducerConfig does; the text begins with the option's origin where a single option is
+                at fault.
+        """
+        if "bootstrap.servers" not in self.values:
+            raise CommandError("no broker is named: give --bootstrap-server host:port")
+        try:
+            return ProducerConfig(self.values)
+        except ConfigError as error:
+            # Alone, an option is refused in the same words; what only clashes with others has no single origin.
+            for name, value in self.values.items():
+                if _refusal(name, value) == error.message:
+                    raise ConfigError(f"{self.origins[name]}: {error.message}") from error
+            raise
+
+
+def _refusal(name: str, value: str) -> str | None:
+    try:
+        ProducerConfig({"bootstrap.servers": "localhost:9092"} | {name: value})
+    except ConfigError as error:
+        return error.message
+    return None
+
+
+def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
+    """``name=value`` texts as options; the value may hold ``=``.
+
+    Raises:
+        CommandError: a text without ``=`` or without a name.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            # The text is not shown whole: it may be a password that lost its name.
+            raise CommandError(f"{flag} {name.strip()[:60]!r}: write name=value")
+        found[name.strip()] = value
+    return found
+
+
+def load_properties(path: str) -> dict[str, str]:
+    """The options of a Java properties file, less serializers of Java's: commands write bytes.
+
+    Raises:
+        CommandError: no such file, unreadable, or a line without a name; with file and line.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise CommandError(f"properties file {path!r} cannot be read: {error.strerror}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")  # what Java takes such files for
+    found: dict[str, str] = {}
+    for number, line in logical_lines(text):
+        match = _PAIR.fullmatch(line)
+        if match is None or not match.group(1):
+            raise CommandError(f"{path}:{number}: no option's name in this line; write name=value")
+        found[_plain(match.group(1))] = _plain(match.group(2))
+    return {
+        name: value
+        for name, value in found.items()
+        if not (name.endswith(".serializer") and value.startswith(_JAVA_SERIALIZERS))
+    }
+
+
+def logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their continuations, without comments and blanks, and the number each begins on."""
+    pending, begun = "", 0
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        line = raw.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        begun = begun if pending else number
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            pending += line[:-1]
+            continue
+        yield begun, pending + line
+        pending = ""
+    if pending:
+        yield begun, pending
+
+
+def _plain(text: str) -> str:
+    def one(match: re.Match[str]) -> str:
+        escape = match.group(1)
+        if len(escape) == 5:
+            return chr(int(escape[1:], 16))
+        return _ESCAPES.get(escape, escape)
+
+    return _ESCAPED.sub(one, text)

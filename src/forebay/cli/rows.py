@@ -1,0 +1,120 @@
+"""What every input format hands to the producer: a row, or the reason why there is none at this place."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from forebay.cli.failure import CommandError
+
+HeaderPairs = Sequence[tuple[str, bytes | None]]
+
+_ESCAPED = re.compile(r"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
+
+
+class Row(NamedTuple):
+    """One record to be, and its place in the input (a line's or row's number, from 1)."""
+
+    number: int
+    value: bytes | None
+    key: bytes | None = None
+    headers: HeaderPairs = ()
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+class BadRow(NamedTuple):
+    """A place in the input that makes no record."""
+
+    number: int
+    reason: str
+
+
+class Input(Protocol):
+    """An input that is read once, from the first row to the last, in bounded memory."""
+
+    name: str
+    """As messages show it."""
+    size: int | None
+    """How much there is, in the units of ``position``; None if nobody knows."""
+
+    def position(self) -> int:
+        """How much of it was read."""
+        ...
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """Every row; raises CommandError where the input as a whole cannot be read any further."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of the file; standard input stays open."""
+        ...
+
+
+def unescape(text: str, flag: str) -> bytes:
+    r"""A delimiter from a command line: ``\n``, ``\t``, ``\r``, ``\0``, ``\\`` and ``\xNN`` stand for one byte each.
+
+    Raises:
+        CommandError: empty, or an escape that is none of these.
+    """
+    if not text:
+        raise CommandError(f"{flag}: a delimiter cannot be empty")
+    parts: list[bytes] = []
+    end = 0
+    for match in _ESCAPED.finditer(text):
+        parts.append(text[end : match.start()].encode())
+        escape = match.group(1)
+        if len(escape) == 3:
+            parts.append(bytes([int(escape[1:], 16)]))
+        elif escape in _ESCAPES:
+            parts.append(_ESCAPES[escape].encode())
+        else:
+            raise CommandError(rf"{flag} {text!r}: unknown escape \{escape}; there are \n \t \r \0 \\ \xNN")
+        end = match.end()
+    return b"".join([*parts, text[end:].encode()])
+
+
+def as_bytes(value: Any) -> bytes | None:
+    """A cell as a record's key or value: text and bytes as they are, None as None, anything else as JSON."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    return to_json(value)
+
+
+def to_json(value: Any) -> bytes:
+    """Compact JSON in UTF-8; what JSON has no form for is written as Spark's to_json does it."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_other)
+    except ValueError:
+        text = json.dumps(_without_nan(value), ensure_ascii=False, separators=(",", ":"), default=_other)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, (decimal.Decimal, datetime.timedelta)):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} has no form in JSON")
+
+
+def _without_nan(value: Any) -> Any:
+    """NaN and the infinities as text: JSON has no numbers for them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(inner) for inner in value]
+    return value

@@ -1,0 +1,191 @@
+"""Every error code a broker can answer Produce and InitProducerId with, and what becomes of the record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from forebay import KafkaProducer, errors
+from forebay.errors import KafkaError, KafkaTimeoutError
+from forebay.testing import DISCONNECT, EmbeddedBroker
+from tests.integration.workload import WAIT_S
+from tests.support.fixtures import TopicFactory
+from tests.support.readback import read_all
+
+PRODUCE, INIT_PRODUCER_ID = 0, 22
+QUICK = {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5, "reconnect.backoff.ms": 5, "linger.ms": 0}
+DUPLICATE_SEQUENCE_NUMBER, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID = 46, 45, 59
+CODES = tuple(code for code in range(-1, 134) if code != 0)
+# fmt: off
+RETRIED = frozenset({
+    2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106,
+    122, 123, 133,
+})
+# fmt: on
+#: With idempotence the producer's own state is mended (KIP-360), and the record sent again.
+RETRIED_WITH_IDEMPOTENCE = RETRIED | {OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID}
+#: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, PRODUCER_FENCED
+FATAL = (31, 35, 53, 90)
+
+
+@pytest.fixture(scope="module")
+def mock() -> Iterator[EmbeddedBroker]:
+    """One broker for the module: each test uses up the errors it pushes."""
+    with EmbeddedBroker() as broker:
+        yield broker
+
+
+def producer(broker: EmbeddedBroker, **options: Any) -> KafkaProducer:
+    return KafkaProducer({"bootstrap.servers": broker.bootstrap_servers, **QUICK, **options})
+
+
+def outcome(broker: EmbeddedBroker, name: str, *codes: int, **options: Any) -> tuple[str, int]:
+    """How one record ends after these answers to Produce, and how many requests it took."""
+    broker.push_request_errors(PRODUCE, *codes)
+    broker.start_request_log()
+    with producer(broker, **options) as ours:
+        error = ours.send(name, b"v").exception(WAIT_S)
+    requests = len(broker.requests([PRODUCE]))
+    broker.clear_request_errors(PRODUCE)
+    return type(error).__name__ if error else "acknowledged", requests
+
+
+def expected(code: int, retried: frozenset[int]) -> tuple[str, int]:
+    if code in retried:
+        return ("acknowledged", 2)
+    if code == DUPLICATE_SEQUENCE_NUMBER:
+        return ("acknowledged", 1)
+    kind = errors.for_code(code)
+    assert kind is not None
+    return (kind.__name__, 1)
+
+
+@pytest.mark.parametrize("idempotence", [True, False], ids=["idempotent", "plain"])
+def test_what_becomes_of_a_record(mock: EmbeddedBroker, topic: TopicFactory, idempotence: bool) -> None:
+    retried = RETRIED_WITH_IDEMPOTENCE if idempotence else RETRIED
+    name = topic(mock)
+    found = {code: outcome(mock, name, code, **{"enable.idempotence": idempotence}) for code in CODES}
+    assert found == {code: expected(code, retried) for code in CODES}
+    acknowledged = sum(code in retried for code in CODES)
+    assert len(read_all(mock.bootstrap_servers, name)) == acknowledged
+
+
+@pytest.mark.parametrize("idempotence", [True, False], ids=["idempotent", "plain"])
+def test_an_unknown_code_is_an_unknown_error(mock: EmbeddedBroker, topic: TopicFactory, idempotence: bool) -> None:
+    mock.push_request_errors(PRODUCE, 4567)
+    with producer(mock, **{"enable.idempotence": idempotence}) as ours:
+        error = ours.send(topic(mock), b"v").exception(WAIT_S)
+    assert isinstance(error, errors.UnknownServerError)
+    assert "4567" in str(error)
+
+
+@pytest.mark.parametrize("idempotence", [True, False], ids=["idempotent", "plain"])
+def test_a_lost_connection_is_another_try(mock: EmbeddedBroker, topic: TopicFactory, idempotence: bool) -> None:
+    found = outcome(mock, topic(mock), DISCONNECT, 7, DISCONNECT, **{"enable.idempotence": idempotence})
+    assert found == ("acknowledged", 4)
+
+
+def test_an_error_says_where_and_after_how_many_tries(mock: EmbeddedBroker, topic: TopicFactory) -> None:
+    name = topic(mock)
+    mock.push_request_errors(PRODUCE, 7, 6, 10)
+    heard: list[Any] = []
+    with producer(mock) as ours:
+        future = ours.send(name, b"v", on_delivery=lambda *outcome: heard.append(outcome))
+        error = future.exception(WAIT_S)
+        total = float(ours.metrics().value("record-retry-total")), float(ours.metrics().value("record-error-total"))
+    assert isinstance(error, errors.RecordTooLargeError)
+    assert {key: error.context[key] for key in ("phase", "node", "attempts")} == {
+        "phase": "in flight",
+        "node": 1,
+        "attempts": 3,
+    }
+    assert f"{name}-0" in str(error)
+    assert total == (2, 1)
+    ((metadata, same),) = heard
+    assert same is error
+    assert metadata == (name, 0, -1, -1, -1, -1)
+
+
+def test_retries_are_counted(mock: EmbeddedBroker, topic: TopicFactory) -> None:
+    name = topic(mock)
+    assert outcome(mock, name, 19, 19, retries=2) == ("acknowledged", 3)
+    assert outcome(mock, name, 19, 19, 19, retries=2) == ("NotEnoughReplicasError", 3)
+
+
+def test_a_refused_record_leaves_no_gap(mock: EmbeddedBroker, topic: TopicFactory) -> None:
+    name = topic(mock)
+    with producer(mock) as ours:
+        offsets = []
+        for code in (0, 87, 0, 18, 0):
+            mock.push_request_errors(PRODUCE, code)
+            future = ours.send(name, b"%d" % code)
+            offsets.append(future.result(WAIT_S).offset if future.exception(WAIT_S) is None else None)
+    assert offsets == [0, None, 1, None, 2]
+
+
+@pytest.mark.parametrize("code", FATAL)
+def test_after_a_fatal_error_the_producer_refuses_all_records(
+    mock: EmbeddedBroker, topic: TopicFactory, code: int
+) -> None:
+    name = topic(mock)
+    mock.push_request_errors(PRODUCE, code)
+    with producer(mock) as ours:
+        first = ours.send(name, b"1").exception(WAIT_S)
+        second = ours.send(name, b"2").exception(WAIT_S)
+    assert type(first) is type(second) is errors.for_code(code)
+    assert read_all(mock.bootstrap_servers, name) == []
+
+
+def test_acks_0_hears_of_no_error(mock: EmbeddedBroker, topic: TopicFactory) -> None:
+    assert outcome(mock, topic(mock), 10, acks=0) == ("acknowledged", 1)
+
+
+# -- InitProducerId -------------------------------------------------------------------------------------------
+
+
+def init_outcome(broker: EmbeddedBroker, name: str, code: int) -> tuple[str, str]:
+    """How a record ends when the first InitProducerId is answered so, and how the next record does."""
+    broker.push_request_errors(INIT_PRODUCER_ID, code)
+    ends = []
+    with producer(broker) as ours:
+        for value in (b"1", b"2"):
+            error = ours.send(name, value).exception(WAIT_S)
+            ends.append(type(error).__name__ if error else "acknowledged")
+    broker.clear_request_errors(INIT_PRODUCER_ID)
+    return ends[0], ends[1]
+
+
+def init_expected(code: int) -> tuple[str, str]:
+    kind: type[KafkaError] | None = errors.for_code(code)
+    assert kind is not None
+    if kind.retriable:
+        return ("acknowledged", "acknowledged")
+    # Refused for now: the records at hand fail, later ones are worth another request.
+    if code in (31, 53, 120):
+        return (kind.__name__, "acknowledged")
+    return (kind.__name__, kind.__name__)
+
+
+def test_what_becomes_of_a_record_without_a_producer_id(mock: EmbeddedBroker, topic: TopicFactory) -> None:
+    name = topic(mock)
+    found = {code: init_outcome(mock, name, code) for code in CODES}
+    assert found == {code: init_expected(code) for code in CODES}
+
+
+def test_a_lost_connection_is_another_request_for_a_producer_id(mock: EmbeddedBroker, topic: TopicFactory) -> None:
+    mock.push_request_errors(INIT_PRODUCER_ID, DISCONNECT, 14, DISCONNECT)
+    with producer(mock) as ours:
+        assert ours.send(topic(mock), b"v").result(WAIT_S).offset == 0
+
+
+def test_without_a_producer_id_records_expire(mock: EmbeddedBroker, topic: TopicFactory) -> None:
+    name = topic(mock)
+    mock.push_request_errors(INIT_PRODUCER_ID, *[14] * 1000)
+    with producer(mock, **{"request.timeout.ms": 300, "delivery.timeout.ms": 300}) as ours:
+        error = ours.send(name, b"v").exception(WAIT_S)
+        mock.clear_request_errors(INIT_PRODUCER_ID)
+        assert isinstance(error, KafkaTimeoutError)
+        assert error.message.startswith(f"Expiring 1 record(s) for {name}-0:")
+        assert ours.send(name, b"v").result(WAIT_S).offset == 0

@@ -1,0 +1,76 @@
+"""A topic's queues under changing metadata."""
+
+from __future__ import annotations
+
+from forebay._cluster import Cluster
+from forebay.model import Node, PartitionInfo
+from tests.unit._accumulator.shelf import TOPIC, Shelf
+
+
+def test_queues_follow_the_metadata() -> None:
+    shelf = Shelf(leaders=(0, -1), epoch=7)
+    assert shelf.topic.partition_count == 2
+    assert [(queue.partition, queue.leader_id, queue.leader_epoch) for queue in shelf.topic.queues] == [
+        (0, 0, 7),
+        (1, -1, 7),
+    ]
+    shelf.leaders[2] = 1
+    shelf.epochs[2] = 0
+    shelf.move(1, 1, 8)
+    assert [queue.leader_id for queue in shelf.topic.queues] == [0, 1, 1]
+    assert shelf.topic.partition_count == 3
+
+
+def test_older_metadata_changes_nothing() -> None:
+    shelf = Shelf(leaders=(0,))
+    old = shelf.cluster
+    shelf.move(0, 1)
+    shelf.accumulator.refresh(TOPIC, old)
+    assert shelf.queue().leader_id == 1
+    assert shelf.topic.cluster is shelf.cluster
+
+
+def test_a_topic_that_is_gone_keeps_its_queues_without_leaders() -> None:
+    shelf = Shelf(leaders=(0, 0, 1))
+    shelf.append(2)
+    shelf.leaders.clear()
+    shelf.update()
+    assert shelf.topic.partition_count == 0
+    assert [queue.leader_id for queue in shelf.topic.queues] == [-1, -1, -1]
+    assert shelf.ready().unknown_leader_topics == {TOPIC}
+    shelf.leaders[0] = 0
+    shelf.update()
+    assert shelf.topic.partition_count == 1 and len(shelf.topic.queues) == 3
+    assert shelf.queue(0).leader_id == 0
+
+
+def test_partitions_that_a_broker_leaves_out() -> None:
+    """Their numbers count, not how many there are; nothing is read beyond the queues."""
+    shelf = Shelf(leaders=(0,))
+    node = Node(0, "localhost", 1111)
+    infos = [PartitionInfo(TOPIC, partition, node) for partition in (0, 5)]
+    state = shelf.accumulator.refresh(TOPIC, Cluster([node], infos, version=shelf.version + 1))
+    assert len(state.queues) == 6
+    assert [queue.leader_id for queue in state.queues] == [0, -1, -1, -1, -1, 0]
+    shelf.append(5)
+    shelf.append(3)
+    found = shelf.ready()
+    assert (found.nodes, found.unknown_leader_topics) == ([0], {TOPIC})
+
+
+def test_the_sticky_partition_leaves_with_its_leader() -> None:
+    """Better than Java, which keeps a sticky partition whose leader is gone."""
+    shelf = Shelf(leaders=(0, 0))
+    shelf.append(-1)
+    sticky = shelf.topic.partitioner.peek()
+    shelf.move(sticky, -1)
+    assert shelf.topic.partitioner.peek() == 1 - sticky
+
+
+def test_how_it_prints() -> None:
+    shelf = Shelf(leaders=(0, 1))
+    shelf.append(1)
+    queue = shelf.queue(1)
+    queue.muted = True
+    assert repr(queue) == "<PartitionQueue test-1: 1 batches, 0 in flight, leader 1, muted>"
+    assert repr(shelf.topic) == "<TopicState test: 2 partitions, sticky 0>"

@@ -1,0 +1,148 @@
+"""Leader epochs: which answers are believed, and what of them is kept."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.model import TopicPartition
+
+from .metadata_cases import T0, T1, metadata, update
+from .replies import NODES, partition, reply, topic
+
+
+@pytest.mark.parametrize(("version", "epoch"), [*((v, -1) for v in range(9)), *((v, 10) for v in range(9, 14))])
+def test_epochs_are_believed_from_version_nine(version: int, epoch: int) -> None:
+    """N testIgnoreLeaderEpochInOlderMetadataResponse: v0 to v8 dropped, v9 and later kept."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 1, 10))), version=version)
+    info = fresh.cluster().partition("topic-1", 0)
+    assert info is not None
+    assert info.leader_epoch == epoch
+    assert fresh.seen_epoch(T0) == (None if epoch == -1 else 10)
+
+
+def test_stale_metadata() -> None:
+    """N testStaleMetadata: an older epoch changes nothing, not even the in-sync replicas."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 1, 10, isr=(1, 2, 3)))))
+    update(fresh, reply(topic("topic-1", partition(0, 2, 9, isr=(1, 2)))))
+    info = fresh.cluster().partition("topic-1", 0)
+    assert info is not None
+    assert (info.leader, info.leader_epoch, info.in_sync_replicas) == (NODES[0], 10, (1, 2, 3))
+
+
+def test_epoch_after_topic_deletion() -> None:
+    """N testEpochUpdateAfterTopicDeletion: a new topic of the same name begins anew."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 1, 10), topic_id=b"a" * 16)))
+    update(fresh, reply(topic("topic-1", error=3)))
+    assert fresh.seen_epoch(T0) == 10
+    update(fresh, reply(topic("topic-1", partition(0, 1, 5), topic_id=b"b" * 16)))
+    assert fresh.seen_epoch(T0) == 5
+
+
+def test_epoch_on_changed_topic_ids() -> None:
+    """N testEpochUpdateOnChangedTopicIds: no id then 10, 12 under it, 3 and 20 under two other ids."""
+    fresh = metadata("topic-1")
+    steps = [(100, None, 100), (10, b"a" * 16, 10), (12, b"a" * 16, 12), (3, b"b" * 16, 3), (20, b"c" * 16, 20)]
+    for epoch, topic_id, expected in steps:
+        update(fresh, reply(topic("topic-1", partition(0, 1, epoch), topic_id=topic_id)))
+        assert fresh.seen_epoch(T0) == expected
+        info = fresh.cluster().partition("topic-1", 0)
+        assert info is not None
+        assert info.leader_epoch == expected
+
+
+def test_reject_old_metadata() -> None:
+    """N testRejectOldMetadata: 99 after 100 is refused, 100 again is taken, a lost partition keeps its epoch."""
+    fresh = metadata("topic-1")
+
+    def seen(epoch: int, isr: tuple[int, ...] = (1, 2, 3)) -> tuple[int, ...] | None:
+        update(fresh, reply(topic("topic-1", partition(0, 1, epoch, isr=isr))), partial=False)
+        info = fresh.cluster().partition("topic-1", 0)
+        return None if info is None else (info.leader_epoch, *info.in_sync_replicas)
+
+    assert seen(100) == (100, 1, 2, 3)
+    assert seen(99, (1,)) == (100, 1, 2, 3)
+    assert seen(100, (1, 2)) == (100, 1, 2)
+    update(fresh, reply(), partial=False)
+    assert fresh.cluster().partition("topic-1", 0) is None
+    assert fresh.seen_epoch(T0) == 100
+    assert seen(99) is None
+    assert seen(101) == (101, 1, 2, 3)
+
+
+def test_out_of_band_epoch() -> None:
+    """N testOutOfBandEpochUpdate: known elsewhere, the cached partition stays but is not current until metadata is."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(counts={"topic-1": 5}, epoch=100))
+    assert fresh.current_partition(T0) is not None
+    assert fresh.note_epoch(T0, 101)
+    assert not fresh.note_epoch(T0, 99)
+    assert fresh.update_requested
+    assert fresh.cluster().partition("topic-1", 0) is not None
+    assert fresh.current_partition(T0) is None
+    assert fresh.current_partition(T1) is not None
+    assert fresh.cluster().partition_count("topic-1") == 5
+    update(fresh, reply(counts={"topic-1": 5}, epoch=101))
+    info = fresh.current_partition(T0)
+    assert info is not None
+    assert info.leader_epoch == 101
+
+
+def test_no_epoch() -> None:
+    """N testNoEpoch: works all the same."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(counts={"topic-1": 1}))
+    assert fresh.seen_epoch(T0) is None
+    info = fresh.current_partition(T0)
+    assert info is not None
+    assert (info.leader, info.leader_epoch) == (NODES[0], -1)
+
+
+def test_metadata_merge_on_id_downgrade() -> None:
+    """N testMetadataMergeOnIdDowngrade: an answer without an id forgets the id, and the next id is a new one."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 1, 10), topic_id=b"a" * 16)))
+    update(fresh, reply(topic("topic-1", partition(0, 1, 11))), partial=True)
+    update(fresh, reply(topic("topic-1", partition(0, 1, 2), topic_id=b"a" * 16)), partial=True)
+    info = fresh.cluster().partition("topic-1", 0)
+    assert info is not None
+    assert info.leader_epoch == 2
+
+
+def test_update_leadership() -> None:
+    """N testTopicMetadataOnUpdatePartitionLeadership: tp1 moves to 2 with epoch 3, tp0 and the count stay."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 1, 2), partition(1, 1, 2)), nodes=NODES[:1]))
+    version = fresh.version
+    unknown = TopicPartition("topic-1", 7)
+    changed = fresh.update_leadership({T1: (2, 3), T0: (2, 2), unknown: (2, 9)}, NODES[1:2])
+    assert changed == {T1}
+    cluster = fresh.cluster()
+    assert (cluster.leader(T0), cluster.leader(T1)) == (NODES[0], NODES[1])
+    assert cluster.partition_count("topic-1") == 2
+    assert fresh.seen_epoch(T1) == 3
+    assert fresh.version == version + 1
+    assert fresh.update_leadership({T1: (2, 3)}, ()) == frozenset()
+    assert fresh.update_leadership({T1: (99, 4)}, ()) == frozenset()
+    assert fresh.version == version + 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=20))
+def test_leader_epochs_never_go_back(story: list[tuple[int, bool]]) -> None:
+    fresh = metadata("topic-1")
+    newest = -1
+    for epoch, hinted in story:
+        if hinted:
+            fresh.update_leadership({T0: (2, epoch)}, NODES)
+            known = fresh.cluster().partition("topic-1", 0) is not None
+        else:
+            update(fresh, reply(topic("topic-1", partition(0, 1, epoch))))
+            known = True
+        newest = max(newest, epoch) if known else newest
+        info = fresh.cluster().partition("topic-1", 0)
+        assert (info.leader_epoch if info else -1) == newest
+        assert (fresh.seen_epoch(T0) or 0) == max(newest, 0)
