@@ -30,6 +30,7 @@ COMPILED = [
     "_transactions.sequences",
     "_transactions.manager",
     "_sender.produce",
+    "_sender.outcomes",
     "_sender.sender",
     "_arrow",
     "_columnar",

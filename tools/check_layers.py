@@ -3,6 +3,9 @@
 The list of layers is read from pyproject.toml, so there is one.  ``from cython.cimports.forebay.X import ...`` in a
 ``.py`` and both forms of ``cimport`` in a ``.pxd`` count; what a compiled branch cimports must also be imported by the
 interpreted branch beside it (or be declared there), else one of the two forms breaks unseen.
+
+And the two forms' calls: a C struct is taken by ``@cython.cfunc`` alone.  A ``def`` or ``ccall`` that takes one is
+callable from Python, for which Cython converts the struct to a dict and back, pointers included: it crashes.
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "forebay"
 PXD = re.compile(rf"^[ \t]*(?:from\s+({PACKAGE}[\w.]*)\s+cimport\s+(.+)|cimport\s+({PACKAGE}[\w.]*))", re.MULTILINE)
+STRUCT = re.compile(r"^[ \t]*(?:cdef\s+|ctypedef\s+)?(?:packed\s+)?struct\s+(\w+)", re.MULTILINE)
 CIMPORTS = "cython.cimports."
 
 
@@ -109,10 +113,62 @@ def one_sided(tree: ast.Module, file: str) -> Iterator[str]:
             yield f"{file}:{node.lineno}: cimported but not in the interpreted branch: {', '.join(sorted(missing))}"
 
 
+def structs_of_pxd(text: str) -> set[str]:
+    """The C structs that a declaration file declares."""
+    return set(STRUCT.findall(text))
+
+
+def structs_in_scope(tree: ast.AST, module: str, structs: Mapping[str, set[str]]) -> set[str]:
+    """What a module calls the structs it may use: its own declaration file's, and those it cimports."""
+    names = set(structs.get(module, ()))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(CIMPORTS):
+            there = structs.get((node.module or "").removeprefix(CIMPORTS), set())
+            names |= {alias.asname or alias.name for alias in node.names if alias.name in there}
+    return names
+
+
+def is_compiled(tree: ast.Module) -> bool:
+    """Whether the module is written for Cython."""
+    return any(isinstance(node, ast.Import) and ast.unparse(node) == "import cython" for node in tree.body)
+
+
+def struct_parameters(tree: ast.Module, file: str, structs: set[str]) -> Iterator[str]:
+    """Functions of a compiled module that take a struct and can be called from Python."""
+    if not is_compiled(tree):
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if any(ast.unparse(decorator) == "cython.cfunc" for decorator in node.decorator_list):
+            continue
+        given = node.args
+        for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+            for struct in sorted(mentioned(parameter.annotation if parameter else None) & structs):
+                yield f"{file}:{node.lineno}: {node.name} takes the struct {struct} but is not a @cython.cfunc"
+
+
+def mentioned(annotation: ast.AST | None) -> set[str]:
+    """The names in an annotation, whether or not it is written as a string."""
+    names: set[str] = set()
+    for node in ast.walk(annotation) if annotation is not None else ():
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names |= set(re.findall(r"\w+", node.value))
+    return names
+
+
 def check(root: Path) -> list[str]:
     """Every line of complaint about the tree at ``root``."""
     order = layers(root / "pyproject.toml")
     source = root / "src"
+    structs = {
+        module_name(path, source): structs_of_pxd(path.read_text(encoding="utf-8"))
+        for path in (source / PACKAGE).rglob("*.pxd")
+    }
     complaints: list[str] = []
     for path in sorted((source / PACKAGE).rglob("*")):
         name, file = module_name(path, source), str(path.relative_to(root))
@@ -121,6 +177,7 @@ def check(root: Path) -> list[str]:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             edges += cimports_of_py(tree, name, file)
             complaints += one_sided(tree, file)
+            complaints += struct_parameters(tree, file, structs_in_scope(tree, name, structs))
         elif path.suffix == ".pxd":
             edges += cimports_of_pxd(path.read_text(encoding="utf-8"), name, file)
         complaints += [line for edge in edges if (line := refused(edge, order)) is not None]
@@ -129,7 +186,7 @@ def check(root: Path) -> list[str]:
 
 def main() -> int:
     complaints = check(Path(__file__).parents[1])
-    print("\n".join(complaints) if complaints else "cimports: every one goes to a lower layer")
+    print("\n".join(complaints) if complaints else "cimports: every one goes to a lower layer; structs stay in C")
     return 1 if complaints else 0
 
 

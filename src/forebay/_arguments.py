@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import cython
@@ -27,9 +27,7 @@ class Acknowledged:
             self.callback(metadata, error)
 
 
-def as_record(
-    topic: Any, value: Any, key: Any, headers: Any, partition: int | None, timestamp_ms: int | None
-) -> ProducerRecord:
+def as_record(topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any) -> ProducerRecord:
     """The arguments of send() as one record; ``topic`` may be a record already."""
     if isinstance(topic, ProducerRecord):
         if any(other is not None for other in (value, key, headers, partition, timestamp_ms)):
@@ -40,19 +38,23 @@ def as_record(
     return ProducerRecord(topic, value, key, () if headers is None else headers, partition, timestamp_ms)
 
 
-def checked_topic(topic: str) -> str:
-    """A topic's name that can be asked for; a member of a str enumeration is its value.
+def checked_topic(topic: str) -> None:
+    """Refuses a name that no broker could be asked for.
 
     Raises:
-        IllegalArgumentError: empty, or not to be encoded (a lone surrogate): no broker could be asked for it.
+        IllegalArgumentError: empty, or not to be encoded (a lone surrogate).
     """
     if not topic:
         raise IllegalArgumentError("topic must be a non-empty str")
+    check_encodable("topic", topic)
+
+
+def check_encodable(what: str, text: str) -> None:
+    """Refuses text with a lone surrogate, which UTF-8 has no bytes for."""
     try:
-        topic.encode()
+        text.encode()
     except UnicodeEncodeError as error:
-        raise IllegalArgumentError(f"topic {topic!r} cannot be encoded as UTF-8: {error.reason}") from None
-    return str.__str__(topic)
+        raise IllegalArgumentError(f"{what} {text!r} cannot be encoded as UTF-8: {error.reason}") from None
 
 
 @cython.ccall
@@ -85,7 +87,10 @@ def checked_headers(headers: Any) -> list[Any]:
 
     Raises:
         TypeError: anything else, named.
+        IllegalArgumentError: a key that cannot be encoded (a lone surrogate).
     """
+    if not isinstance(headers, Iterable) or isinstance(headers, (str, bytes)):
+        raise TypeError(f"headers must be pairs of str and bytes (or None), or a dict, got {type(headers).__name__}")
     pairs = list(headers.items()) if isinstance(headers, dict) else list(headers)
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple) or len(pair) != 2:
@@ -93,6 +98,8 @@ def checked_headers(headers: Any) -> list[Any]:
         key, value = pair
         if not isinstance(key, str):
             raise TypeError(f"the key of header {index} must be a str, got {type(key).__name__}")
+        if not key.isascii():
+            check_encodable(f"the key of header {index}", key)
         if type(value) is not bytes and value is not None:
             if not isinstance(value, (bytes, bytearray, memoryview)):
                 raise TypeError(f"the value of header {key!r} must be bytes or None, got {type(value).__name__}")

@@ -280,6 +280,7 @@ def _network_options(config: ProducerConfig, client_id: str, prefix: str) -> Net
         connections_max_idle_ms=config["connections.max.idle.ms"],
         send_buffer_bytes=config["send.buffer.bytes"],
         receive_buffer_bytes=config["receive.buffer.bytes"],
+        canonical_bootstrap=config["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only",
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
         rebootstrap_trigger_ms=config["metadata.recovery.rebootstrap.trigger.ms"],
         software_version=package_version(),

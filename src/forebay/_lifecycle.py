@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import weakref
 from typing import Any, Protocol
 
@@ -35,14 +36,18 @@ class Forkable(Protocol):
 # Process-wide by nature.  The threads are held strongly: a producer that was dropped still has records to send.
 _threads: set[SenderThread] = set()
 _producers: weakref.WeakSet[Any] = weakref.WeakSet()
+_hooked_workers: set[int] = set()
+"""This process's id, if it is a worker whose end is watched."""
 
 
 def watch(producer: Forkable, thread: SenderThread) -> None:
     """Takes a new producer and its started thread under this module's care."""
-    for ended in [known for known in _threads if known.finished]:
-        _threads.discard(ended)
+    for known in list(_threads):
+        if known.finished:
+            _threads.discard(known)
     _threads.add(thread)
     _producers.add(producer)
+    _watch_worker_exit()
 
 
 def forget(thread: SenderThread) -> None:
@@ -54,16 +59,41 @@ def _end_all_at_exit() -> None:
     threads = [thread for thread in list(_threads) if thread.is_alive()]
     for thread in threads:
         thread.sender.request_close()
+    try:
+        for thread in threads:
+            if not thread.join(thread.patience_ms):
+                logger.error(
+                    "A producer did not end within delivery.timeout.ms at interpreter exit; ending it by force"
+                )
+                _end_by_force([thread])
+    except KeyboardInterrupt:
+        # Nobody wants to wait: each thread says how many records it had left.
+        _end_by_force(threads)
+        raise
+
+
+def _end_by_force(threads: list[SenderThread]) -> None:
     for thread in threads:
-        if not thread.join(thread.patience_ms):
-            logger.error("A producer did not end within delivery.timeout.ms at interpreter exit; ending it by force")
-            thread.sender.request_force_close()
-            thread.join(FORCED_END_MS)
+        thread.sender.request_force_close()
+    for thread in threads:
+        thread.join(FORCED_END_MS)
+
+
+def _watch_worker_exit() -> None:
+    """A worker of multiprocessing ends by os._exit, which skips exit handlers; it has a list of its own instead."""
+    util = sys.modules.get("multiprocessing.util")
+    process = sys.modules.get("multiprocessing.process")
+    if util is None or process is None or process.parent_process() is None or os.getpid() in _hooked_workers:
+        return
+    _hooked_workers.add(os.getpid())
+    # Behind the pools of the worker, which have higher priorities, and before its own children are joined.
+    util.Finalize(None, _end_all_at_exit, exitpriority=0)
 
 
 def _mark_all_in_child() -> None:
     note_fork()
     _threads.clear()
+    _hooked_workers.clear()
     for producer in list(_producers):
         producer._after_fork_in_child()
 

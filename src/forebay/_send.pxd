@@ -16,7 +16,7 @@ cdef class SendPath:
     cdef object value_serializer
     cdef object interceptors
     cdef object partitioner
-    cdef object metrics
+    cdef object sensors
     cdef object report
     cdef object client_id
     cdef bint plain_bytes

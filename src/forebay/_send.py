@@ -20,7 +20,6 @@ from forebay.errors import (
     ApiError,
     BufferExhaustedError,
     ForkedProducerError,
-    IllegalArgumentError,
     KafkaError,
     ProducerClosedError,
     RecordTooLargeError,
@@ -101,7 +100,7 @@ class SendPath:
         self.plain_bytes = key_serializer.passes_bytes and value_serializer.passes_bytes
         self.interceptors = interceptors or None
         self.partitioner = partitioner
-        self.metrics = metrics
+        self.sensors = metrics
         self.report = report
         self.ignore_keys = ignore_keys
         self.max_record_size = max_record_size
@@ -112,6 +111,7 @@ class SendPath:
     def _set_state(self, state: cython.int) -> None:
         self.state = state
 
+    @cython.annotation_typing(False)  # else 1.0 and True are taken for the int 1 when compiled
     def send(
         self,
         topic: str | ProducerRecord,
@@ -151,6 +151,7 @@ class SendPath:
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, True)
         return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, True)
 
+    @cython.annotation_typing(False)
     def send_nowait(
         self,
         topic: str | ProducerRecord,
@@ -211,7 +212,8 @@ class SendPath:
         if partition is not None:
             number = checked_partition(partition)
         timestamp: cython.longlong = self.wall() if timestamp_ms is None else checked_timestamp(timestamp_ms)
-        name: str = topic
+        # A member of a str enumeration stands for its value.
+        name: str = topic if type(topic) is str else str.__str__(topic)
         state: TopicState | None = self.accumulator.topics.get(name)
         deadline: cython.double = NO_DEADLINE
         if state is None or state.partition_count == 0 or number >= state.partition_count:
@@ -349,12 +351,12 @@ class SendPath:
         finally:
             # Ctrl-C, timeout: the place in the line, or a grant that nobody took, goes back.
             self.accumulator.pool.cancel(ticket)
-            self.metrics.buffer_wait_ns.record((self.now() - begun) * 1e6)
+            self.sensors.buffer_wait_ns.record((self.now() - begun) * 1e6)
 
     @cython.cfunc
     def exhausted(self, record: RecordView, waited: cython.double) -> Any:
         pool = self.accumulator.pool
-        self.metrics.buffer_exhausted.record(1)
+        self.sensors.buffer_exhausted.record(1)
         size = max(self.accumulator.batch_size, record.key_size + record.value_size + record.headers_size)
         why = (
             "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; "
@@ -412,7 +414,7 @@ class SendPath:
                     raise self._refusal()
                 now = self.now()
         finally:
-            self.metrics.metadata_wait_ns.record((self.now() - begun) * 1e6)
+            self.sensors.metadata_wait_ns.record((self.now() - begun) * 1e6)
 
     def _wait_for_topic(self, topic: str) -> None:
         """Returns once metadata knows ``topic``; errors as in ``send``, but raised."""
@@ -447,7 +449,7 @@ class SendPath:
             if isinstance(callback, Acknowledged):
                 callback.where = where
             raise error
-        self.metrics.record_errors.record(1)
+        self.sensors.record_errors.record(1)
         return failed_future(where.topic, where.partition, error, callback, self.report)
 
     def on_sender_thread(self) -> bool:

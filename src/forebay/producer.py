@@ -113,6 +113,7 @@ class KafkaProducer(SendPath):
 
     def metrics(self) -> MetricsSnapshot:
         """Every metric by the Java client's names, as of now."""
+        self._check_not_forked()
         return self._parts.metrics.snapshot(self._parts.clock.now())
 
     # Flush and close

@@ -272,6 +272,8 @@ class ScriptedCluster:
 
 
 def _flexible(api_key: int, version: int) -> bool:
+    if api_key == PRODUCE and version < 3:
+        return False  # kio begins with version 3
     module = schema(NAMES[api_key], version, "request")
     kinds = [value for value in vars(module).values() if hasattr(value, "__flexible__")]
     return bool(kinds[0].__flexible__)

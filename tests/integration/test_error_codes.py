@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from forebay import KafkaProducer, errors
 from forebay.errors import KafkaError, KafkaTimeoutError
 from forebay.testing import DISCONNECT, EmbeddedBroker
-from tests.integration.workload import WAIT_S
+from tests.integration.workload import WAIT_S, until
 from tests.support.fixtures import TopicFactory
 from tests.support.readback import read_all
 
@@ -106,6 +107,26 @@ def test_an_error_says_where_and_after_how_many_tries(mock: EmbeddedBroker, topi
     ((metadata, same),) = heard
     assert same is error
     assert metadata == (name, 0, -1, -1, -1, -1)
+
+
+def test_each_batch_has_an_error_of_its_own(mock: EmbeddedBroker, topic: TopicFactory) -> None:
+    """One lost connection fails both; what is said of the one must not stand in the other's."""
+    name = topic(mock, 2)
+    options = {"retries": 0, "enable.idempotence": False, "linger.ms": 300}
+    with producer(mock, **options) as ours:
+        ours.send(name, b"v").result(WAIT_S)
+        mock.push_request_errors(PRODUCE, DISCONNECT)
+        futures = [ours.send(name, b"older", partition=0)]
+        # The linger of the older one is over first, and takes the younger along.
+        begun = time.monotonic()
+        until(lambda: time.monotonic() - begun > 0.1, "a tenth of a second")
+        futures.append(ours.send(name, b"younger", partition=1))
+        ours.flush(WAIT_S)
+        older, younger = (future.exception(0) for future in futures)
+    assert isinstance(older, errors.DisconnectError) and isinstance(younger, errors.DisconnectError)
+    assert older is not younger
+    assert older.message == younger.message
+    assert int(str(older.context["age_ms"])) >= int(str(younger.context["age_ms"])) + 90
 
 
 def test_retries_are_counted(mock: EmbeddedBroker, topic: TopicFactory) -> None:

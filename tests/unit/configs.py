@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from forebay.config import (
-    Feature,
-    ProducerConfig,
-    table,
-)
+from forebay.config import Feature, ProducerConfig, table
 
 EVERYTHING = frozenset(Feature)
-
-
 OPTIONS = {option.name: option for option in table()}
 
 

@@ -11,13 +11,7 @@ from typing import Any
 import pytest
 
 from forebay import serializers
-from forebay.config import (
-    ProducerConfig,
-    Secret,
-    Type,
-    next_client_id,
-    table,
-)
+from forebay.config import ProducerConfig, Secret, Type, next_client_id, table
 from forebay.errors import ConfigError
 
 from .configs import OPTIONS, config, with_all

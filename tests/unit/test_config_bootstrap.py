@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.config import (
-    HostPort,
-    ProducerConfig,
-    parse_bootstrap,
-)
+from forebay.config import HostPort, ProducerConfig, parse_bootstrap
 from forebay.errors import ConfigError
 
 

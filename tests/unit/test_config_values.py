@@ -9,11 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay import serializers
-from forebay.config import (
-    Option,
-    Secret,
-    Type,
-)
+from forebay.config import Option, Secret, Type
 from forebay.errors import ConfigError
 
 from .configs import OPTIONS, config, with_all

@@ -297,6 +297,8 @@ class RealKafka:
             # Bounded, so that a bench does not fill the disk.
             "log.segment.bytes": str(256 << 20),
             "log.retention.bytes": str(1 << 30),
+            # By age nothing goes: tests write records of long ago, and read them back.
+            "log.retention.ms": "-1",
             "log.retention.check.interval.ms": "10000",
             "log.cleaner.dedupe.buffer.size": str(16 << 20),
             **self._properties,

@@ -14,7 +14,7 @@ from typing import Any
 
 import cython
 
-from forebay.errors import KafkaError
+from forebay.errors import ProducerClosedError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
@@ -137,14 +137,14 @@ class RecordAccumulator:
             now: monotonic ms, read after the last wait; a new batch counts its age from here.
 
         Raises:
-            KafkaError: the producer was closed meanwhile.
+            ProducerClosedError: the producer was closed meanwhile.
         """
         buffer: Buffer | None = None
         status: cython.int
         while True:
             if self.closed:
                 self.settle(buffer, ticket)
-                raise KafkaError("Producer closed while send in progress")
+                raise ProducerClosedError("Producer closed while send in progress")
             status = self.try_append(topic, partition, record, future, callback)
             if status == NEEDS_CHUNK:
                 self.extend(topic, partition)
@@ -253,7 +253,8 @@ class RecordAccumulator:
         if sticky:
             topic.partitioner.update(batch.estimated_size() - before if batch.compressed else size, full)
         if not full:
-            return APPENDED | (FULL if len(queue.batches) > 1 else 0)
+            # Older batches of this queue are no news: who filled them has woken the sender.
+            return APPENDED
         return APPENDED | FULL | self.close_last(queue, batch)
 
     @cython.cfunc

@@ -237,7 +237,9 @@ class ProducerBatch:
         """Compressed size by uncompressed size, headers included; 1.0 without compression."""
         if not self.compressed:
             return 1.0
-        return (HEADER_SIZE + self.payload_size) / (HEADER_SIZE + self.raw_size)
+        # The conversion matters: two C integers divide as C does.
+        whole: cython.double = HEADER_SIZE + self.payload_size
+        return whole / (HEADER_SIZE + self.raw_size)
 
     @cython.ccall
     def header(self) -> bytearray:
@@ -365,6 +367,6 @@ class ProducerBatch:
             else ("closed" if self.closed else "full" if self.closed_for_appends else "open")
         )
         return (
-            f"<ProducerBatch {self.topic}-{self.partition}: {self.record_count} records, {self.estimated_size()} bytes, "
-            f"{state}, attempt {self.attempts}>"
+            f"<ProducerBatch {self.topic}-{self.partition}: {self.record_count} records, "
+            f"{self.estimated_size()} bytes, {state}, attempt {self.attempts}>"
         )

@@ -16,7 +16,7 @@ from typing import Any
 
 import cython
 
-from forebay.errors import IllegalArgumentError, KafkaError
+from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 if cython.compiled:
     from cython.cimports.forebay._codec._prim import bytearray_pointer
@@ -138,7 +138,7 @@ class BufferPool:
 
         Raises:
             IllegalArgumentError: ``size`` is more than the whole pool.
-            KafkaError: the pool is closed.
+            ProducerClosedError: the pool is closed.
             MemoryError: the machine has none left; the credit is back in the pool.
         """
         if size > self.total:
@@ -163,7 +163,7 @@ class BufferPool:
                 ticket.grant = waiter
                 self.waiters.append(waiter)
         if closed:
-            raise KafkaError("Producer closed while allocating memory")
+            raise ProducerClosedError("Producer closed while allocating memory")
         if granted and buffer is None:
             buffer = self.create(size, owner)
         return buffer
@@ -244,7 +244,7 @@ class BufferPool:
             return None
         if state == ENDED:
             waiter.ticket.grant = None
-            raise KafkaError("Producer closed while allocating memory")
+            raise ProducerClosedError("Producer closed while allocating memory")
         buffer: Buffer | None = waiter.buffer
         waiter.buffer = None
         return self.create(waiter.size, waiter.owner) if buffer is None else buffer

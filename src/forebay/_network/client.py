@@ -98,7 +98,7 @@ class NetworkClient:
             random=random,
         )
         self._nodes = self._states.nodes
-        self._connector = Connector(selector, resolver, options, self._failed)
+        self._connector = Connector(selector, resolver, metadata, options, self._failed)
         self._updater = MetadataUpdater(self, metadata, options, self._log)
         self.versions = ApiVersions()
         completed: list[Any] = []

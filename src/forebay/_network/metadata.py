@@ -7,7 +7,7 @@ picture is an immutable ``Cluster`` that any thread reads without a lock, and wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from forebay._backoff import ExponentialBackoff
@@ -211,6 +211,25 @@ class Metadata:
             self._cluster = self._snapshot.cluster(0)
             self._full_asked = self._asked = self._asked + 1
             self._settle_due()
+
+    def expand_bootstrap(self, server: Node, names: Sequence[str], now: float) -> None:
+        """Puts a bootstrap server's canonical names in its place, for good; the first keeps its id.
+
+        The version stays and nobody is woken: nothing that anybody waits for has come.
+        """
+        if server not in self._bootstrap:
+            return
+        others = {(node.host, node.port) for node in self._bootstrap if node != server}
+        lowest = min(node.id for node in self._bootstrap)
+        further = [name for name in names[1:] if (name, server.port) not in others]
+        self._bootstrap = (
+            *(node._replace(host=names[0]) if node == server else node for node in self._bootstrap),
+            *(Node(lowest - number, name, server.port) for number, name in enumerate(further, 1)),
+        )
+        self._log.info(("canonical", server), now, "Bootstrap server %s is taken as %s", server.host, ", ".join(names))
+        if self.is_bootstrap:
+            self._snapshot = self._snapshot.rebootstrapped(self._bootstrap)
+            self._cluster = self._snapshot.cluster(self._cluster.version)
 
     def rebootstrap(self) -> None:
         """Forgets the brokers and starts over with the bootstrap servers (KIP-899, KIP-1102)."""

@@ -25,6 +25,8 @@ class NetworkOptions:
     """Negative: never closed for that."""
     send_buffer_bytes: int = 131_072
     receive_buffer_bytes: int = 32_768
+    canonical_bootstrap: bool = False
+    """``client.dns.lookup`` is resolve_canonical_bootstrap_servers_only."""
     rebootstrap: bool = True
     """``metadata.recovery.strategy`` is rebootstrap (KIP-899)."""
     rebootstrap_trigger_ms: float = 300_000

@@ -149,7 +149,7 @@ class Reader:
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value if value <= 0xFFFFFFFF else self.fail(f"varint {value} has more than 32 bits")
-        self.fail("varint of more than five bytes")
+        return self.fail("varint of more than five bytes")
 
     def nullable_string(self) -> str | None:
         size = self.uvarint() - 1 if self._flexible else self.int16()

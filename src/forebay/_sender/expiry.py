@@ -1,7 +1,8 @@
-"""The words for a batch that ran out of time: what, where, in which phase, and what was heard last."""
+"""The words for a batch that failed: what, where, in which phase, after how long, and what was heard last."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from forebay.errors import KafkaError, TimeoutError
@@ -31,3 +32,12 @@ def expiry_error(batch: Any, phase: str, now: float) -> KafkaError:
         error.with_context(last_error=f"{type(batch.last_error).__name__}: {batch.last_error.message}")
         error.__cause__ = batch.last_error
     return error
+
+
+def explained(batch: Any, error: KafkaError, phase: str, now: float) -> KafkaError:
+    """The batch's own copy of ``error`` with where and when; one lost connection is the error of many batches."""
+    own = copy.copy(error)
+    own.__cause__ = error.__cause__
+    return own.with_context(
+        phase=phase, node=batch.last_node, attempts=batch.attempts + 1, age_ms=round(now - batch.created)
+    )

@@ -4,5 +4,6 @@ cdef class ProduceCall:
     cdef readonly int timeout_ms
     cdef readonly list batches
     cdef readonly list held
+    cdef readonly dict refused
     cdef readonly double drained
     cdef object compressor

@@ -68,28 +68,40 @@ class ProduceCall:
         self.drained = drained
         self.compressor = compressor
         self.held: list[Any] = []
+        # Batches that cannot be put into a request of the broker's version, and why; they stay out of it.
+        self.refused: dict[ProducerBatch, KafkaError] = {}
         batch: ProducerBatch
         for batch in batches:
             batch.hold(self.held)
 
     def build(self, version: int) -> list[Any]:
-        """The request's body, record bytes not copied.
+        """The request's body, record bytes not copied; a batch that this version cannot carry is left out.
 
         Raises:
-            UnsupportedVersionError: a batch needs record format v2 and the broker knows only older ones.
-            UnsupportedCompressionTypeError: zstd, and the broker is older than it.
+            KafkaError: it can carry none of them; that of the first, all are in ``refused``.
         """
         entries: list[Any] = []
         batch: ProducerBatch
         for batch in self.batches:
-            if batch.codec_id == ZSTD and version < FIRST_ZSTD:
-                raise UnsupportedCompressionTypeError(
-                    f"The broker speaks Produce up to version {version}, but zstd needs version {FIRST_ZSTD} "
-                    "(Kafka 2.1); choose another compression.type",
-                    node=self.node_id,
-                )
-            entries.append(_entry(batch) if version >= FIRST_V2 else self._legacy_entry(batch, version))
+            try:
+                entries.append(self._entry(batch, version))
+            except KafkaError as error:
+                self.refused[batch] = error
+        if not entries:
+            raise self.refused[self.batches[0]]
         return encode_produce(version, None, self.acks, self.timeout_ms, entries)
+
+    def _entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
+        if batch.codec_id == ZSTD and version < FIRST_ZSTD:
+            raise UnsupportedCompressionTypeError(
+                f"The broker speaks Produce up to version {version}, but zstd needs version {FIRST_ZSTD} "
+                "(Kafka 2.1); choose another compression.type",
+                node=self.node_id,
+            )
+        if version < FIRST_V2:
+            return self._legacy_entry(batch, version)
+        size: cython.Py_ssize_t = HEADER_SIZE + batch.payload_size
+        return PartitionRecords(batch.topic, batch.partition, bytes(batch.header()), batch.payload, size)
 
     def _legacy_entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
         # Record formats v0 and v1 for brokers of before 0.11: the batch is read back and written anew.
@@ -109,13 +121,6 @@ class ProduceCall:
         held, self.held = self.held, []
         for buffer in held:
             buffer.release()
-
-
-@cython.cfunc
-def _entry(batch: ProducerBatch) -> PartitionRecords:
-    return PartitionRecords(
-        batch.topic, batch.partition, bytes(batch.header()), batch.payload, HEADER_SIZE + batch.payload_size
-    )
 
 
 def match(batches: list[ProducerBatch], answers: list[PartitionResponse]) -> list[tuple[Any, Any]]:

@@ -1,5 +1,6 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.schedule cimport BatchSchedule
+from forebay._sender.outcomes cimport BatchOutcomes
 
 
 # Everything belongs to the sender thread but closing and forced, which any thread sets.
@@ -11,10 +12,9 @@ cdef class Sender:
     cdef object transactions
     cdef object metrics
     cdef object options
-    cdef object report
     cdef object log
+    cdef readonly BatchOutcomes outcomes
     cdef int acks
-    cdef int retries
     cdef Py_ssize_t max_request_size
     cdef double delivery_timeout_ms
     cdef bint guarantee_order

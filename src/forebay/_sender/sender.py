@@ -17,9 +17,8 @@ import cython
 from forebay._logging import RateLimitedLogger
 from forebay._protocol.produce import decode_produce
 from forebay._protocol.versions import ApiKey
-from forebay._sender.expiry import expiry_error
-from forebay._sender.produce import NEWEST_PRODUCE, error_in, match, record_errors_in
-from forebay.errors import KafkaError, NetworkError, UnknownTopicOrPartitionError
+from forebay._sender.produce import NEWEST_PRODUCE, error_in, match
+from forebay.errors import KafkaError, NetworkError
 from forebay.model import TopicPartition
 
 if cython.compiled:
@@ -29,6 +28,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
     from cython.cimports.forebay._protocol.produce import PartitionResponse, ProduceResponse
+    from cython.cimports.forebay._sender.outcomes import BatchOutcomes
     from cython.cimports.forebay._sender.produce import ProduceCall
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
@@ -37,6 +37,7 @@ else:
     from forebay._accumulator.topic import PartitionQueue
     from forebay._network.inflight import ClientRequest, ClientResponse
     from forebay._protocol.produce import PartitionResponse, ProduceResponse
+    from forebay._sender.outcomes import BatchOutcomes
     from forebay._sender.produce import ProduceCall
 
 PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
@@ -92,10 +93,18 @@ class Sender:
         self.transactions = transactions
         self.metrics = metrics
         self.options = options
-        self.report = report
         self.log = RateLimitedLogger("forebay.sender", prefix=options.log_prefix)
+        self.outcomes = BatchOutcomes(
+            accumulator=accumulator,
+            metadata=metadata,
+            transactions=transactions,
+            metrics=metrics,
+            log=self.log,
+            report=report,
+            retries=options.retries,
+            delivery_timeout_ms=options.delivery_timeout_ms,
+        )
         self.acks = options.acks
-        self.retries = options.retries
         self.max_request_size = options.max_request_size
         self.delivery_timeout_ms = options.delivery_timeout_ms
         self.guarantee_order = options.guarantee_order
@@ -140,6 +149,10 @@ class Sender:
     def unfinished_records(self) -> int:
         """Records in batches without an outcome."""
         return sum(batch.record_count for batch in self.accumulator.incomplete())
+
+    def failed_records(self) -> int:
+        """Records that failed since ever."""
+        return int(self.metrics.record_errors.total)
 
     def _prepare_producer_id(self, now: cython.double) -> cython.double:
         """Sees to the producer id; ms to wait while there is none and nothing may be sent, else negative."""
@@ -236,21 +249,21 @@ class Sender:
         try:
             self.accumulator.close_batches([batch for _, batches in calls for batch in batches])
             return calls
-        except Exception:  # which one it was is found below
+        except Exception:  # noqa: BLE001 - a codec's own, or no memory; which batch it was is found below
             left = [(node_id, [batch for batch in batches if self._closes(batch, now)]) for node_id, batches in calls]
             return [(node_id, batches) for node_id, batches in left if batches]
 
     def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
         try:
             self.accumulator.close_batch(batch)
-        except Exception as cause:  # a codec's own, or no memory
+        except Exception as cause:  # noqa: BLE001 - the batch fails with it
             error = KafkaError(
                 f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}"
             )
             error.__cause__ = cause
             if self.transactions is not None:
                 self.transactions.on_failed(batch, error, True)
-            self.fail(batch, error, None, now)
+            self.outcomes.fail(batch, error, None, now)
             return False
         return True
 
@@ -323,17 +336,11 @@ class Sender:
             metrics.queue_time.record(batch.drained - batch.created)
             metrics.compression_rate.record(batch.observed_ratio)
             metrics.record_size.record_many(batch.raw_size, batch.record_count, batch.max_record_size)
-            sensors = self._topic_sensors(batch, now)
+            sensors = self.outcomes.topic_sensors(batch, now)
             sensors.records.record(batch.record_count)
             sensors.bytes.record(size)
             sensors.compression_rate.record(batch.observed_ratio)
         metrics.records_sent.record(records)
-
-    def _topic_sensors(self, batch: ProducerBatch, now: cython.double) -> Any:
-        queue: PartitionQueue = batch.queue
-        if queue.state.sensors is None:
-            queue.state.sensors = self.metrics.topic(batch.topic, now)
-        return queue.state.sensors
 
     def on_produce(self, response: ClientResponse) -> None:
         """Applies one answer, or the lack of one, to the batches of its request."""
@@ -345,7 +352,7 @@ class Sender:
             self._fail_call(call, response, now)
         elif response.body is None:
             for batch in call.batches:
-                self.complete(batch, None, None, now)
+                self.complete(batch, None, call.refused.get(batch), now)
         else:
             self.metrics.request_latency.record(now - response.request.sent)
             self._apply(call, response.body, now)  # type: ignore[arg-type]
@@ -354,10 +361,18 @@ class Sender:
                 queue: PartitionQueue = batch.queue
                 queue.muted = False
 
+    def complete(self, batch: ProducerBatch, answer: Any, error: Any, now: cython.double) -> None:
+        """One batch is not in flight any more."""
+        queue: PartitionQueue = batch.queue
+        queue.in_flight -= 1
+        batch.in_flight = False
+        self.in_flight.pop(batch, None)
+        self.outcomes.apply(batch, answer, error, now)
+
     def _fail_call(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
         error = response.error or NetworkError(f"The answer of node {call.node_id} was lost")
         for batch in call.batches:
-            self.complete(batch, None, error, now)
+            self.complete(batch, None, call.refused.get(batch, error), now)
 
     def _apply(self, call: ProduceCall, body: ProduceResponse, now: cython.double) -> None:
         self.metrics.produce_throttle_time.record(body.throttle_time_ms)
@@ -366,7 +381,7 @@ class Sender:
         for batch, found in match(call.batches, body.partitions):
             if found is None:
                 missing = NetworkError(f"Node {call.node_id} left {batch.topic}-{batch.partition} out of its answer")
-                self.complete(batch, None, missing, now)
+                self.complete(batch, None, call.refused.get(batch, missing), now)
                 continue
             answer = found
             if answer.error_code in LEADER_MOVED and answer.leader_id >= 0 and answer.leader_epoch >= 0:
@@ -377,150 +392,33 @@ class Sender:
             self.metadata.update_leadership(hints, body.node_endpoints)
             self._follow_metadata()
 
-    # Outcomes
-
-    def complete(self, batch: ProducerBatch, answer: Any, error: Any, now: cython.double) -> None:
-        """One batch's outcome: acknowledged, sent again, or failed."""
-        queue: PartitionQueue = batch.queue
-        queue.in_flight -= 1
-        batch.in_flight = False
-        self.in_flight.pop(batch, None)
-        if error is None:
-            self._acknowledge(batch, answer)
-            return
-        batch.last_error = error
-        if error.invalid_metadata:
-            self._note_stale_metadata(batch, error, now)
-        if self._can_retry(batch, answer, error, now):
-            self._retry(batch, error, now)
-        else:
-            self._fail(batch, answer, error, now)
-
-    def _acknowledge(self, batch: ProducerBatch, answer: Any) -> None:
-        base_offset: cython.longlong = -1
-        log_append_time: cython.longlong = -1
-        if answer is not None:
-            log_append_time = answer.log_append_time
-            base_offset = answer.base_offset if answer.error_code == 0 else -1
-        if self.transactions is not None:
-            self.transactions.on_completed(batch, base_offset)
-        # False after it expired: its callbacks have run and its memory is given back.
-        if batch.complete(base_offset, log_append_time, self.report):
-            self.accumulator.deallocate(batch)
-
-    def _can_retry(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> bool:
-        if batch.done or batch.attempts >= self.retries:
-            return False
-        if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
-            return False
-        if self.transactions is None:
-            return error.retriable
-        log_start: int = -1 if answer is None else answer.log_start_offset
-        return bool(self.transactions.can_retry(batch, error, log_start))
-
-    def _retry(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
-        where = TopicPartition(batch.topic, batch.partition)
-        self.log.warning(
-            (batch.topic, error.name),
-            now,
-            "Got error produce response from node %d on topic-partition %s, retrying (%d attempts left). Error: %s",
-            batch.last_node,
-            where,
-            self.retries - batch.attempts,
-            error,
-        )
-        self.schedule.reenqueue(batch, now, self.transactions)
-        self.metrics.record_retries.record(batch.record_count)
-        self._topic_sensors(batch, now).retries.record(batch.record_count)
-
-    def _fail(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> None:
-        if self.transactions is not None:
-            # Refused for good: its sequences will never be written.  Out of retries: nobody knows.
-            self.transactions.on_failed(batch, error, batch.attempts < self.retries and not error.retriable)
-        record_errors = None
-        if answer is not None:
-            error, record_errors = record_errors_in(answer, error)
-        self.fail(batch, self._explained(batch, error, "in flight", now), record_errors, now)
-
-    def _explained(self, batch: ProducerBatch, error: KafkaError, phase: str, now: float) -> KafkaError:
-        return error.with_context(
-            phase=phase, node=batch.last_node, attempts=batch.attempts + 1, age_ms=round(now - batch.created)
-        )
-
-    def fail(self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float) -> None:
-        """Ends a batch with ``error``, counted and, as nobody may be listening, logged (repeats limited)."""
-        if batch.done:
-            return
-        if batch.fail(error, record_errors, self.report):
-            self.accumulator.deallocate(batch)
-        self.metrics.record_errors.record(batch.record_count)
-        self._topic_sensors(batch, now).errors.record(batch.record_count)
-        self.log.error(
-            (batch.topic, type(error)),
-            now,
-            "%d record(s) for %s-%d failed: %s: %s",
-            batch.record_count,
-            batch.topic,
-            batch.partition,
-            type(error).__name__,
-            error,
-        )
-
-    def _note_stale_metadata(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
-        if isinstance(error, UnknownTopicOrPartitionError):
-            self.log.warning(
-                (batch.topic, "unknown"),
-                now,
-                "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
-                "may not exist or the user may not have Describe access to it",
-                batch.topic,
-                batch.partition,
-            )
-        self.metadata.request_update(False)
-
     # Expiry and the end
 
     def _expire(self, now: cython.double) -> None:
         # Before anything is drained, so that no batch is failed and sent in the same turn.
         batch: ProducerBatch
         for batch in self.schedule.expired(now):
-            self._give_up(batch, "waiting" if batch.attempts == 0 else "waiting to be sent again", now)
+            self.outcomes.give_up(batch, "waiting" if batch.attempts == 0 else "waiting to be sent again", now)
         if now < self.next_in_flight_expiry:
             return
         self.next_in_flight_expiry = INFINITY
         for batch in list(self.in_flight):
             if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
                 del self.in_flight[batch]
-                self._give_up(batch, "in flight", now)
+                self.outcomes.give_up(batch, "in flight", now)
             else:
                 self.next_in_flight_expiry = min(self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms)
-
-    def _give_up(self, batch: ProducerBatch, phase: str, now: float) -> None:
-        error = expiry_error(batch, phase, now)
-        if self.transactions is not None:
-            self.transactions.on_failed(batch, error, False)
-        self.fail(batch, error, None, now)
 
     def fail_waiting(self, error: KafkaError) -> None:
         """Fails every batch that waits; those in flight get their answers."""
         for batch in self.accumulator.take_waiting():
-            self._abort(batch, error)
+            self.outcomes.abort(batch, error)
 
     def fail_all(self, error: KafkaError) -> None:
         """Fails every batch without an outcome, in flight or not; their memory comes back when sockets let go."""
         self.fail_waiting(error)
         for batch in list(self.in_flight):
-            self._abort(batch, error)
-
-    def _abort(self, batch: ProducerBatch, error: KafkaError) -> None:
-        if batch.done:
-            return
-        if self.transactions is not None and batch.has_sequence():
-            # Its fate is unknown, and its partition must not wait for it for ever.
-            self.transactions.on_failed(batch, error, False)
-        if batch.abort(error, self.report):
-            self.metrics.record_errors.record(batch.record_count)
-        self.accumulator.deallocate(batch)
+            self.outcomes.abort(batch, error)
 
 
 def _nothing(written: bool) -> None:

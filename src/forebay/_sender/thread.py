@@ -43,11 +43,21 @@ class SenderThread:
         self._resources = resources
         self._pause = threading.Event()
         """Never set: only waited for."""
+        self._ended = threading.Event()
+        self._started = False
+        self._failed_before = 0
+        """Records that had failed when the end began."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Starts the thread; once, before interpreter exit begins."""
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            # None can be started any more; what it would have closed at its end is closed here.
+            self._end()
+            raise
+        self._started = True
 
     @property
     def ident(self) -> int | None:
@@ -56,17 +66,22 @@ class SenderThread:
 
     def is_alive(self) -> bool:
         """True until it has ended."""
-        return self._thread.is_alive()
+        return self._started and not self._ended.is_set()
 
     def join(self, timeout_ms: float) -> bool:
         """Waits for the end; False if ``timeout_ms`` passed first.  Signals get through."""
-        self._thread.join(min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX))
-        return not self._thread.is_alive()
+        # Not Thread.join: up to Python 3.12 a thread passes for dead once Ctrl-C has interrupted a join of it.
+        if self._started and not self._ended.wait(min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX)):
+            return False
+        if self._started:
+            self._thread.join()
+        return True
 
     def _run(self) -> None:
         try:
             while not self.sender.closing:
                 self._turn()
+            self._failed_before = self.sender.failed_records()
             # The owner's close() has done this; a producer that was dropped, and the interpreter's exit, have not.
             # Nothing is accepted from here on that nobody would send.
             self.sender.accumulator.close()
@@ -85,10 +100,11 @@ class SenderThread:
 
     def _end(self) -> None:
         self.sender.accumulator.close()
-        left = self.sender.unfinished_records()
-        if left:
-            self.lost = left
-            logger.error("The producer ended with %d record(s) not acknowledged", left)
+        self.lost = self.sender.unfinished_records()
+        # With what failed meanwhile: nobody may be listening any more, and repeated lines about it are left out.
+        unacknowledged = self.lost + self.sender.failed_records() - self._failed_before
+        if unacknowledged:
+            logger.error("The producer ended with %d record(s) not acknowledged", unacknowledged)
         self.sender.fail_all(KafkaError("Producer is closed forcefully."))
         for resource in self._resources:
             try:
@@ -96,3 +112,4 @@ class SenderThread:
             except Exception:  # the others must be closed too
                 logger.exception("Uncaught error while the producer's I/O thread ended")
         self.finished = True
+        self._ended.set()

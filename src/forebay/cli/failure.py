@@ -64,6 +64,8 @@ def line_for(error: BaseException) -> str:
         return one_line(str(error))
     if isinstance(error, KafkaError):
         return reason(error)
+    if isinstance(error, ImportError):
+        return one_line(str(error))  # compiled modules or a package of an extra are missing; it says how to get them
     if isinstance(error, OSError) and error.strerror:
         return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
     # Only a mistake of ours comes here.

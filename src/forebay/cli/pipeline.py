@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from forebay.cli.failure import PREFIX, one_line
 from forebay.errors import ConfigError
 from forebay.pipeline.runner import PipelineResult
 from forebay.pipeline.runner import run as run_job
@@ -55,7 +56,7 @@ def run(
     out, err = out or sys.stdout, err or sys.stderr
     result = run_job(path, overrides, report=lambda line: print(line, file=err, flush=True))
     if result.error is not None:
-        print(f"error: {result.error}", file=err)
+        print(f"{PREFIX}{one_line(result.error)}", file=err)
     elif as_json:
         print(json.dumps(dict(result.counters), indent=2), file=out)
     else:

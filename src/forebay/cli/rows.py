@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
-import decimal
 import json
 import math
 import re
@@ -69,7 +67,7 @@ def unescape(text: str, flag: str) -> bytes:
     parts: list[bytes] = []
     end = 0
     for match in _ESCAPED.finditer(text):
-        parts.append(text[end : match.start()].encode())
+        parts.append(_raw(text[end : match.start()]))
         escape = match.group(1)
         if len(escape) == 3:
             parts.append(bytes([int(escape[1:], 16)]))
@@ -78,11 +76,20 @@ def unescape(text: str, flag: str) -> bytes:
         else:
             raise CommandError(rf"{flag} {text!r}: unknown escape \{escape}; there are \n \t \r \0 \\ \xNN")
         end = match.end()
-    return b"".join([*parts, text[end:].encode()])
+    return b"".join([*parts, _raw(text[end:])])
+
+
+def _raw(text: str) -> bytes:
+    """What the shell gave: arguments that are not UTF-8 arrive with surrogates."""
+    return text.encode(errors="surrogateescape")
 
 
 def as_bytes(value: Any) -> bytes | None:
-    """A cell as a record's key or value: text and bytes as they are, None as None, anything else as JSON."""
+    """A cell as a record's key or value: text and bytes as they are, None as None, anything else as JSON.
+
+    Raises:
+        ValueError: as ``to_json``.
+    """
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -91,22 +98,23 @@ def as_bytes(value: Any) -> bytes | None:
 
 
 def to_json(value: Any) -> bytes:
-    """Compact JSON in UTF-8; what JSON has no form for is written as Spark's to_json does it."""
+    """Compact JSON in UTF-8; bytes in base64, and NaN as text, as Spark's to_json has them.
+
+    Raises:
+        ValueError: text that UTF-8 cannot hold (half of a surrogate pair).
+    """
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_other)
     except ValueError:
         text = json.dumps(_without_nan(value), ensure_ascii=False, separators=(",", ":"), default=_other)
-    return text.encode("utf-8", "surrogatepass")
+    return text.encode()
 
 
-def _other(value: Any) -> Any:
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
-        return value.isoformat()
+def _other(value: Any) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, (decimal.Decimal, datetime.timedelta)):
-        return str(value)
-    raise TypeError(f"a {type(value).__name__} has no form in JSON")
+    # Dates and times say it themselves; decimals, durations and the like have their usual text.
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
 def _without_nan(value: Any) -> Any:

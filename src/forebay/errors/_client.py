@@ -28,6 +28,11 @@ class ProducerClosedError(IllegalStateError):
 class ForkedProducerError(IllegalStateError):
     """A copy of the producer in a forked child: only the process that made it can use it."""
 
+    def __init__(self, message: str = "", /, **context: object) -> None:
+        super().__init__(
+            message or "This producer belongs to the parent process; make one of your own after the fork", **context
+        )
+
 
 class InterruptError(KafkaError):
     """A blocked call was interrupted."""

@@ -9,6 +9,8 @@ class ManualClock:
     def __init__(self, now: float = 10_000.0, wall: int = 1_700_000_000_000) -> None:
         self._now = now
         self._wall = wall
+        # Not yet in the wall clock, which shows whole milliseconds; in [0, 1).
+        self._fraction = 0.0
 
     def now(self) -> float:
         return self._now
@@ -21,4 +23,5 @@ class ManualClock:
         if ms < 0:
             raise ValueError(f"a clock does not go back: {ms} ms")
         self._now += ms
-        self._wall += int(ms)
+        whole, self._fraction = divmod(self._fraction + ms, 1)
+        self._wall += int(whole)

@@ -21,7 +21,7 @@ class StaticResolver:
     def __init__(self, hosts: dict[str, list[str]] | None = None, *, held: bool = False) -> None:
         self.hosts = dict(hosts or {})
         self.names: dict[str, list[str]] = {}
-        """Name to the canonical names of its addresses."""
+        """Name to the canonical names of its addresses; without an entry the addresses stand for themselves."""
         self.held = held
         self.asked: list[str] = []
         """Every host asked for, in order."""
@@ -34,7 +34,7 @@ class StaticResolver:
         self.asked.append(host)
 
         def fill() -> None:
-            numbers = self.hosts.get(host, [host] if _is_numeric(host) else [])
+            numbers = self._numbers(host)
             resolution.addresses = tuple(address for number in numbers for address in _numeric(number, port))
 
         return self._answer(resolution, fill, ticket_wake)
@@ -45,7 +45,7 @@ class StaticResolver:
         self.asked.append(host)
 
         def fill() -> None:
-            resolution.names = tuple(self.names.get(host, ()))
+            resolution.names = tuple(self.names.get(host) or self._numbers(host))
 
         return self._answer(resolution, fill, ticket_wake)
 
@@ -62,6 +62,9 @@ class StaticResolver:
         waiting, self._waiting = self._waiting, []
         for answer in waiting:
             answer()
+
+    def _numbers(self, host: str) -> list[str]:
+        return self.hosts.get(host, [host] if _is_numeric(host) else [])
 
     def _answer(self, resolution: Resolution, fill: Callable[[], None], wake: Callable[[], None]) -> Resolution:
         def answer() -> None:

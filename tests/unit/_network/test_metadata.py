@@ -6,15 +6,10 @@ import pytest
 
 from forebay._cluster import Cluster
 from forebay._network.metadata import Metadata, MetadataQuery
-from forebay.errors import (
-    InvalidTopicError,
-    KafkaError,
-    TopicAuthorizationError,
-    UnknownTopicOrPartitionError,
-)
+from forebay.errors import InvalidTopicError, KafkaError, TopicAuthorizationError, UnknownTopicOrPartitionError
 from forebay.model import Node, TopicPartition
 
-from .metadata_cases import metadata, update
+from .metadata_cases import Waker, metadata, update
 from .replies import NODES, partition, reply, topic
 
 
@@ -185,3 +180,27 @@ def test_rebootstrap_keeps_partitions_without_leaders() -> None:
     assert fresh.update_requested
     update(fresh, reply(counts={"t": 3}, epoch=7))
     assert len(fresh.cluster().available_partitions("t")) == 3
+
+
+def test_a_bootstrap_server_is_replaced_by_its_names() -> None:
+    fresh = metadata("t")
+    fresh.bootstrap([Node(-1, "kafka", 9092), Node(-2, "two", 9092), Node(-3, "two", 9093)])
+    ticket = Waker()
+    assert not fresh.await_version(fresh.version, ticket)
+    fresh.expand_bootstrap(Node(-1, "kafka", 9092), ["one", "two", "three"], 0)
+    nodes = {Node(-1, "one", 9092), Node(-2, "two", 9092), Node(-3, "two", 9093), Node(-4, "three", 9092)}
+    assert set(fresh.cluster().nodes) == nodes
+    assert (fresh.version, ticket.count) == (0, 0)
+    fresh.expand_bootstrap(Node(-1, "kafka", 9092), ["again"], 0)
+    assert set(fresh.cluster().nodes) == nodes
+
+
+def test_names_that_come_after_the_brokers_are_for_starting_over() -> None:
+    fresh = metadata("t")
+    update(fresh, reply(counts={"t": 1}))
+    fresh.expand_bootstrap(Node(-1, "boot", 9092), ["one"], 0)
+    assert set(fresh.cluster().nodes) == set(NODES)
+    assert fresh.version == 1
+    fresh.rebootstrap()
+    assert fresh.cluster().nodes == (Node(-1, "one", 9092),)
+    assert fresh.cluster().partition_count("t") == 1

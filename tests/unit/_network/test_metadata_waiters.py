@@ -7,10 +7,7 @@ import threading
 import pytest
 
 from forebay._ticket import ThreadTicket
-from forebay.errors import (
-    AuthenticationError,
-    KafkaError,
-)
+from forebay.errors import AuthenticationError, KafkaError
 
 from .metadata_cases import Waker, metadata, update
 from .replies import reply

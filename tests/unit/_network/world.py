@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
@@ -34,6 +34,17 @@ class Sent:
 class World:
     """Backoffs as in the Java client's network test, unless given; jitter off."""
 
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        "client_id": "mock",
+        "request_timeout_ms": 1000,
+        "max_in_flight": 1000,
+        "reconnect_backoff_ms": 10_000,
+        "reconnect_backoff_max_ms": 10_000,
+        "setup_timeout_ms": 5000,
+        "setup_timeout_max_ms": 127_000,
+        "rebootstrap": False,
+    }
+
     def __init__(
         self,
         nodes: int = 1,
@@ -44,17 +55,6 @@ class World:
         bootstrap: list[Node] | None = None,
         **options: Any,
     ) -> None:
-        given = {
-            "client_id": "mock",
-            "request_timeout_ms": 1000,
-            "max_in_flight": 1000,
-            "reconnect_backoff_ms": 10_000,
-            "reconnect_backoff_max_ms": 10_000,
-            "setup_timeout_ms": 5000,
-            "setup_timeout_max_ms": 127_000,
-            "rebootstrap": False,
-            **options,
-        }
         self.clock = ManualClock()
         self.selector = MemorySelector(self.clock)
         self.cluster = ScriptedCluster(self.selector, nodes)
@@ -76,7 +76,7 @@ class World:
             selector=self.selector,
             resolver=self.resolver,
             metadata=self.metadata,
-            options=NetworkOptions(**given),
+            options=NetworkOptions(**{**self.OPTIONS, **options}),
             metrics=self.metrics,
             clock=self.clock,
             random=lambda: random,

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.errors import (
-    DisconnectError,
-    InvalidProducerEpochError,
-    KafkaError,
-    RecordTooLargeError,
-)
+from forebay.errors import DisconnectError, InvalidProducerEpochError, KafkaError, RecordTooLargeError
 
-from .fakes import (
-    NOT_LEADER,
-    OUT_OF_ORDER,
-    UNKNOWN_PID,
-    FakePartition,
-    give_id,
-    new_manager,
-)
+from .fakes import NOT_LEADER, OUT_OF_ORDER, UNKNOWN_PID, FakePartition, give_id, new_manager
 
 
 class TestEpochBump:

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from forebay.errors import (
-    DisconnectError,
-    TimeoutError,
-)
+from forebay.errors import DisconnectError, TimeoutError
 
-from .fakes import (
-    LAST,
-    NOT_LEADER,
-    OUT_OF_ORDER,
-    TIMED_OUT,
-    FakePartition,
-    near_the_wrap,
-    new_manager,
-)
+from .fakes import LAST, NOT_LEADER, OUT_OF_ORDER, TIMED_OUT, FakePartition, near_the_wrap, new_manager
 
 
 class TestInDoubt:

@@ -21,12 +21,7 @@ from forebay.errors import (
     UnsupportedVersionError,
 )
 
-from .fakes import (
-    NODE,
-    TIMED_OUT,
-    FakePartition,
-    give_id,
-)
+from .fakes import NODE, TIMED_OUT, FakePartition, give_id
 
 LOAD_IN_PROGRESS = 14
 

@@ -53,4 +53,4 @@ def test_a_failure_is_one_line_on_stderr(tmp_path: Path) -> None:
     result = run(str(tmp_path / "none.toml"), out=out, err=err)
     assert result.exit_code == 1
     assert out.getvalue() == ""
-    assert err.getvalue() == f"error: job file {str(tmp_path / 'none.toml')!r} does not exist\n"
+    assert err.getvalue() == f"forebay: error: job file {str(tmp_path / 'none.toml')!r} does not exist\n"

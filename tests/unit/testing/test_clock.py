@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forebay.testing.clock import ManualClock
 
@@ -12,6 +14,25 @@ def test_it_moves_only_when_told_and_both_readings_together() -> None:
     assert (clock.now(), clock.wall()) == (5.0, 1_000)
     clock.advance(20.5)
     assert (clock.now(), clock.wall()) == (25.5, 1_020)
+
+
+def test_fractions_of_a_millisecond_add_up_in_both() -> None:
+    clock = ManualClock(now=0.0, wall=1_000)
+    seen = []
+    for _ in range(8):
+        clock.advance(0.375)
+        seen.append(clock.wall())
+    assert seen == [1_000, 1_000, 1_001, 1_001, 1_001, 1_002, 1_002, 1_003]
+    assert clock.now() == 3.0
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=30))
+def test_the_wall_clock_shows_the_whole_milliseconds_that_passed(quarters: list[int]) -> None:
+    clock = ManualClock(now=0.0, wall=1_000)
+    for quarter in quarters:
+        clock.advance(quarter / 4)
+    assert clock.wall() == 1_000 + sum(quarters) // 4
+    assert clock.now() == sum(quarters) / 4
 
 
 def test_its_two_readings_start_far_apart() -> None:

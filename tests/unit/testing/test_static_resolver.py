@@ -36,6 +36,10 @@ def test_canonical_names_and_the_end() -> None:
     names = resolver.canonical("kafka", 9092, lambda: None)
     resolver.release()
     assert names.names == ("one.example", "two.example") and names.error is None
+    assert resolver.canonical("10.0.0.1", 9092, lambda: None).names == ("10.0.0.1",)
+    resolver.hosts["other"] = ["10.0.0.2", "10.0.0.3"]
+    assert resolver.canonical("other", 9092, lambda: None).names == ("10.0.0.2", "10.0.0.3")
+    assert resolver.canonical("nowhere", 9092, lambda: None).error is not None
     resolver.held = True
     late = resolver.canonical("kafka", 9092, lambda: None)
     resolver.close()

@@ -1,12 +1,13 @@
-"""A cimport that goes up, or sideways, is named with its place."""
+"""A cimport that goes up, or sideways, is named with its place; so is a struct that would leave C."""
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
-from tools.check_layers import check, layers
+from tools.check_layers import check, layers, structs_in_scope, structs_of_pxd
 
 PROJECT = """
 [[tool.importlinter.contracts]]
@@ -75,3 +76,70 @@ def test_c_headers_need_no_twin_by_name(tree: Path) -> None:
     text = "import cython\nif cython.compiled:\n    from cython.cimports.libc.string import memcpy\n"
     write(tree, "_pool/a.py", text)
     assert check(tree) == []
+
+
+VIEW = "cdef struct View:\n    const unsigned char* key\n"
+CFUNC = "@cython.cfunc\n"
+
+
+def taking(tree: Path, functions: str, name: str = "_pool/a.py") -> list[str]:
+    """What is said about a module that cimports View and has these functions."""
+    (tree / "src" / "forebay" / "_codec").mkdir(exist_ok=True)
+    write(tree, "_codec/prim.pxd", VIEW)
+    write(tree, name, both("_codec.prim", "View") + functions)
+    return check(tree)
+
+
+def test_structs_are_found_however_they_are_declared() -> None:
+    text = "cdef struct A:\n    int a\nctypedef struct B:\n    int b\ncdef packed struct C:\n    int c\n"
+    text += "cdef extern from 'x.h':\n    struct D:\n        int d\n# cdef struct E:\ncdef int construct(F f)\n"
+    assert structs_of_pxd(text) == {"A", "B", "C", "D"}
+
+
+def test_a_cfunc_may_take_a_struct(tree: Path) -> None:
+    assert taking(tree, f"{CFUNC}def f(record: View, at: cython.int) -> None: ...\n") == []
+    assert taking(tree, f"class A:\n    {CFUNC}    @cython.exceptval(-1)\n    def f(self, record: View): ...\n") == []
+
+
+@pytest.mark.parametrize(
+    ("functions", "line", "name"),
+    [
+        ("def f(record: View) -> None: ...\n", 6, "f"),
+        ("class A:\n    def f(self, size: int, record: View) -> None: ...\n", 7, "f"),
+        ("@cython.cclass\nclass A:\n    @cython.ccall\n    def f(self, record: View): ...\n", 9, "f"),
+        (f"{CFUNC}def f(x: cython.int):\n    def inner(*, record: View): ...\n", 8, "inner"),
+        ("async def f(record: View): ...\n", 6, "f"),
+        ("def f(record: 'View | None' = None): ...\n", 6, "f"),
+        ("def f(record: prim.View, /): ...\n", 6, "f"),
+        ("def f(*records: View): ...\n", 6, "f"),
+    ],
+)
+def test_what_python_can_call_may_not(tree: Path, functions: str, line: int, name: str) -> None:
+    """Cython would convert the struct to a dict and back, and crash on its pointers."""
+    assert taking(tree, functions) == [
+        f"src/forebay/_pool/a.py:{line}: {name} takes the struct View but is not a @cython.cfunc"
+    ]
+
+
+def test_a_struct_goes_by_the_name_it_has_in_the_module(tree: Path) -> None:
+    taking(tree, "")
+    write(tree, "_pool/a.py", both("_codec.prim", "View as Record") + "def f(a: Record, b: View): ...\n")
+    write(tree, "_codec/prim.py", "import cython\ndef f(record: View): ...\n")
+    assert check(tree) == [
+        "src/forebay/_codec/prim.py:2: f takes the struct View but is not a @cython.cfunc",
+        "src/forebay/_pool/a.py:6: f takes the struct Record but is not a @cython.cfunc",
+    ]
+
+
+def test_modules_that_are_not_compiled_and_other_classes_are_let_alone(tree: Path) -> None:
+    taking(tree, "")
+    write(tree, "_codec/prim.py", "class View: ...\ndef f(record: View): ...\n")
+    write(tree, "_pool/a.py", "import cython\nclass View: ...\ndef f(record: View): ...\n")
+    assert check(tree) == []
+
+
+def test_the_packages_own_struct_is_among_those_looked_for() -> None:
+    package = Path(__file__).parents[3] / "src" / "forebay"
+    structs = {"forebay._codec._prim": structs_of_pxd((package / "_codec" / "_prim.pxd").read_text())}
+    tree = ast.parse((package / "_accumulator" / "batch.py").read_text())
+    assert structs_in_scope(tree, "forebay._accumulator.batch", structs) == {"RecordView"}

@@ -1,0 +1,190 @@
+"""What becomes of a batch: acknowledged, sent again, failed, given up.
+
+The one place where an outcome meets everybody who has to hear of it: the transaction manager's sequences, the batch's
+callbacks and waiters, the pool, the metrics and the log.  Sender thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cython
+
+from forebay._sender.expiry import expiry_error, explained
+from forebay._sender.produce import record_errors_in
+from forebay.errors import KafkaError, UnknownTopicOrPartitionError
+from forebay.model import TopicPartition
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue
+else:
+    from forebay._accumulator.accumulator import RecordAccumulator
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.topic import PartitionQueue
+
+
+@cython.final
+@cython.cclass
+class BatchOutcomes:
+    """Applies outcomes.
+
+    Args:
+        accumulator: gets batches back for another attempt, or their memory.
+        metadata: told when an error says that it is stale.
+        transactions: keeps the sequences (idempotence), or None.
+        metrics: the producer's sensors.
+        log: limited, under ``forebay.sender``.
+        report: called with what a user's callback raised and the batch's result; must not raise.
+        retries: most times a batch is sent again.
+        delivery_timeout_ms: age at which it is given up.
+    """
+
+    def __init__(
+        self,
+        *,
+        accumulator: RecordAccumulator,
+        metadata: Any,
+        transactions: Any,
+        metrics: Any,
+        log: Any,
+        report: Callable[[BaseException, Any], None],
+        retries: cython.int,
+        delivery_timeout_ms: cython.double,
+    ) -> None:
+        self.accumulator = accumulator
+        self.metadata = metadata
+        self.transactions = transactions
+        self.metrics = metrics
+        self.log = log
+        self.report = report
+        self.retries = retries
+        self.delivery_timeout_ms = delivery_timeout_ms
+
+    def apply(self, batch: ProducerBatch, answer: Any, error: Any, now: cython.double) -> None:
+        """The outcome of one attempt.
+
+        Args:
+            answer: the partition's part of the broker's answer, or None.
+            error: None for success.
+        """
+        if error is None:
+            self._acknowledge(batch, answer)
+            return
+        batch.last_error = error
+        if error.invalid_metadata:
+            self._note_stale_metadata(batch, error, now)
+        if self._can_retry(batch, answer, error, now):
+            self._retry(batch, error, now)
+        elif error.retriable and not batch.done and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+            # Only the time is over: the same words, whichever is noticed first.
+            self.give_up(batch, "in flight", now)
+        else:
+            self._fail(batch, answer, error, now)
+
+    def _acknowledge(self, batch: ProducerBatch, answer: Any) -> None:
+        base_offset: cython.longlong = -1
+        log_append_time: cython.longlong = -1
+        if answer is not None:
+            log_append_time = answer.log_append_time
+            base_offset = answer.base_offset if answer.error_code == 0 else -1
+        if self.transactions is not None:
+            self.transactions.on_completed(batch, base_offset)
+        # False after it expired: its callbacks have run and its memory is given back.
+        if batch.complete(base_offset, log_append_time, self.report):
+            self.accumulator.deallocate(batch)
+
+    def _can_retry(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> bool:
+        if batch.done or batch.attempts >= self.retries:
+            return False
+        if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+            return False
+        if self.transactions is None:
+            return error.retriable
+        log_start: int = -1 if answer is None else answer.log_start_offset
+        return bool(self.transactions.can_retry(batch, error, log_start))
+
+    def _retry(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
+        where = TopicPartition(batch.topic, batch.partition)
+        self.log.warning(
+            (batch.topic, error.name),
+            now,
+            "Got error produce response from node %d on topic-partition %s, retrying (%d attempts left). Error: %s",
+            batch.last_node,
+            where,
+            self.retries - batch.attempts,
+            error,
+        )
+        self.accumulator.schedule.reenqueue(batch, now, self.transactions)
+        self.metrics.record_retries.record(batch.record_count)
+        self.topic_sensors(batch, now).retries.record(batch.record_count)
+
+    def _fail(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> None:
+        if self.transactions is not None:
+            # Refused for good: its sequences will never be written.  Out of retries: nobody knows.
+            self.transactions.on_failed(batch, error, batch.attempts < self.retries and not error.retriable)
+        record_errors = None
+        if answer is not None:
+            error, record_errors = record_errors_in(answer, error)
+        self.fail(batch, explained(batch, error, "in flight", now), record_errors, now)
+
+    def fail(self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float) -> None:
+        """Ends a batch with ``error``, counted and, as nobody may be listening, logged (repeats limited)."""
+        if batch.done:
+            return
+        if batch.fail(error, record_errors, self.report):
+            self.accumulator.deallocate(batch)
+        self.metrics.record_errors.record(batch.record_count)
+        self.topic_sensors(batch, now).errors.record(batch.record_count)
+        self.log.error(
+            (batch.topic, type(error)),
+            now,
+            "%d record(s) for %s-%d failed: %s: %s",
+            batch.record_count,
+            batch.topic,
+            batch.partition,
+            type(error).__name__,
+            error,
+        )
+
+    def _note_stale_metadata(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
+        if isinstance(error, UnknownTopicOrPartitionError):
+            self.log.warning(
+                (batch.topic, "unknown"),
+                now,
+                "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
+                "may not exist or the user may not have Describe access to it",
+                batch.topic,
+                batch.partition,
+            )
+        self.metadata.request_update(False)
+
+    def give_up(self, batch: ProducerBatch, phase: str, now: float) -> None:
+        """Fails a batch whose delivery timeout is over."""
+        if batch.last_error is None:
+            # Nothing came back for this batch; perhaps it is known why it never left.
+            batch.last_error = self.metadata.last_error(batch.topic)
+        error = expiry_error(batch, phase, now)
+        if self.transactions is not None:
+            self.transactions.on_failed(batch, error, False)
+        self.fail(batch, error, None, now)
+
+    def abort(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Ends a batch without an outcome of its own: a forced close, or a producer that cannot go on."""
+        if batch.done:
+            return
+        if self.transactions is not None and batch.has_sequence():
+            # Its fate is unknown, and its partition must not wait for it for ever.
+            self.transactions.on_failed(batch, error, False)
+        if batch.abort(error, self.report):
+            self.metrics.record_errors.record(batch.record_count)
+        self.accumulator.deallocate(batch)
+
+    def topic_sensors(self, batch: ProducerBatch, now: cython.double) -> Any:
+        """The sensors of the batch's topic."""
+        queue: PartitionQueue = batch.queue
+        if queue.state.sensors is None:
+            queue.state.sensors = self.metrics.topic(batch.topic, now)
+        return queue.state.sensors

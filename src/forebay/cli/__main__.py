@@ -1,0 +1,24 @@
+"""``forebay`` and ``python -m forebay.cli``: says what to install where the extra ``cli`` is missing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from forebay.cli.failure import PREFIX, USAGE
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line (``sys.argv`` where none is given); returns the exit code."""
+    missing = [name for name in ("click", "rich") if find_spec(name) is None]
+    if missing:
+        sys.stderr.write(f"{PREFIX}the command line needs {' and '.join(missing)}: pip install 'forebay[cli]'\n")
+        return USAGE
+    from forebay.cli.commands import execute
+
+    return execute(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,190 @@
+"""The command ``forebay``: its parts as click commands, each imported when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from forebay import implementation
+from forebay.cli import flags
+from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandError, exit_code_of, one_line, told
+
+
+def write(text: str) -> None:
+    """A line on stdout, at once: somebody may be waiting for it in a pipe."""
+    print(text, flush=True)
+
+
+def version_line() -> str:
+    """The version, and which form of the package runs."""
+    from forebay._assembly import package_version
+
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"forebay {package_version()} ({implementation}, Python {python})"
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, help="Show the version and whether it runs compiled.")
+@click.pass_context
+def cli(context: click.Context, version: bool) -> int:
+    """A Kafka producer on the command line."""
+    if version:
+        write(version_line())
+        context.exit(OK)
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(USAGE)
+    return OK
+
+
+@cli.command()
+@flags.apply(flags.PRODUCE)
+@click.argument("paths", nargs=-1, metavar="[FILE]...")
+def produce(**values: Any) -> int:
+    """Send lines, JSON lines, CSV or Parquet; from files, or from standard input ("-").
+
+    The format goes by the file's suffix (.json .jsonl .csv .tsv .parquet; else lines).  Ends with a count of what
+    was acknowledged; the exit code is 1 if a record failed or the input was bad.
+    """
+    from forebay._clock import SystemClock
+    from forebay.cli import produce as command
+    from forebay.producer import KafkaProducer
+
+    config = flags.configuration(flags.given_options(values, "-X"), values["verbose"])
+    layout, skip_bad = flags.layout(values, config["max.request.size"])
+    partition = values["partition"]
+    return command.run(
+        command.ProduceJob(
+            config=config,
+            topic=values["topic"],
+            paths=values["paths"] or ("-",),
+            layout=layout,
+            key=None if values["key"] is None else os.fsencode(values["key"]),
+            headers=flags.header_pairs(values["headers"]),
+            partition=None if partition == -1 else partition,
+            empty_is_null=values["empty_is_null"],
+            skip_bad=skip_bad,
+            count=values["count"],
+            quiet=values["quiet"],
+            verbosity=values["verbose"],
+        ),
+        make=KafkaProducer,
+        clock=SystemClock(),
+    )
+
+
+@cli.command(cls=flags.GreedyCommand)
+@flags.apply(flags.PERF)
+def perf(**values: Any) -> int:
+    """Measure throughput and latency, with the flags and the output of kafka-producer-perf-test."""
+    from forebay._clock import SystemClock
+    from forebay.cli import perf as command
+    from forebay.cli.rows import unescape
+    from forebay.producer import KafkaProducer
+
+    for flag in ("transactional_id", "transaction_duration_ms"):
+        if values[flag] is not None:
+            raise CommandError(f"--{flag.replace('_', '-')}: this version has no transactions")
+    kinds = ("record_size", "payload_file", "payload_monotonic")
+    if sum(values[kind] not in (None, False) for kind in kinds) != 1:
+        raise CommandError("give exactly one of --record-size, --payload-file and --payload-monotonic")
+    given = flags.given_options(values, "--command-property")
+    if "client.id" not in given.values:
+        given = given.plus({"client.id": command.CLIENT_ID}, "perf")
+    return command.run(
+        command.PerfJob(
+            config=flags.configuration(given, values["verbose"]),
+            topic=values["topic"],
+            records=values["records"],
+            record_size=values["record_size"],
+            payload_file=values["payload_file"],
+            payload_delimiter=unescape(values["payload_delimiter"], "--payload-delimiter"),
+            throughput=values["throughput"],
+            warmup=values["warmup"],
+            interval_ms=values["interval_ms"],
+            print_metrics=values["print_metrics"],
+            verbosity=values["verbose"],
+        ),
+        write,
+        make=KafkaProducer,
+        clock=SystemClock(),
+    )
+
+
+@cli.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the first node; 0 takes a free one.")
+@click.option("--nodes", type=click.IntRange(1, 100), default=1, show_default=True, help="How many brokers.")
+@click.option("--partitions", type=click.IntRange(1), default=4, show_default=True, help="Of topics that say none.")
+@click.option("--topics", multiple=True, metavar="NAME[:PARTITIONS][,...]", help="Make these topics at once.")
+def broker(host: str, port: int, *, topics: Sequence[str], **numbers: int) -> int:
+    """Serve an embedded broker until Ctrl-C; the one line on stdout is its address.
+
+    For development: it keeps 5 MB or 100,000 records a partition, in memory.
+    """
+    from forebay.cli import broker as command
+
+    names = [name.strip() for text in topics for name in text.split(",") if name.strip()]
+    return command.run(host, port, topics=names, write=write, **numbers)
+
+
+@cli.command()
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True)
+@click.argument("contains", default="", metavar="[TEXT]")
+def config(form: Any, contains: str) -> int:
+    """List the producer's options; with TEXT those that have it in name or description."""
+    from forebay.cli import config as command
+
+    click.echo(command.render(form, contains), nl=False)
+    return OK
+
+
+@cli.group()
+def pipeline() -> None:
+    """Declared jobs: a source, SQL, a mapping to records, a topic."""
+
+
+@pipeline.command()
+@click.argument("job", metavar="JOB.toml")
+@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Replace a value of the file.")
+@click.option("-b", "--bootstrap-server", metavar="HOST:PORT[,...]", help="Replace the file's brokers.")
+@click.option("--master", metavar="URL", help="Replace the file's Spark master.")
+@click.option("--json", "as_json", is_flag=True, help="Write the counters as JSON.")
+def run(job: str, overrides: Sequence[str], bootstrap_server: str | None, master: str | None, as_json: bool) -> int:
+    """Run a job file on Spark; its steps go to stderr, its counters to stdout."""
+    from forebay.cli import pipeline as command
+    from forebay.pipeline import load
+
+    places = command.parse_overrides(overrides)
+    if bootstrap_server is not None:
+        places["producer.bootstrap.servers"] = bootstrap_server
+    if master is not None:
+        places["spark.master"] = master
+    load(job, places)  # a mistake in the file is one of usage, and told before Spark starts
+    return command.run(job, places, as_json=as_json).exit_code
+
+
+def execute(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code, having told why where it is not 0."""
+    try:
+        code = cli.main(None if arguments is None else list(arguments), prog_name="forebay", standalone_mode=False)
+        return code if isinstance(code, int) else OK
+    except click.Abort as error:
+        sys.stderr.write(f"{PREFIX}interrupted\n")
+        return exit_code_of(error.__cause__) if isinstance(error.__cause__, KeyboardInterrupt) else INTERRUPTED
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f" (forebay{context.command_path[7:]} --help lists what there is)" if context is not None else ""
+        sys.stderr.write(f"{PREFIX}{one_line(error.format_message())}{hint}\n")
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read stdout has seen enough; what the interpreter still flushes must not complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:  # noqa: BLE001 -- every command ends in a line, not in a traceback
+        sys.stderr.write(told(error))
+        return exit_code_of(error)

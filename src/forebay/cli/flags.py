@@ -1,0 +1,211 @@
+"""The flags of ``produce`` and ``perf`` as click options, with the names that kcat's and Kafka's own tools have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from forebay.cli.failure import CommandError
+from forebay.cli.inputs import FORMATS, Layout
+from forebay.cli.jsonl import JsonFormat
+from forebay.cli.lines import LineFormat, console_format
+from forebay.cli.progress import Display, LogLines
+from forebay.cli.properties import Given, load_properties, pairs
+from forebay.cli.rows import HeaderPairs, unescape
+from forebay.cli.table import TableFormat
+from forebay.config import ProducerConfig
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+
+CONSOLE_OPTIONS = {
+    "--compression-codec": "compression.type",
+    "--batch-size": "batch.size",
+    "--max-partition-memory-bytes": "batch.size",
+    "--max-block-ms": "max.block.ms",
+    "--max-memory-bytes": "buffer.memory",
+    "--message-send-max-retries": "retries",
+    "--metadata-expiry-ms": "metadata.max.age.ms",
+    "--request-required-acks": "acks",
+    "--request-timeout-ms": "request.timeout.ms",
+    "--retry-backoff-ms": "retry.backoff.ms",
+    "--socket-buffer-size": "send.buffer.bytes",
+}
+"""kafka-console-producer's flags that are producer options; not in the help, for -X does the same."""
+
+VERBOSE = click.option("-v", "--verbose", count=True, help="Show the producer's warnings too; twice: what it does.")
+
+
+def apply(options: Iterable[Option]) -> Callable[[Decorated], Decorated]:
+    """One decorator for all ``options``, which the help shows in this order."""
+
+    def decorate(function: Decorated) -> Decorated:
+        for option in reversed(list(options)):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def _connection(property_flags: Sequence[str], file_flags: Sequence[str]) -> list[Option]:
+    return [
+        click.option(
+            "-b",
+            "--bootstrap-server",
+            "--bootstrap-servers",
+            "--broker-list",
+            "bootstrap",
+            metavar="HOST:PORT[,...]",
+            help="Brokers to begin with.",
+        ),
+        click.option(
+            *property_flags, "options", multiple=True, metavar="NAME=VALUE", help="A producer option by Java's name."
+        ),
+        click.option(
+            *file_flags, "files", multiple=True, metavar="FILE", help="Producer options in a Java properties file."
+        ),
+    ]
+
+
+PRODUCE: list[Option] = [
+    click.option("-t", "--topic", required=True, help="The topic to write to."),
+    *_connection(("-X", "--command-property", "--producer-property"), ("-F", "--command-config", "--producer.config")),
+    click.option(
+        "--format", "form", type=click.Choice(FORMATS), help="Of all inputs; else each file's suffix says it."
+    ),
+    click.option("-K", "key_delimiter", metavar="DELIM", help="Split each line into key and value here (-K:)."),
+    click.option("-D", "delimiter", default=r"\n", show_default=True, metavar="DELIM", help="Ends a line."),
+    click.option("-k", "key", metavar="KEY", help="The key of records that have none."),
+    click.option("-H", "headers", multiple=True, metavar="NAME=VALUE", help="A header for each record; NAME: null."),
+    click.option("-p", "partition", type=click.IntRange(-1), metavar="N", help="The partition of every record."),
+    click.option("-z", "codec", metavar="CODEC", help="Compression: gzip, snappy, lz4, zstd or none."),
+    click.option("-c", "count", type=click.IntRange(1), metavar="N", help="End after N records."),
+    click.option("-l", "by_line", is_flag=True, help="Files are read by lines, as they always are; for kcat's users."),
+    click.option("-Z", "empty_is_null", is_flag=True, help="Send empty keys and values as null."),
+    click.option("--key-field", metavar="NAME", help="JSON: the object's field that is the key."),
+    click.option("--envelope", is_flag=True, help="JSON: objects with key, value, headers, partition, timestamp."),
+    click.option("--key-column", metavar="NAME", help="CSV, Parquet: the column that is the key."),
+    click.option("--value-column", metavar="NAME", help="CSV, Parquet: the column that is the value, not the row."),
+    click.option("--separator", default=",", metavar="CHAR", help="CSV: between fields (comma; .tsv: tab)."),
+    click.option("--skip-bad", is_flag=True, help="Report input that makes no record, and go on after it."),
+    click.option(
+        "--property",
+        "--reader-property",
+        "reader",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="kafka-console-producer's: parse.key, key.separator, parse.headers, null.marker, ...",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="Neither progress nor summary; errors only."),
+    VERBOSE,
+    *(
+        click.option(flag, name, hidden=True)
+        for flag, name in ((flag, flag.strip("-").replace("-", "_")) for flag in CONSOLE_OPTIONS)
+    ),
+]
+
+PERF: list[Option] = [
+    click.option("--topic", "-t", required=True, help="The topic to write to."),
+    click.option("--num-records", "records", type=int, required=True, help="How many records."),
+    click.option("--record-size", type=int, help="Bytes of a record, random letters."),
+    click.option("--payload-file", metavar="FILE", help="Values are drawn from this file."),
+    click.option("--payload-monotonic", is_flag=True, help="Values are the numbers from 0."),
+    click.option("--payload-delimiter", default=r"\n", show_default=True, help="Between the values of a file."),
+    click.option("--throughput", type=float, default=-1.0, help="Records a second at most; -1: no limit."),
+    *_connection(("--command-property", "--producer-props", "-X"), ("--command-config", "--producer.config", "-F")),
+    click.option(
+        "--warmup-records", "warmup", type=int, default=0, help="First ones that a second summary leaves out."
+    ),
+    click.option("--reporting-interval", "interval_ms", type=float, default=5000.0, help="Ms between two lines."),
+    click.option("--print-metrics", is_flag=True, help="Write the producer's metrics at the end."),
+    click.option("--transactional-id", hidden=True),
+    click.option("--transaction-duration-ms", hidden=True),
+    VERBOSE,
+]
+
+
+class GreedyCommand(click.Command):
+    """A command of which some options take every ``name=value`` that follows, as Kafka's tools have it."""
+
+    greedy = frozenset({"--producer-props", "--command-property"})
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Puts the flag before each of its values, which is what click understands."""
+        return super().parse_args(ctx, spread(args, self.greedy))
+
+
+def spread(args: Sequence[str], greedy: frozenset[str]) -> list[str]:
+    """``--flag a=1 b=2`` as ``--flag a=1 --flag b=2``."""
+    found: list[str] = []
+    flag: str | None = None
+    for argument in args:
+        if argument in greedy:
+            flag = argument
+            continue
+        if argument.startswith("-"):
+            flag = None
+        if flag is not None:
+            found.append(flag)
+        found.append(argument)
+    return found
+
+
+def given_options(values: Mapping[str, Any], property_flag: str) -> Given:
+    """Producer options of a command line: files first, then single ones, then flags with a name of their own."""
+    given = Given()
+    for path in values["files"]:
+        given = given.plus(load_properties(path), path)
+    given = given.plus(pairs(values["options"], property_flag), property_flag)
+    for flag, option in CONSOLE_OPTIONS.items():
+        value = values.get(flag.strip("-").replace("-", "_"))
+        if value is not None:
+            given = given.plus({option: value}, flag)
+    if values.get("codec") is not None:
+        given = given.plus({"compression.type": values["codec"]}, "-z")
+    if values["bootstrap"] is not None:
+        given = given.plus({"bootstrap.servers": values["bootstrap"]}, "--bootstrap-server")
+    return given
+
+
+def configuration(given: Given, verbosity: int) -> ProducerConfig:
+    """The producer's configuration; what it adjusts is told with ``-v``."""
+    with LogLines(Display(), verbosity):
+        return given.config()
+
+
+def layout(values: Mapping[str, Any], limit: int) -> tuple[Layout, bool]:
+    """How inputs are read, and whether bad rows are passed over.
+
+    Raises:
+        CommandError: a delimiter or reader property that cannot be.
+    """
+    if len(values["separator"]) != 1:
+        raise CommandError(f"--separator must be one character, not {values['separator']!r}")
+    key_delimiter = values["key_delimiter"]
+    lines = LineFormat(
+        unescape(values["delimiter"], "-D"),
+        None if key_delimiter is None else unescape(key_delimiter, "-K"),
+    )
+    skip = values["skip_bad"]
+    if values["reader"]:
+        lines, ignored = console_format(pairs(values["reader"], "--property"), lines)
+        skip = skip or ignored
+    table = TableFormat(values["key_column"], values["value_column"], values["separator"])
+    json = JsonFormat(values["key_field"], values["envelope"])
+    if json.envelope and json.key_field is not None:
+        raise CommandError("--envelope and --key-field exclude each other: an envelope names its key")
+    return Layout(values["form"], lines, json, table, limit), skip
+
+
+def header_pairs(texts: Iterable[str]) -> HeaderPairs:
+    """``name=value`` as a header, ``name`` alone as one that is null."""
+    found: list[tuple[str, bytes | None]] = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise CommandError(f"-H {text!r}: write name=value, or a name alone for null")
+        found.append((name, os.fsencode(value) if equals else None))
+    return found

@@ -1,0 +1,130 @@
+"""Files and standard input of ``forebay produce``: checked before anything is sent, opened one after the other."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from forebay.cli.failure import CommandError
+from forebay.cli.jsonl import JsonFormat, JsonInput
+from forebay.cli.lines import LineFormat, LineInput
+from forebay.cli.rows import Input
+from forebay.cli.table import CsvInput, ParquetInput, TableFormat
+
+STDIN = "-"
+FORMATS = ("lines", "json", "csv", "parquet")
+SUFFIXES = {
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_TAB_SEPARATED = ".tsv"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How inputs are read, each format with its own settings."""
+
+    form: str | None = None
+    """One of FORMATS; None goes by each file's suffix."""
+    lines: LineFormat = field(default_factory=LineFormat)
+    json: JsonFormat = field(default_factory=JsonFormat)
+    table: TableFormat = field(default_factory=TableFormat)
+    limit: int = 1 << 20
+    """Bytes beyond which a line or cell cannot be a record."""
+
+    def form_of(self, path: str) -> str:
+        """The format of one input."""
+        return self.form or SUFFIXES.get(Path(path).suffix.lower(), "lines")
+
+
+def check(paths: Sequence[str], layout: Layout) -> None:
+    """Looks at every input before the first record is sent.
+
+    Raises:
+        CommandError: one is missing, a folder, or not readable; or its format cannot come from standard input.
+    """
+    for path in paths:
+        if path == STDIN:
+            if layout.form == "parquet":
+                raise CommandError("Parquet cannot be read from standard input: name a file")
+            continue
+        try:
+            mode = os.stat(path).st_mode
+        except OSError as error:
+            raise CommandError(f"file {path!r} cannot be read: {error.strerror}") from None
+        if stat.S_ISDIR(mode):
+            raise CommandError(f"file {path!r} cannot be read: Is a directory")
+        if not os.access(path, os.R_OK):
+            raise CommandError(f"file {path!r} cannot be read: Permission denied")
+    _check_flags(paths, layout)
+
+
+def _check_flags(paths: Sequence[str], layout: Layout) -> None:
+    """A flag that no input would heed is a mistake, not a wish."""
+    forms = {layout.form_of(path) for path in paths}
+    tables = forms & {"csv", "parquet"}
+    wanted: dict[str, tuple[Any, Any]] = {
+        "--key-field (for JSON)": (layout.json.key_field, "json" in forms),
+        "--envelope (for JSON)": (layout.json.envelope, "json" in forms),
+        "--key-column (for CSV and Parquet)": (layout.table.key_column, tables),
+        "--value-column (for CSV and Parquet)": (layout.table.value_column, tables),
+        "-D (for lines)": (layout.lines.delimiter != LineFormat().delimiter, "lines" in forms),
+        "-K (for lines)": (layout.lines.key_delimiter, "lines" in forms),
+        "parse.headers (for lines)": (layout.lines.headers, "lines" in forms),
+    }
+    for flag, (given, heeded) in wanted.items():
+        if given and not heeded:
+            raise CommandError(f"{flag} has no use here: the input is {' and '.join(sorted(forms))}")
+
+
+def open_all(paths: Sequence[str], layout: Layout) -> Generator[Input, None, None]:
+    """Each input in its turn; the one before is closed.
+
+    Raises:
+        CommandError: it cannot be opened, or is not what its format says.
+    """
+    for path in paths:
+        source = open_one(path, layout)
+        try:
+            yield source
+        finally:
+            source.close()
+
+
+def open_one(path: str, layout: Layout) -> Input:
+    """The input of one file, or of standard input for ``-``."""
+    form = layout.form_of(path)
+    if form == "parquet":
+        return ParquetInput(path, layout.table)
+    name, stream, size = _open(path)
+    if form == "csv":
+        table = layout.table
+        if path.lower().endswith(_TAB_SEPARATED):
+            table = TableFormat(table.key_column, table.value_column, "\t")
+        return CsvInput(name, stream, table, limit=layout.limit, size=size)
+    if form == "json":
+        whole = LineInput(name, stream, LineFormat(), limit=layout.limit, size=size)
+        return JsonInput(whole, layout.json)
+    return LineInput(name, stream, layout.lines, limit=layout.limit, size=size)
+
+
+def _open(path: str) -> tuple[str, BinaryIO, int | None]:
+    if path == STDIN:
+        return "stdin", sys.stdin.buffer, None
+    try:
+        stream = open(path, "rb")  # noqa: SIM115 -- the input that gets it closes it
+        found = os.fstat(stream.fileno())
+        # A named pipe's size is 0, which says nothing.
+        return path, stream, found.st_size if stat.S_ISREG(found.st_mode) else None
+    except OSError as error:
+        raise CommandError(f"file {path!r} cannot be read: {error.strerror}") from None

@@ -1,0 +1,120 @@
+"""JSON lines: each line is a value as it stands, or (an envelope) an object that names all parts of a record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.cli.lines import LineInput
+from forebay.cli.rows import BadRow, HeaderPairs, Row, as_bytes
+
+ENVELOPE = ("key", "value", "headers", "partition", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonFormat:
+    """Where a record's parts are in the line's object."""
+
+    key_field: str | None = None
+    envelope: bool = False
+
+
+class _Wrong(ValueError):
+    """Why a line makes no record."""
+
+
+class JsonInput:
+    """The rows of JSON lines; blank lines are passed over."""
+
+    def __init__(self, lines: LineInput, layout: JsonFormat) -> None:
+        self.name = lines.name
+        self.size = lines.size
+        self.position = lines.position
+        self.close = lines.close
+        self._lines = lines
+        self._format = layout
+
+    def rows(self) -> Iterator[Row | BadRow]:
+        """A row a line; the line must be JSON whatever is done with it."""
+        # A line that is too long becomes the same bad row as elsewhere.
+        for row in self._lines.rows():
+            if isinstance(row, BadRow):
+                yield row
+            elif row.value is not None and not row.value.isspace() and row.value:
+                yield self._row(row.number, row.value)
+
+    def _row(self, number: int, line: bytes) -> Row | BadRow:
+        try:
+            document = json.loads(line.decode())
+            if self._format.envelope:
+                return _from_envelope(number, document)
+            if self._format.key_field is None:
+                return Row(number, line)
+            return Row(number, line, _key(document, self._format.key_field))
+        except json.JSONDecodeError as error:
+            return BadRow(number, f"not JSON: {error.msg} (column {error.colno})")
+        except UnicodeDecodeError as error:
+            return BadRow(number, f"not UTF-8 (byte {error.start + 1})")
+        except RecursionError:
+            return BadRow(number, "not readable JSON: nested too deeply")
+        except _Wrong as error:
+            return BadRow(number, str(error))
+        except ValueError as error:
+            return BadRow(number, f"cannot be written as UTF-8: {error}")
+
+
+def _key(document: Any, name: str) -> bytes | None:
+    if not isinstance(document, dict):
+        raise _Wrong(f"not an object, so it has no key field {name!r}")
+    if name not in document:
+        raise _Wrong(f"no key field {name!r}; there are {_shown(document)}")
+    return as_bytes(document[name])
+
+
+def _shown(document: dict[str, Any]) -> str:
+    names = ", ".join(list(document)[:10])
+    return f"{names}, ..." if len(document) > 10 else names or "none"
+
+
+def _from_envelope(number: int, document: Any) -> Row:
+    if not isinstance(document, dict):
+        raise _Wrong(f"not an object with some of {', '.join(ENVELOPE)}")
+    for name in document:
+        if name not in ENVELOPE:
+            raise _Wrong(f"unknown field {name!r}; there are {', '.join(ENVELOPE)}")
+    if "value" not in document:
+        raise _Wrong("no field 'value'; write null for a tombstone")
+    return Row(
+        number,
+        as_bytes(document["value"]),
+        as_bytes(document.get("key")),
+        _headers(document.get("headers")),
+        _integer(document, "partition", 2**31 - 1),
+        _integer(document, "timestamp", 2**63 - 1),
+    )
+
+
+def _integer(document: dict[str, Any], name: str, limit: int) -> int | None:
+    value = document.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
+        unit = ", in ms since 1970" if name == "timestamp" else ""
+        raise _Wrong(f"{name} must be an integer from 0 to {limit}{unit}, not {json.dumps(value)[:60]}")
+    return value
+
+
+def _headers(value: Any) -> HeaderPairs:
+    pairs = list(value.items()) if isinstance(value, dict) else value
+    if pairs is None:
+        return ()
+    if not isinstance(pairs, list):
+        raise _Wrong("headers must be an object, or a list of [name, value] pairs")
+    found: list[tuple[str, bytes | None]] = []
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise _Wrong(f"header {json.dumps(pair)[:60]} is not a pair [name, value]")
+        found.append((pair[0], as_bytes(pair[1])))
+    return found

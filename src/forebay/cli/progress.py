@@ -1,0 +1,137 @@
+"""What a command shows while it works: lines on stderr, and on a terminal a progress bar above which they stand."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from forebay.cli.failure import PREFIX
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+LEVELS = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+class Display(AbstractContextManager["Display"]):
+    """Lines on a stream; what is no terminal gets nothing else."""
+
+    def __init__(self, stream: Any = None) -> None:
+        self._stream = stream if stream is not None else sys.stderr
+
+    def line(self, text: str) -> None:
+        """Writes a line; any thread."""
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def error(self, text: str) -> None:
+        """Writes a line that says what failed."""
+        self.line(f"{PREFIX}{text}")
+
+    def show(self, text: str, done: int = 0, total: int | None = None) -> None:
+        """What is being done and how far it is; ``total`` None if nobody knows."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Takes the bar away."""
+
+
+class Bar(Display):
+    """A terminal's progress bar; ``live`` gives the text behind it, asked several times a second on rich's thread."""
+
+    def __init__(self, live: Callable[[], str], stream: Any = None) -> None:
+        super().__init__(stream)
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+        from rich.table import Column
+        from rich.text import Text
+
+        class Live(ProgressColumn):
+            def render(self, task: Task) -> Text:
+                return Text(live())
+
+        self._progress: Progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[share]}", markup=False),
+            Live(table_column=Column(no_wrap=True)),
+            console=Console(file=self._stream, stderr=True),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self._progress.add_task("", total=None, share="")
+
+    def line(self, text: str) -> None:
+        """Writes a line above the bar."""
+        # soft_wrap: a terminal's width must not break lines that people copy.
+        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, text: str, done: int = 0, total: int | None = None) -> None:
+        """Moves the bar."""
+        share = f"{min(done / total, 1):4.0%}" if total else ""
+        self._progress.update(self._task, description=text, completed=done, total=total or None, share=share)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+def display(live: Callable[[], str], *, wanted: bool = True, stream: Any = None) -> Display:
+    """A bar where ``stream`` (stderr) is a terminal and it is wanted, else lines alone."""
+    target = stream if stream is not None else sys.stderr
+    return Bar(live, target) if wanted and target.isatty() else Display(target)
+
+
+class LogLines(logging.Handler):
+    """Puts what the package logs among the command's own lines; for the time of a ``with``.
+
+    Warnings are for ``-v``: what the producer gets over by itself is no matter of a command's user.
+    """
+
+    def __init__(self, shown: Display, verbosity: int = 0) -> None:
+        super().__init__(LEVELS[min(verbosity, len(LEVELS) - 1)])
+        self._shown = shown
+        self._logger = logging.getLogger("forebay")
+        self._before = (self._logger.level, self._logger.propagate)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Without ``-v`` only what nobody expected: that a batch failed is told record by record by the command."""
+        return (self.level < logging.ERROR or record.exc_info is not None) and bool(super().filter(record))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line, and a traceback only where one is asked for with ``-vvv``."""
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text = f"{text}: {record.exc_info[1]!r}"
+        if record.exc_info and self.level <= logging.DEBUG:
+            text = f"{text}\n{logging.Formatter().formatException(record.exc_info)}"
+        self._shown.line(f"forebay: {record.levelname.lower()}: {text}")
+
+    def __enter__(self) -> Self:
+        self._logger.addHandler(self)
+        self._logger.setLevel(self.level)
+        self._logger.propagate = False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._logger.removeHandler(self)
+        level, propagate = self._before
+        self._logger.setLevel(level)
+        self._logger.propagate = propagate

@@ -1,0 +1,100 @@
+"""What ``produce`` and ``perf`` share: a producer whose topic is there before the first record, and its bounded end."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+from forebay.cli.failure import FAILED, CommandError, Terminated, reason
+from forebay.errors import KafkaError, TimeoutError
+from forebay.producer import KafkaProducer
+
+INTERRUPTED_CLOSE_S = 10.0
+"""How long Ctrl-C still waits for what was accepted; a second Ctrl-C ends that."""
+WINDOW = 100_000
+"""Records without an outcome: so the memory for their callbacks is bounded, as ``buffer.memory`` bounds the rest."""
+POLL_S = 0.002
+COLLECT_AFTER = 2 * WINDOW
+"""Objects made since the last garbage collection: by default it looks at every record on its way every 700 of them,
+which costs more than sending them."""
+NO_ANSWER = "nothing that answers as Kafka does was reached"
+
+
+def partitions_of(producer: KafkaProducer, topic: str) -> int:
+    """How many partitions the topic has; waits at most ``max.block.ms``.
+
+    Raises:
+        CommandError: it cannot be had, with the connection's error where that is the reason.
+    """
+    try:
+        return len(producer.partitions_for(topic))
+    except KafkaError as error:
+        servers = ",".join(map(str, producer.config.bootstrap))
+        why = reason(error)
+        if isinstance(error, TimeoutError) and error.__cause__ is None and "last_error" not in error.context:
+            why = f"{why.rstrip('.')}: {NO_ANSWER}"
+        raise CommandError(f"topic {topic!r} on {servers}: {why}", FAILED) from error
+
+
+def finish(producer: KafkaProducer, interrupted: BaseException | None) -> BaseException | None:
+    """Closes the producer with everything delivered or failed; returns what interrupted the command, if anything did.
+
+    Without an interruption it takes what it takes (``delivery.timeout.ms`` at most), with one 10 s, with two none.
+    """
+    while True:
+        try:
+            producer.close(None if interrupted is None else INTERRUPTED_CLOSE_S)
+            return interrupted
+        except TimeoutError:
+            return interrupted  # each record that was lost has told its own callback
+        except KeyboardInterrupt as again:
+            if interrupted is not None:
+                abandon(producer)
+                return interrupted
+            interrupted = again
+
+
+def abandon(producer: KafkaProducer) -> None:
+    """Closes a producer that accepted nothing, without waiting for answers that nobody needs any more."""
+    try:
+        producer.close(0)
+    except TimeoutError:
+        pass  # each record that was lost has told its own callback
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Lets garbage pile up a little while records are sent by the million."""
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECT_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def wait_until(ready: Callable[[], bool]) -> None:
+    """Waits for what another thread brings about; Ctrl-C gets through."""
+    pause = threading.Event()
+    while not ready():
+        pause.wait(POLL_S)
+
+
+@contextlib.contextmanager
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Lets SIGTERM end a command as Ctrl-C does; only the main thread can, elsewhere it changes nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise Terminated()
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,158 @@
+"""The thread around the sender: it outlives what a turn trips over, drains, and says what it could not send."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from forebay._sender import thread as thread_module
+from forebay._sender.thread import SenderThread
+from forebay.errors import KafkaError
+from forebay.testing.clock import ManualClock
+
+
+class FakeAccumulator:
+    def __init__(self) -> None:
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeSender:
+    """Has ``work`` turns of work once it is asked to close."""
+
+    def __init__(self, *, work: int = 0, turn: Callable[[], None] | None = None) -> None:
+        self.accumulator = FakeAccumulator()
+        self.closing = False
+        self.forced = False
+        self.work = work
+        self.turns = 0
+        self.turn = turn
+        self.left = 0
+        self.failed: list[KafkaError] = []
+        self.asked = threading.Event()
+        self.refused_when_draining: list[bool] = []
+
+    def run_once(self, now: float) -> None:
+        self.turns += 1
+        if self.turn is not None:
+            self.turn()
+        if self.closing:
+            self.refused_when_draining.append(self.accumulator.closed)
+            self.work -= 1
+        else:
+            self.asked.wait(0.01)
+
+    def has_work(self) -> bool:
+        return self.work > 0
+
+    def unfinished_records(self) -> int:
+        return self.left
+
+    def fail_all(self, error: KafkaError) -> None:
+        self.failed.append(error)
+
+    def request_close(self) -> None:
+        self.closing = True
+        self.asked.set()
+
+    def request_force_close(self) -> None:
+        self.forced = True
+        self.request_close()
+
+
+def thread_of(sender: FakeSender, *resources: Any) -> SenderThread:
+    return SenderThread(name="t", sender=sender, clock=ManualClock(), patience_ms=1000, resources=resources)  # type: ignore[arg-type]
+
+
+def test_it_drains_and_closes_its_resources_in_order() -> None:
+    closed: list[str] = []
+    sender = FakeSender(work=3)
+    thread = thread_of(sender, lambda: closed.append("first"), lambda: closed.append("second"))
+    thread.start()
+    assert thread.is_alive() and thread.ident is not None and not thread.finished
+    sender.request_close()
+    assert thread.join(30_000)
+    assert (sender.work, closed, thread.finished, thread.lost) == (0, ["first", "second"], True, 0)
+
+
+def test_nothing_is_accepted_while_it_drains() -> None:
+    """Also for a producer that was dropped without close()."""
+    sender = FakeSender(work=2)
+    thread = thread_of(sender)
+    thread.start()
+    sender.request_close()
+    assert thread.join(30_000)
+    assert sender.refused_when_draining[-2:] == [True, True]
+
+
+def test_a_turn_that_raises_does_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
+    failures = [ValueError("broken")]
+
+    def turn() -> None:
+        if failures:
+            raise failures.pop()
+
+    sender = FakeSender(work=1, turn=turn)
+    thread = thread_of(sender)
+    with caplog.at_level(logging.ERROR, logger="forebay.sender"):
+        thread.start()
+        while failures:
+            thread.join(1)
+        sender.request_close()
+        assert thread.join(30_000)
+    assert "Uncaught error in the producer's I/O thread" in caplog.text and "broken" in caplog.text
+    assert sender.turns >= 2
+
+
+def test_a_turn_that_always_raises_does_not_spin(caplog: pytest.LogCaptureFixture) -> None:
+    def turn() -> None:
+        raise ValueError("always")
+
+    sender = FakeSender(turn=turn)
+    thread = thread_of(sender)
+    thread.start()
+    thread.join(3 * thread_module.FAILED_TURN_PAUSE_MS)
+    sender.request_close()
+    assert thread.join(30_000)
+    assert 1 <= sender.turns <= 10
+    assert "always" in caplog.text
+
+
+def test_by_force(caplog: pytest.LogCaptureFixture) -> None:
+    sender = FakeSender(work=1_000_000)
+    sender.left = 42
+    thread = thread_of(sender)
+    thread.start()
+    sender.request_close()
+    assert not thread.join(20)
+    with caplog.at_level(logging.ERROR, logger="forebay.sender"):
+        sender.request_force_close()
+        assert thread.join(30_000)
+    assert thread.lost == 42
+    assert "42 record(s) not acknowledged" in caplog.text
+    assert [error.message for error in sender.failed] == ["Producer is closed forcefully."]
+
+
+def test_a_resource_that_cannot_be_closed_does_not_keep_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    closed: list[str] = []
+    sender = FakeSender()
+    thread = thread_of(sender, lambda: 1 / 0, lambda: closed.append("second"))
+    thread.start()
+    sender.request_close()
+    assert thread.join(30_000)
+    assert closed == ["second"] and thread.finished
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_wait_may_be_endless() -> None:
+    sender = FakeSender()
+    thread = thread_of(sender)
+    thread.start()
+    sender.request_close()
+    assert thread.join(float("inf"))
