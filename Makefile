@@ -17,7 +17,7 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
 BUILT := build/.built
 SOURCES := $(shell find src/forebay -name '*.py' -o -name '*.pxd' -o -name '*.h')
-TESTS_IN_BOTH_FORMS := tests/unit tests/conformance
+TESTS_IN_BOTH_FORMS := tests/unit tests/conformance tests/scenario tests/property
 TESTS_WITH_BROKERS := tests/integration
 TESTS_WITH_SPARK := tests/spark
 

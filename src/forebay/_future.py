@@ -254,9 +254,10 @@ class RecordFuture:
 
         What it raises is logged under ``forebay.callbacks`` and goes no further.
         """
+        marked = DoneCallback(function)  # made before the lock: an allocation may run the garbage collector
         with self.batch.lock:
             if self.batch.state != DONE:
-                self.batch.add_callback(self, DoneCallback(function))
+                self.batch.add_callback(self, marked)
                 return
         try:
             function(self)

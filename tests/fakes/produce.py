@@ -16,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from forebay._records.decoded import Batch
 from forebay._records.reader import check_produced, read_batches
-from forebay.testing.memory import MemorySelector
+from forebay.testing.memory import Link, MemorySelector
 from tests.fakes.broker import INIT_PRODUCER_ID, PRODUCE, Partition, Received, ScriptedCluster, Topic
 from tests.fakes.log import PartitionLog, Verdict
 from tests.unit._protocol.kio_peer import make, schema
@@ -37,6 +37,8 @@ class Answer:
     message: str | None = None
     leader: tuple[int, int] | None = None
     """The new leader's id and epoch (KIP-951)."""
+    written: bool = False
+    """For a fault in line: the records are written all the same, only the answer says otherwise."""
 
 
 def batches_of(request: Received) -> dict[Where, Batch]:
@@ -110,15 +112,17 @@ def _partition(module: Any, partition: int, answer: Answer) -> Any:
 class ProducingCluster(ScriptedCluster):
     """A scripted cluster whose brokers keep what they are sent.
 
-    ``next_id`` is the producer id that the next InitProducerId gets.
+    ``next_id`` and ``next_epoch`` are what the next InitProducerId gets.
     """
 
     def __init__(self, selector: MemorySelector, nodes: int = 1, first_id: int = 0) -> None:
         self.logs: defaultdict[Where, PartitionLog] = defaultdict(PartitionLog)
         self.faults: defaultdict[Where, deque[Answer]] = defaultdict(deque)
         self.next_id = 343434
+        self.next_epoch = 0
         self.throttles: deque[int] = deque()
         self.lost: deque[bool] = deque()
+        self.cut: list[Link] = []
         super().__init__(selector, nodes, first_id)
 
     def add(self, node_id: int, host: str = "127.0.0.1") -> Any:
@@ -153,11 +157,13 @@ class ProducingCluster(ScriptedCluster):
 
     def produce(self, request: Received) -> None:
         """Takes or refuses each batch, and answers unless acks is 0."""
+        if request.link in self.cut:
+            return  # what was sent behind it is never read
         if self.lost:
-            processed = self.lost.popleft()
-            if processed:
+            if self.lost.popleft():
                 self.take(request)
-            request.link.close()
+            self.cut.append(request.link)
+            request.link.reset()
             return
         answers = self.take(request)
         if request.body.acks != 0:
@@ -173,6 +179,9 @@ class ProducingCluster(ScriptedCluster):
             if self.faults[where]:
                 fault = self.faults[where].popleft()
                 if fault.code != 0:
+                    leads = known is not None and known.partitions[partition].leader == request.broker.node.id
+                    if fault.written and leads:
+                        self.logs[where].append(batch)
                     answers[where] = fault
                     continue
             if known is None or partition >= len(known.partitions):
@@ -185,18 +194,20 @@ class ProducingCluster(ScriptedCluster):
                 answers[where] = Answer(verdict.code, verdict.base_offset, log_start_offset=log.start)
         return answers
 
-    def init_producer_id(self, request: Received) -> None:
-        """Gives out the next producer id, epoch 0."""
+    def init_producer_id(self, request: Received, code: int = 0) -> None:
+        """Gives out the next producer id, or the error."""
         module = schema("init_producer_id", request.version, "response")
-        given, self.next_id = self.next_id, self.next_id + 1
+        given = -1
+        if code == 0:
+            given, self.next_id = self.next_id, self.next_id + 1
         request.answer(
             make(
                 module,
                 "InitProducerIdResponse",
                 throttle_time=timedelta(0),
-                error_code=ErrorCode(0),
+                error_code=ErrorCode(code),
                 producer_id=given,
-                producer_epoch=0,
+                producer_epoch=-1 if code else self.next_epoch,
             ),
             request.broker.delay_ms,
         )

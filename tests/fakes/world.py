@@ -145,3 +145,36 @@ class World:
     def metric(self, name: str, group: str = "producer-metrics", **tags: str) -> Any:
         """A metric's value by its name, and tags if there are several."""
         return self.producer.metrics().value(name, group=group, **tags)
+
+
+class PumpedThread:
+    """Stands in for the sender's thread: whoever joins it takes its turns, and time passes with them."""
+
+    def __init__(self, world: World, step: float = 10) -> None:
+        self.world = world
+        self.step = step
+        self.real = world.parts.thread
+        self.sender = world.sender
+        self.patience_ms = self.real.patience_ms
+        self.finished = False
+        self.stuck = False
+        """As if a callback never came back."""
+        world.producer._thread = self  # type: ignore[assignment]
+
+    @property
+    def lost(self) -> int:
+        return self.real.lost
+
+    def join(self, timeout_ms: float) -> bool:
+        """As ``SenderThread.join``."""
+        end = self.world.now + timeout_ms
+        while not self.finished:
+            if self.stuck or (self.world.now >= end and not self.sender.forced):
+                return False
+            if self.sender.forced or not self.sender.has_work():
+                self.real._end()
+                self.finished = True
+            else:
+                self.world.turn()
+                self.world.advance(min(self.step, max(end - self.world.now, 0)))
+        return True

@@ -215,9 +215,10 @@ def test_all_brokers_move_to_other_ports(embedded: EmbeddedBroker, topic: TopicF
             taken.bind(("127.0.0.1", 0))
             embedded.advertise(1, "127.0.0.1", taken.getsockname()[1])
             embedded.node_down()
-            embedded.node_up()
             waiting = ours.send(name, b"2")
-            until(lambda: metric(ours, "connection-close-total") > 2, "the new address is tried")
+            until(lambda: metric(ours, "connection-close-total") > 5, "what was known cannot be reached")
+            embedded.node_up()
+            until(lambda: metric(ours, "connection-close-total") > 10, "the new address is tried")
             assert not waiting.done()
             embedded.advertise(1, host, port)
             assert waiting.result(WAIT_S).offset == 1

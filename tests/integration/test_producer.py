@@ -440,3 +440,22 @@ def test_a_topic_that_a_client_asks_for_comes_into_being(any_broker: Broker) -> 
         for number in range(50):
             ledger.send(name, b"%d" % number)
         ledger.check(any_broker)
+
+
+def test_metrics_count_what_went_over_the_wire(any_broker: Broker, topic: TopicFactory, proxied: ProxyFactory) -> None:
+    name = topic(any_broker, 2)
+    proxy = proxied(any_broker)
+    with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, "compression.type": "zstd"}) as ours:
+        for number in range(500):
+            ours.send(name, b"value %d" % number, partition=number % 2)
+        ours.flush(WAIT_S)
+        found = ours.metrics()
+        assert found.value("record-send-total") == 500
+        assert found.value("record-send-total", "producer-topic-metrics", topic=name) == 500
+        assert found.value("record-error-total") == found.value("record-retry-total") == 0
+        assert 0 < float(found.value("compression-rate-avg")) < 1
+        assert found.value("requests-in-flight") == 0
+        assert found.value("request-total") == found.value("response-total") == len(proxy.requests)
+        # Each frame has four more bytes, its size.
+        assert found.value("outgoing-byte-total") == sum(request.size + 4 for request in proxy.requests)
+        assert float(found.value("incoming-byte-total")) > 0

@@ -24,6 +24,7 @@ def workers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.setenv("PYTHONPATH", here, prepend=os.pathsep)
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         yield
 
 

@@ -198,7 +198,7 @@ def test_a_late_callback_that_raises_is_logged(caplog: pytest.LogCaptureFixture)
     futures, batch = futures_of(1)
     batch.complete(0, -1, quiet)
     with caplog.at_level(logging.ERROR, logger="forebay.callbacks"):
-        futures[0].add_done_callback(lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
+        futures[0].add_done_callback(lambda _: 1 / 0)
     assert "test-0" in caplog.text and "ZeroDivisionError" in caplog.text
 
 
@@ -287,7 +287,7 @@ def test_in_a_forked_child_it_says_whose_it_is() -> None:
             pending.result(5)
         except ForkedProducerError:
             os._exit(7 if known.result(0).offset == 1 else 8)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the child must not run on into pytest
             os._exit(9)
         os._exit(10)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -1,10 +1,9 @@
-"""send() up to the append: what it waits for, what it refuses, and where each error arrives."""
+"""send() up to the append: what it takes, what it refuses, how it waits for memory, where each error arrives."""
 
 from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,175 +12,15 @@ from forebay._future import RecordFuture
 from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
-    InvalidTopicError,
     KafkaError,
     ProducerClosedError,
     RecordTooLargeError,
     SerializationError,
-    TimeoutError,
-    TopicAuthorizationError,
-    UnknownTopicOrPartitionError,
 )
 from forebay.model import ProducerRecord, RecordMetadata
-from tests.fakes.broker import METADATA, PRODUCE, Topic
+from tests.fakes.broker import METADATA, PRODUCE
+from tests.fakes.waiting import Watching, meanwhile
 from tests.fakes.world import Told, World
-
-
-class Watching:
-    """An interceptor that keeps what it is told."""
-
-    def __init__(self, change: Callable[[ProducerRecord], ProducerRecord] | None = None) -> None:
-        self.change = change
-        self.acknowledged = Told()
-
-    def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        return record if self.change is None else self.change(record)
-
-    def on_acknowledgement(self, metadata: RecordMetadata, error: BaseException | None) -> None:
-        self.acknowledged(metadata, error)
-
-
-def meanwhile(world: World, call: Callable[[], Any], *, limit: int = 4000, step: float = 1) -> Any:
-    """``call`` on another thread, while the sender takes turns here and the clock moves by ``step`` ms a turn."""
-    outcome: list[Any] = []
-
-    def run() -> None:
-        try:
-            outcome.append(call())
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    for _ in range(limit):
-        world.turn()
-        world.advance(step)
-        thread.join(0.002)
-        if not thread.is_alive():
-            break
-    assert not thread.is_alive(), "it still waits"
-    return outcome[0]
-
-
-# -- metadata ---------------------------------------------------------------------------------------------------
-
-
-def test_the_first_record_waits_for_metadata() -> None:
-    world = World(known=False)
-    future = meanwhile(world, lambda: world.send(partition=None, key=b"key"))
-    world.settle()
-    assert future.result(0).topic == "test"
-
-
-def test_a_partition_that_appears_meanwhile() -> None:
-    """H testMetadataWithPartitionOutOfRange: asked for again until the partition is there."""
-    world = World(topics={"test": 1})
-    asked = len(world.cluster.brokers[0].of(METADATA))
-    world.cluster.brokers[0].held.add(METADATA)
-    outcome: list[RecordFuture] = []
-    thread = threading.Thread(target=lambda: outcome.append(world.send(partition=2)))
-    thread.start()
-    for views in range(200):
-        world.turn()
-        world.advance(20)
-        broker = world.cluster.brokers[0]
-        if broker.waiting:
-            if views > 20:
-                world.cluster.create("test", 3)
-            request = broker.waiting.pop()
-            request.answer(world.cluster.metadata(request))
-        thread.join(0.005)
-        if not thread.is_alive():
-            break
-    thread.join(10)
-    world.cluster.brokers[0].release()
-    world.settle()
-    assert outcome[0].result(0).partition == 2
-    assert len(world.cluster.brokers[0].of(METADATA)) - asked >= 2
-
-
-def test_a_partition_that_never_appears() -> None:
-    """H testMetadataTimeoutWithPartitionOutOfRange: in the future, with the count, after max.block.ms."""
-    world = World(topics={"test": 1}, max_block_ms=60)
-    told = Told()
-    future = meanwhile(world, lambda: world.send(partition=2, on_delivery=told))
-    error = future.exception(0)
-    assert type(error) is TimeoutError
-    assert error.message == ("Partition 2 of topic test with partition count 1 is not present in metadata after 60 ms.")
-    ((metadata, heard),) = told
-    assert heard is error and (metadata.topic, metadata.partition, metadata.offset) == ("test", 2, -1)
-
-
-def test_a_topic_that_does_not_exist() -> None:
-    """H testTopicNotExistingInMetadata, testTopicRefreshInMetadata: the broker's last word is the cause."""
-    world = World(max_block_ms=60)
-    error = meanwhile(world, lambda: world.producer.partitions_for("nowhere"))
-    assert type(error) is TimeoutError
-    assert error.message == "Topic nowhere not present in metadata after 60 ms."
-    assert isinstance(error.__cause__, UnknownTopicOrPartitionError)
-    assert "UnknownTopicOrPartitionError" in str(error)
-    future = meanwhile(world, lambda: world.producer.send("nowhere", b"v"))
-    assert isinstance(future.exception(0), TimeoutError)
-
-
-def test_an_idle_topic_is_forgotten_and_comes_back() -> None:
-    """H testTopicExpiryInMetadata, F testMetadataTopicExpiry: dropped at the next update, fetched again for a send."""
-    world = World(metadata_max_idle_ms=60_000)
-    world.send()
-    world.settle()
-    world.advance(120_000)
-    world.metadata.request_update(True)
-    world.run(300)
-    assert world.metadata.cluster().partition_count("test") == 0
-    future = meanwhile(world, lambda: world.send(b"again"))
-    world.settle()
-    assert future.result(0).offset == 1
-
-
-def test_an_invalid_topic_arrives_in_the_future() -> None:
-    """H testCallbackAndInterceptorHandleError: metadata with partition -1, callback and interceptor once."""
-    watching = Watching()
-    world = World(interceptor_classes=[watching])
-    world.cluster.topics["in valid"] = Topic(error=17)
-    told = Told()
-    future = meanwhile(world, lambda: world.producer.send("in valid", b"v", on_delivery=told))
-    ((metadata, error),) = told
-    assert metadata == RecordMetadata("in valid", -1, -1, -1, -1, -1)
-    assert not metadata.has_offset and not metadata.has_timestamp
-    assert isinstance(error, InvalidTopicError) and future.exception(0) is error
-    assert watching.acknowledged == told
-    # Known to be invalid, it is refused at once.
-    asked = len(world.cluster.brokers[0].of(METADATA))
-    assert isinstance(world.producer.send("in valid", b"v").exception(0), InvalidTopicError)
-    assert len(world.cluster.brokers[0].of(METADATA)) == asked
-
-
-def test_a_forbidden_topic_arrives_in_the_future() -> None:
-    world = World()
-    world.cluster.topics["secret"] = Topic(error=29)
-    future = meanwhile(world, lambda: world.producer.send("secret", b"v"))
-    assert isinstance(future.exception(0), TopicAuthorizationError)
-    raised = meanwhile(world, lambda: world.producer.partitions_for("secret"))
-    assert isinstance(raised, TopicAuthorizationError)
-
-
-def test_partitions_for() -> None:
-    world = World(nodes=2, topics={"test": 3})
-    infos = world.producer.partitions_for("test")
-    assert [(info.partition, info.leader.id if info.leader else None) for info in infos] == [(0, 0), (1, 1), (2, 0)]
-
-
-def test_nowait_never_waits_for_metadata() -> None:
-    world = World(known=False)
-    with pytest.raises(TimeoutError, match="not present in metadata"):
-        world.producer.send_nowait("test", b"v")
-    world.learn("test")
-    future = world.producer.send_nowait("test", b"v")
-    world.settle()
-    assert future.result(0).offset == 0
-
-
-# -- memory -----------------------------------------------------------------------------------------------------
 
 
 def small(**config: Any) -> World:
@@ -285,9 +124,6 @@ def test_closed_while_waiting_for_memory() -> None:
     assert "Producer closed" in str(outcome[0])
 
 
-# -- what is refused --------------------------------------------------------------------------------------------
-
-
 def test_too_large_arrives_in_the_future() -> None:
     """H testInterceptorPartitionSetOnTooLargeRecord: and the interceptor is told the partition."""
     watching = Watching()
@@ -371,9 +207,6 @@ def test_closed() -> None:
     for method in (world.producer.send, world.producer.send_nowait, world.producer.partitions_for):
         with pytest.raises(ProducerClosedError, match="after producer has been closed"):
             method("test")
-
-
-# -- what it takes ----------------------------------------------------------------------------------------------
 
 
 def test_everything_arrives_as_given() -> None:

@@ -363,6 +363,7 @@ class PartitionerAdapter:
         return chosen
 
     def close(self) -> None:
-        """Closes the user's partitioner if it has a ``close``."""
-        if callable(self._close):
-            self._close()
+        """Closes the user's partitioner if it has a ``close``; once, however often it is called."""
+        close, self._close = self._close, None
+        if callable(close):
+            close()

@@ -266,23 +266,24 @@ class BufferPool:
 
     @cython.cfunc
     def take(self, owner: Any, size: cython.longlong) -> cython.void:
+        # Kept buffers beyond the credit left are dropped, which only frees plain memory: nothing of the user's can
+        # run here.
         self.left -= size
         if self.owner_limit:
             self.used_by[owner] = self.used_by.get(owner, 0) + size
+        while len(self.free) > 0 and cython.cast(cython.longlong, len(self.free)) * self.poolable_size > self.left:
+            self.free.pop()
 
     @cython.cfunc
     def take_free(self, size: cython.Py_ssize_t, owner: Any) -> Buffer | None:
-        # Takes the credit, and a kept buffer if one fits; kept buffers beyond the credit left are dropped, which
-        # only frees plain memory: nothing of the user's can run here.
-        self.take(owner, size)
+        # A kept buffer if one fits; taken out before the credit, which may drop those that are left.
         buffer: Buffer | None = None
         if size == self.poolable_size and len(self.free) > 0:
             kept: Buffer = self.free.pop()
             kept.owner = owner
             kept.holds = 1
             buffer = kept
-        while len(self.free) > 0 and cython.cast(cython.longlong, len(self.free)) * self.poolable_size > self.left:
-            self.free.pop()
+        self.take(owner, size)
         return buffer
 
     @cython.cfunc

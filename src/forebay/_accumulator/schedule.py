@@ -159,18 +159,17 @@ class BatchSchedule:
     def look_at(
         self, queue: PartitionQueue, now: cython.double, send_all: cython.bint, found: ReadyNodes
     ) -> cython.bint:
-        if queue.muted:
-            return False
         with queue.lock:
             count: cython.Py_ssize_t = len(queue.batches)
             if count == 0:
                 return False
-            head: ProducerBatch = queue.batches[0]
-            if head.closing:
-                return False
+            # Also of a partition that may not be drained now: that is when its queue grows.
             if count > 1 and self.adaptive:
                 queue.state.loaded = True
                 self.loaded_topics.add(queue.state)
+            head: ProducerBatch = queue.batches[0]
+            if queue.muted or head.closing:
+                return False
             head.update_leader_epoch(queue.leader_epoch)
             wait: cython.double = 0.0
             if self.backs_off(head, now):

@@ -99,6 +99,14 @@ class SenderThread:
             self._pause.wait(FAILED_TURN_PAUSE_MS / 1000)
 
     def _end(self) -> None:
+        try:
+            self._give_up_and_close()
+        finally:
+            # Whatever went wrong: close() waits for this without a limit.
+            self.finished = True
+            self._ended.set()
+
+    def _give_up_and_close(self) -> None:
         self.sender.accumulator.close()
         self.lost = self.sender.unfinished_records()
         # With what failed meanwhile: nobody may be listening any more, and repeated lines about it are left out.
@@ -111,5 +119,3 @@ class SenderThread:
                 resource()
             except Exception:  # the others must be closed too
                 logger.exception("Uncaught error while the producer's I/O thread ended")
-        self.finished = True
-        self._ended.set()

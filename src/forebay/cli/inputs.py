@@ -107,15 +107,16 @@ def open_one(path: str, layout: Layout) -> Input:
     if form == "parquet":
         return ParquetInput(path, layout.table)
     name, stream, size = _open(path)
+    reading: dict[str, Any] = {"limit": layout.limit, "size": size, "owned": path != STDIN}
     if form == "csv":
         table = layout.table
         if path.lower().endswith(_TAB_SEPARATED):
             table = TableFormat(table.key_column, table.value_column, "\t")
-        return CsvInput(name, stream, table, limit=layout.limit, size=size)
+        return CsvInput(name, stream, table, **reading)
     if form == "json":
-        whole = LineInput(name, stream, LineFormat(), limit=layout.limit, size=size)
+        whole = LineInput(name, stream, LineFormat(), **reading)
         return JsonInput(whole, layout.json)
-    return LineInput(name, stream, layout.lines, limit=layout.limit, size=size)
+    return LineInput(name, stream, layout.lines, **reading)
 
 
 def _open(path: str) -> tuple[str, BinaryIO, int | None]:

@@ -41,9 +41,12 @@ class LineFormat:
 class LineInput:
     """Lines of a binary stream."""
 
-    def __init__(self, name: str, stream: Any, layout: LineFormat, *, limit: int, size: int | None = None) -> None:
+    def __init__(
+        self, name: str, stream: Any, layout: LineFormat, *, limit: int, size: int | None = None, owned: bool = False
+    ) -> None:
         self.name = name
         self.size = size
+        self._owned = owned
         self._stream = stream
         self._format = layout
         self._limit = limit
@@ -54,8 +57,8 @@ class LineInput:
         return self._read
 
     def close(self) -> None:
-        """Closes the stream, unless it is standard input."""
-        if self.size is not None:
+        """Closes the stream where it is ours: standard input is not."""
+        if self._owned:
             self._stream.close()
 
     def rows(self) -> Iterator[Row | BadRow]:
@@ -89,13 +92,13 @@ class LineInput:
                 rest = bytearray(last)
                 for line in complete:
                     number += 1
-                    yield number, None if too_long else line
+                    yield number, None if too_long or len(line) > limit else line
                     too_long = False
-            if len(rest) > limit:
+            if len(rest) > limit + len(delimiter) - 1:  # its end may be a delimiter's beginning
                 too_long = True
                 del rest[: len(rest) - len(delimiter) + 1]
         if rest or too_long:
-            yield number + 1, None if too_long else bytes(rest)
+            yield number + 1, None if too_long or len(rest) > limit else bytes(rest)
 
 
 def _fields(number: int, line: bytes, layout: LineFormat) -> Row | BadRow:

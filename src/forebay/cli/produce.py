@@ -17,7 +17,7 @@ from typing import Any
 
 from forebay._clock import Clock
 from forebay.cli import inputs, sending
-from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, line_for
+from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, told
 from forebay.cli.inputs import Layout
 from forebay.cli.progress import Display, LogLines, display
 from forebay.cli.rows import BadRow, HeaderPairs, Input, Row
@@ -102,11 +102,8 @@ class _Run:
         try:
             self._begin()
             self._feed()
-        except (KeyboardInterrupt, CommandError) as error:
+        except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 -- what was accepted is finished and counted
             ended = error
-        except BaseException:
-            sending.finish(self._producer, None)
-            raise
         interrupted: BaseException | None = ended if isinstance(ended, KeyboardInterrupt) else None
         if self._read:
             self._shown.show("waiting for acknowledgements")
@@ -116,8 +113,8 @@ class _Run:
         return self._outcome(ended, interrupted)
 
     def _outcome(self, ended: BaseException | None, interrupted: BaseException | None) -> int:
-        if isinstance(ended, CommandError):
-            self._shown.error(line_for(ended))
+        if isinstance(ended, Exception):
+            self._shown.line(told(ended).rstrip())
             return exit_code_of(ended)
         if interrupted is not None:
             self._shown.error(f"interrupted{f' near {self._place}' if self._place else ''}: what follows was not sent")

@@ -44,9 +44,12 @@ class TableFormat:
 class CsvInput:
     """The rows of CSV in UTF-8; the first names the columns, and every cell is text."""
 
-    def __init__(self, name: str, stream: Any, layout: TableFormat, *, limit: int, size: int | None = None) -> None:
+    def __init__(
+        self, name: str, stream: Any, layout: TableFormat, *, limit: int, size: int | None = None, owned: bool = False
+    ) -> None:
         self.name = name
         self.size = size
+        self._owned = owned
         self._stream = stream
         self._format = layout
         # The limit is the csv module's own, for the whole process: an open quote must not swallow the file.
@@ -58,8 +61,8 @@ class CsvInput:
         return 0 if self.size is None else int(self._stream.tell())
 
     def close(self) -> None:
-        """Closes the stream, unless it is standard input."""
-        if self.size is not None:
+        """Closes the stream where it is ours: standard input is not."""
+        if self._owned:
             self._text.close()
         else:
             self._text.detach()

@@ -95,6 +95,8 @@ def open_session(job: Job) -> SparkSession:
     if master.startswith("local"):
         # Spark would take the first "python3" on the PATH, which need not be the one that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # Everything of a local master is on this machine: it need not listen, or look itself up, on the network.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(job.name)
     builder = builder.remote(master) if _is_remote(master) else builder.master(master)
     for key, value in (DEFAULT_CONF | dict(job.conf)).items():

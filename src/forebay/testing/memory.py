@@ -76,8 +76,16 @@ class Link:
         self._ending: NetworkError | None = None
 
     def send(self, data: bytes, delay_ms: float = 0) -> None:
-        """Sends bytes that arrive ``delay_ms`` from now, but never before what was sent earlier."""
-        self._after(delay_ms, lambda: self._outbox.extend(data))
+        """Sends bytes that arrive ``delay_ms`` from now, but never before what was sent earlier.
+
+        Nothing arrives behind a close or a reset.
+        """
+
+        def arrive() -> None:
+            if self._ending is None:
+                self._outbox.extend(data)
+
+        self._after(delay_ms, arrive)
 
     def close(self, delay_ms: float = 0) -> None:
         """Ends the stream behind all that was sent."""

@@ -71,11 +71,8 @@ class Shelf:
         )
         self.compressor = compressor
         self.version = 0
-        self.leaders: dict[int, int] = {}
-        self.epochs: dict[int, int] = {}
-        for partition, leader in enumerate(leaders):
-            self.leaders[partition] = leader
-            self.epochs[partition] = epoch
+        self.leaders = dict(enumerate(leaders))
+        self.epochs = dict.fromkeys(self.leaders, epoch)
         self.update()
 
     @property

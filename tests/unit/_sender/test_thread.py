@@ -34,6 +34,7 @@ class FakeSender:
         self.turns = 0
         self.turn = turn
         self.left = 0
+        self.failed_before = 0
         self.failed: list[KafkaError] = []
         self.asked = threading.Event()
         self.refused_when_draining: list[bool] = []
@@ -53,6 +54,9 @@ class FakeSender:
 
     def unfinished_records(self) -> int:
         return self.left
+
+    def failed_records(self) -> int:
+        return self.failed_before
 
     def fail_all(self, error: KafkaError) -> None:
         self.failed.append(error)
@@ -137,6 +141,33 @@ def test_by_force(caplog: pytest.LogCaptureFixture) -> None:
     assert thread.lost == 42
     assert "42 record(s) not acknowledged" in caplog.text
     assert [error.message for error in sender.failed] == ["Producer is closed forcefully."]
+
+
+def test_what_failed_while_it_drained_is_counted_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody may be listening any more after interpreter exit or del."""
+    sender = FakeSender(work=1)
+    sender.turn = lambda: setattr(sender, "failed_before", 5 if sender.closing else 0)
+    thread = thread_of(sender)
+    thread.start()
+    with caplog.at_level(logging.ERROR, logger="forebay.sender"):
+        sender.request_close()
+        assert thread.join(30_000)
+    assert "ended with 5 record(s) not acknowledged" in caplog.text
+
+
+def test_an_end_that_goes_wrong_is_still_an_end() -> None:
+    """close() waits for it without a limit."""
+    sender = FakeSender()
+    sender.fail_all = lambda error: 1 / 0  # type: ignore[method-assign, assignment]
+    thread = thread_of(sender)
+    hook, threading.excepthook = threading.excepthook, lambda arguments: None
+    try:
+        thread.start()
+        sender.request_close()
+        assert thread.join(30_000)
+    finally:
+        threading.excepthook = hook
+    assert thread.finished
 
 
 def test_a_resource_that_cannot_be_closed_does_not_keep_the_others(caplog: pytest.LogCaptureFixture) -> None:

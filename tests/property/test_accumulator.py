@@ -1,0 +1,145 @@
+"""RecordAccumulator under random appends, drains, retries and expiry: each record once, in order, memory true."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from forebay._accumulator.batch import ProducerBatch
+from forebay._records.compression import CompressionType, compressor
+from forebay.errors import KafkaError
+from tests.unit._accumulator.shelf import APPENDED, Shelf, quiet, read
+
+POOL, BATCH, PARTITIONS = 20_000, 500, 3
+PARTITION = st.integers(-1, PARTITIONS - 1)
+
+
+class AccumulatorMachine(RuleBasedStateMachine):
+    """The model is what was appended to each partition, in order."""
+
+    codec: CompressionType | None = None
+
+    @initialize()
+    def begin(self) -> None:
+        self.compressor = None if self.codec is None else compressor(self.codec)
+        self.shelf = Shelf(
+            batch_size=BATCH, pool=POOL, linger=20, delivery=2000, leaders=(0, 1, 0), compressor=self.compressor
+        )
+        self.expected: dict[int, list[bytes]] = {number: [] for number in range(PARTITIONS)}
+        self.outcomes: dict[int, list[tuple[bytes, BaseException | None]]] = {
+            number: [] for number in range(PARTITIONS)
+        }
+        self.in_flight: list[ProducerBatch] = []
+        self.number = 0
+
+    @rule(partition=PARTITION, size=st.integers(0, 700), repeat=st.integers(1, 8))
+    def append(self, partition: int, size: int, repeat: int) -> None:
+        for _ in range(repeat):
+            self.number += 1
+            value = b"%d:" % self.number + bytes(size)
+
+            def told(metadata: object, error: BaseException | None, value: bytes = value) -> None:
+                self.outcomes[metadata.partition].append((value, error))  # type: ignore[attr-defined]
+
+            status, future = self.shelf.accumulator.append_bytes(
+                self.shelf.topic, partition, value, now=self.shelf.now, callback=told
+            )
+            if status & APPENDED:
+                self.expected[future.batch.partition].append(value)
+                assert partition in (-1, future.batch.partition)
+            else:
+                assert self.shelf.pool.available() < max(BATCH, size + 90)
+
+    @rule(node=st.integers(0, 1), limit=st.sampled_from([100, 600, 1500, 1 << 20]))
+    def drain(self, node: int, limit: int) -> None:
+        ready = self.shelf.ready()
+        batches = self.shelf.drain(node, limit) if node in ready.nodes else []
+        assert len({batch.partition for batch in batches}) == len(batches), "two batches of one partition"
+        assert all(self.shelf.leaders[batch.partition] == node for batch in batches)
+        self.shelf.accumulator.close_batches(batches)
+        sizes = [batch.size for batch in batches]
+        assert sum(sizes) <= limit or len(sizes) == 1 or self.codec is not None
+        self.in_flight += batches
+
+    @rule(at=st.integers(0, 9))
+    def acknowledge(self, at: int) -> None:
+        if self.in_flight:
+            self.shelf.finish(self.in_flight.pop(at % len(self.in_flight)))
+
+    @rule(at=st.integers(0, 9))
+    def fail(self, at: int) -> None:
+        if self.in_flight:
+            batch = self.in_flight.pop(at % len(self.in_flight))
+            batch.fail(KafkaError("refused"), None, quiet)
+            self.shelf.accumulator.deallocate(batch)
+
+    @rule()
+    def retry_all(self) -> None:
+        """Newest first, so that each partition's batches stand in their old order again."""
+        for batch in reversed(self.in_flight):
+            self.shelf.schedule.reenqueue(batch, self.shelf.now, None)
+        self.in_flight.clear()
+
+    @rule(ms=st.sampled_from([1, 19, 20, 100, 1000, 2000]))
+    def time_passes(self, ms: int) -> None:
+        self.shelf.clock.advance(ms)
+        for batch in self.shelf.schedule.expired(self.shelf.now):
+            assert self.shelf.now - batch.created >= 2000
+            batch.fail(KafkaError("expired"), None, quiet)
+            self.shelf.accumulator.deallocate(batch)
+
+    @rule(partition=st.integers(0, PARTITIONS - 1), leader=st.integers(-1, 1))
+    def leader_moves(self, partition: int, leader: int) -> None:
+        self.shelf.move(partition, leader)
+
+    @invariant()
+    def memory_is_true(self) -> None:
+        incomplete = self.shelf.accumulator.incomplete()
+        held = sum(buffer.size for batch in incomplete for buffer in batch.buffers)
+        assert self.shelf.pool.available() == POOL - held
+        waiting = [batch for number in range(PARTITIONS) for batch in self.shelf.batches(number)]
+        assert set(incomplete) == set(waiting) | set(self.in_flight)
+        assert all(batch.record_count > 0 for batch in incomplete)
+
+    @invariant()
+    def nothing_that_waits_is_forgotten(self) -> None:
+        ready = self.shelf.ready(send_all=True)
+        for number in range(PARTITIONS):
+            batches = self.shelf.batches(number)
+            if not batches:
+                continue
+            if self.shelf.leaders[number] < 0:
+                assert ready.unknown_leader_topics == {"test"}
+            elif batches[0].retry_at <= self.shelf.now:
+                assert self.shelf.leaders[number] in ready.nodes
+
+    def teardown(self) -> None:
+        if not hasattr(self, "shelf"):
+            return
+        self.retry_all()
+        for number in range(PARTITIONS):
+            self.shelf.move(number, 0)
+        self.shelf.clock.advance(1500)
+        sent: dict[int, list[bytes | None]] = {number: [] for number in range(PARTITIONS)}
+        while batches := self.shelf.drain(0):
+            for batch in batches:
+                sent[batch.partition] += [record.value for record in read(batch, self.compressor).records]
+                self.shelf.finish(batch)
+        for number in range(PARTITIONS):
+            told = [value for value, _ in self.outcomes[number]]
+            assert sorted(told) == sorted(self.expected[number]), "each record has one outcome"
+            waiting = [value for value in self.expected[number] if value in set(sent[number])]
+            assert waiting == sent[number], "the order of appends"
+        assert not self.shelf.accumulator.has_incomplete()
+        assert self.shelf.pool.available() == POOL
+
+
+class CompressingMachine(AccumulatorMachine):
+    codec = CompressionType.LZ4
+
+
+TestAccumulator = AccumulatorMachine.TestCase
+TestAccumulator.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestCompressing = CompressingMachine.TestCase
+TestCompressing.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

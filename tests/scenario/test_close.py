@@ -1,0 +1,115 @@
+"""close() and flush() of a whole producer, with the sender's turns taken by whoever waits for it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from forebay.errors import KafkaError, ProducerClosedError, TimeoutError
+from tests.fakes.answers import hold
+from tests.fakes.waiting import meanwhile
+from tests.fakes.world import PumpedThread, Told, World
+
+
+def test_close_delivers_what_was_accepted() -> None:
+    world = World(linger_ms=4000)
+    PumpedThread(world)
+    futures = [world.send(partition=number % 2) for number in range(10)]
+    world.producer.close()
+    assert all(future.result(0).offset >= 0 for future in futures)
+    world.producer.close(0)
+    with pytest.raises(ProducerClosedError):
+        world.send()
+
+
+def test_close_by_force_counts_what_was_lost() -> None:
+    """H shouldCloseProperlyAndThrowIfInterrupted (its limit): futures fail, memory comes back, the count is told."""
+    world = World()
+    PumpedThread(world)
+    hold(world)
+    told = Told()
+    futures = [world.send(partition=number % 2, on_delivery=told) for number in range(5)]
+    world.settle()
+    with pytest.raises(TimeoutError, match=r"close: 5 record\(s\) were not acknowledged within 0.5 s and failed"):
+        world.producer.close(0.5)
+    assert len(told) == 5
+    for future in futures:
+        assert "Producer is closed forcefully." in str(future.exception(0))
+    assert world.pool.available() == world.pool.total
+    world.producer.close()
+
+
+def test_close_while_a_callback_holds_the_thread() -> None:
+    """The thread cannot be ended; the caller is told what has no outcome yet."""
+    world = World()
+    PumpedThread(world).stuck = True
+    hold(world)
+    world.send()
+    world.settle()
+    with pytest.raises(TimeoutError, match=r"1 record\(s\)"):
+        world.producer.close(0.1)
+
+
+def test_close_without_a_broker_ends_with_the_delivery_timeout() -> None:
+    world = World(delivery_timeout_ms=6000)
+    thread = PumpedThread(world, step=50)
+    world.cluster.down(0)
+    world.settle()
+    future = world.send()
+    begun = world.now
+    world.producer.close()
+    assert isinstance(future.exception(0), TimeoutError)
+    assert thread.finished and 6000 <= world.now - begun < 6500
+
+
+def test_close_before_there_is_a_producer_id() -> None:
+    """H testCloseIsForcedOnPendingInitProducerId, for records: nobody answers, and close(timeout) ends all the same."""
+    world = World(idempotent=True)
+    world.cluster.brokers[0].script.clear()
+    world.parts.client.disconnect(0, world.now)
+    PumpedThread(world)
+    hold(world)
+    future = world.send()
+    with pytest.raises(TimeoutError, match=r"1 record\(s\)"):
+        world.producer.close(1)
+    assert isinstance(future.exception(0), KafkaError)
+
+
+def test_flush_waits_for_what_was_there_when_it_began() -> None:
+    """O2: others may send meanwhile, and are not waited for."""
+    world = World()
+    hold(world)
+    first = world.send(b"first")
+    flushed = threading.Event()
+
+    def flush() -> None:
+        world.producer.flush()
+        flushed.set()
+
+    thread = threading.Thread(target=flush)
+    thread.start()
+    while not world.accumulator.flushing():
+        thread.join(0.001)
+    world.settle(2)
+    second = world.send(b"second", partition=1)
+    world.settle(2)
+    world.cluster.produce(world.cluster.brokers[0].waiting.pop(0))
+    while not flushed.is_set():
+        world.turn()
+        thread.join(0.001)
+    thread.join()
+    assert first.done() and not second.done()
+
+
+def test_flush_gives_up_in_an_orderly_way() -> None:
+    """B testAwaitFlushComplete: whatever ended the wait, linger counts again afterwards."""
+    world = World(linger_ms=4000)
+    hold(world)
+    world.send()
+    error = meanwhile(world, lambda: world.producer.flush(0.05), step=5)
+    assert isinstance(error, TimeoutError)
+    assert not world.accumulator.flushing()
+    world.send(partition=1)
+    world.settle()
+    assert len(world.cluster.requests()) == 1

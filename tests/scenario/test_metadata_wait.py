@@ -1,0 +1,134 @@
+"""send() and partitions_for() while a topic is not known yet, or never will be."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from forebay._future import RecordFuture
+from forebay.errors import (
+    InvalidTopicError,
+    TimeoutError,
+    TopicAuthorizationError,
+    UnknownTopicOrPartitionError,
+)
+from forebay.model import RecordMetadata
+from tests.fakes.broker import METADATA, Topic
+from tests.fakes.waiting import Watching, meanwhile
+from tests.fakes.world import Told, World
+
+
+def test_the_first_record_waits_for_metadata() -> None:
+    world = World(known=False)
+    future = meanwhile(world, lambda: world.send(partition=None, key=b"key"))
+    world.settle()
+    assert future.result(0).topic == "test"
+
+
+def test_a_partition_that_appears_meanwhile() -> None:
+    """H testMetadataWithPartitionOutOfRange: asked for again until the partition is there."""
+    world = World(topics={"test": 1})
+    asked = len(world.cluster.brokers[0].of(METADATA))
+    world.cluster.brokers[0].held.add(METADATA)
+    outcome: list[RecordFuture] = []
+    thread = threading.Thread(target=lambda: outcome.append(world.send(partition=2)))
+    thread.start()
+    for views in range(200):
+        world.turn()
+        world.advance(20)
+        broker = world.cluster.brokers[0]
+        if broker.waiting:
+            if views > 20:
+                world.cluster.create("test", 3)
+            request = broker.waiting.pop()
+            request.answer(world.cluster.metadata(request))
+        thread.join(0.005)
+        if not thread.is_alive():
+            break
+    thread.join(10)
+    world.cluster.brokers[0].release()
+    world.settle()
+    assert outcome[0].result(0).partition == 2
+    assert len(world.cluster.brokers[0].of(METADATA)) - asked >= 2
+
+
+def test_a_partition_that_never_appears() -> None:
+    """H testMetadataTimeoutWithPartitionOutOfRange: in the future, with the count, after max.block.ms."""
+    world = World(topics={"test": 1}, max_block_ms=60)
+    told = Told()
+    future = meanwhile(world, lambda: world.send(partition=2, on_delivery=told))
+    error = future.exception(0)
+    assert type(error) is TimeoutError
+    assert error.message == ("Partition 2 of topic test with partition count 1 is not present in metadata after 60 ms.")
+    ((metadata, heard),) = told
+    assert heard is error and (metadata.topic, metadata.partition, metadata.offset) == ("test", 2, -1)
+
+
+def test_a_topic_that_does_not_exist() -> None:
+    """H testTopicNotExistingInMetadata, testTopicRefreshInMetadata: the broker's last word is the cause."""
+    world = World(max_block_ms=60)
+    error = meanwhile(world, lambda: world.producer.partitions_for("nowhere"))
+    assert type(error) is TimeoutError
+    assert error.message == "Topic nowhere not present in metadata after 60 ms."
+    assert isinstance(error.__cause__, UnknownTopicOrPartitionError)
+    assert "UnknownTopicOrPartitionError" in str(error)
+    future = meanwhile(world, lambda: world.producer.send("nowhere", b"v"))
+    assert isinstance(future.exception(0), TimeoutError)
+
+
+def test_an_idle_topic_is_forgotten_and_comes_back() -> None:
+    """H testTopicExpiryInMetadata, F testMetadataTopicExpiry: dropped at the next update, fetched again for a send."""
+    world = World(metadata_max_idle_ms=60_000)
+    world.send()
+    world.settle()
+    world.advance(120_000)
+    world.metadata.request_update(True)
+    world.run(300)
+    assert world.metadata.cluster().partition_count("test") == 0
+    future = meanwhile(world, lambda: world.send(b"again"))
+    world.settle()
+    assert future.result(0).offset == 1
+
+
+def test_an_invalid_topic_arrives_in_the_future() -> None:
+    """H testCallbackAndInterceptorHandleError: metadata with partition -1, callback and interceptor once."""
+    watching = Watching()
+    world = World(interceptor_classes=[watching])
+    world.cluster.topics["in valid"] = Topic(error=17)
+    told = Told()
+    future = meanwhile(world, lambda: world.producer.send("in valid", b"v", on_delivery=told))
+    ((metadata, error),) = told
+    assert metadata == RecordMetadata("in valid", -1, -1, -1, -1, -1)
+    assert not metadata.has_offset and not metadata.has_timestamp
+    assert isinstance(error, InvalidTopicError) and future.exception(0) is error
+    assert watching.acknowledged == told
+    # Known to be invalid, it is refused at once.
+    asked = len(world.cluster.brokers[0].of(METADATA))
+    assert isinstance(world.producer.send("in valid", b"v").exception(0), InvalidTopicError)
+    assert len(world.cluster.brokers[0].of(METADATA)) == asked
+
+
+def test_a_forbidden_topic_arrives_in_the_future() -> None:
+    world = World()
+    world.cluster.topics["secret"] = Topic(error=29)
+    future = meanwhile(world, lambda: world.producer.send("secret", b"v"))
+    assert isinstance(future.exception(0), TopicAuthorizationError)
+    raised = meanwhile(world, lambda: world.producer.partitions_for("secret"))
+    assert isinstance(raised, TopicAuthorizationError)
+
+
+def test_partitions_for() -> None:
+    world = World(nodes=2, topics={"test": 3})
+    infos = world.producer.partitions_for("test")
+    assert [(info.partition, info.leader.id if info.leader else None) for info in infos] == [(0, 0), (1, 1), (2, 0)]
+
+
+def test_nowait_never_waits_for_metadata() -> None:
+    world = World(known=False)
+    with pytest.raises(TimeoutError, match="not present in metadata"):
+        world.producer.send_nowait("test", b"v")
+    world.learn("test")
+    future = world.producer.send_nowait("test", b"v")
+    world.settle()
+    assert future.result(0).offset == 0

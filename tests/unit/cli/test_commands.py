@@ -1,0 +1,100 @@
+"""cli.commands: every mistake on the command line is one line and an exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from forebay import implementation
+from forebay.cli.__main__ import main
+from forebay.cli.commands import cli, execute
+
+
+def test_help_lists_every_command_and_documents_every_flag() -> None:
+    runner = CliRunner()
+    shown = runner.invoke(cli, ["--help"])
+    assert shown.exit_code == 0
+    assert set(cli.commands) == {"produce", "perf", "broker", "config", "pipeline"}
+    assert all(f"\n  {name} " in shown.output for name in cli.commands)
+    for name in ("produce", "perf", "broker"):
+        options = [each for each in cli.commands[name].params if isinstance(each, click.Option)]
+        assert [option.name for option in options if not option.help and not option.hidden] == [], name
+        assert runner.invoke(cli, [name, "--help"]).exit_code == 0
+
+
+def test_version_says_which_form_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["--version"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("forebay ") and f"({implementation}, Python 3." in shown
+
+
+def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute([]) == 2
+    assert capsys.readouterr().out.startswith("Usage: forebay")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("bogus", "No such command 'bogus'. (forebay --help lists what there is)"),
+        ("produce -b h:1", "Missing option '-t' / '--topic'. (forebay produce --help lists what there is)"),
+        ("produce -t t --bogus", "No such option"),
+        ("produce -t t", "no broker is named"),
+        ("produce -t t -b h:1 -p x", "Invalid value for '-p'"),
+        ("produce -t t -b h", "--bootstrap-server: Invalid entry 'h' in bootstrap.servers: the port is missing"),
+        ("produce -t t -b h:1 -X linger.mss=5", "-X: Unknown option 'linger.mss': did you mean 'linger.ms'?"),
+        ("produce -t t -b h:1 -X linger.ms=x", "-X: Invalid value 'x' for option linger.ms"),
+        ("produce -t t -b h:1 -z brotli", "-z: Invalid value 'brotli' for option compression.type"),
+        ("produce -t t -b h:1 -X security.protocol=SSL", "not available in this version: it has no TLS"),
+        ("produce -t t -b h:1 -F /nonexistent/p", "properties file '/nonexistent/p' cannot be read"),
+        ("produce -t t -b h:1 /nonexistent/x", "file '/nonexistent/x' cannot be read: No such file"),
+        ("produce -t t -b h:1 --format parquet", "Parquet cannot be read from standard input"),
+        ("perf --topic t --num-records 1", "give exactly one of --record-size, --payload-file and"),
+        ("perf --topic t --num-records 1 --record-size 1 --payload-monotonic", "give exactly one of"),
+        ("perf --topic t --num-records 0 --record-size 1 -b h:1", "--num-records must be at least 1"),
+        ("perf --topic t --num-records 1 --record-size 1 --transactional-id x", "this version has no transactions"),
+        ("perf --topic t --num-records 1 --record-size 1 --transaction-duration-ms 1", "has no transactions"),
+        (
+            "perf --topic t --num-records 1 --record-size 1 --bootstrap-server h:1 --producer-props transactional.id=x",
+            "Option transactional.id='x' is not available in this version: it has no transactions",
+        ),
+        ("broker --topics :3", "topic ':3': write a name"),
+        ("config xyzzy", "No option contains 'xyzzy'"),
+        ("config --format xml", "Invalid value for '--format'"),
+        ("pipeline run none.toml", "job file 'none.toml' does not exist"),
+        ("pipeline run none.toml --set x", "give section.key=value"),
+    ],
+)
+def test_mistakes(arguments: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(arguments.split()) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("forebay: error: ") and expected in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_a_bad_job_file_is_a_mistake_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text("[source\n")
+    assert execute(["pipeline", "run", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"forebay: error: {path}: not TOML: ")
+    path.write_text('[source]\nformat = "csv"\npath = "gone.csv"\n[sink]\ntopic = "t"\n')
+    arguments = ["pipeline", "run", str(path), "-b", "localhost:9092", "--master", "local[1]"]
+    assert execute(arguments) == 2
+    assert "[source] path" in capsys.readouterr().err
+
+
+def test_config_in_its_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["config", "--format", "json", "linger_ms"]) == 0
+    assert "linger.ms" in {row["name"] for row in json.loads(capsys.readouterr().out)}
+    assert execute(["config"]) == 0
+    assert capsys.readouterr().out.startswith("bootstrap.servers  (list")
+
+
+def test_main_is_execute(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("forebay ")

@@ -1,0 +1,94 @@
+"""cli.inputs: formats by suffix, and everything that can be refused before the first record."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from forebay.cli.failure import CommandError
+from forebay.cli.inputs import Layout, check, open_all, open_one
+from forebay.cli.jsonl import JsonFormat, JsonInput
+from forebay.cli.lines import LineFormat, LineInput
+from forebay.cli.rows import Row
+from forebay.cli.table import CsvInput, TableFormat
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("a.txt", "lines"),
+        ("-", "lines"),
+        ("a.JSONL", "json"),
+        ("a.json", "json"),
+        ("a.tsv", "csv"),
+        ("a.pq", "parquet"),
+    ],
+)
+def test_the_suffix_says_the_format_unless_a_flag_does(path: str, form: str) -> None:
+    assert Layout().form_of(path) == form
+    assert Layout("csv").form_of(path) == "csv"
+
+
+def test_each_input_is_opened_in_its_turn_and_closed_after_it(tmp_path: Path) -> None:
+    for name, text in (("a.txt", "x\n"), ("b.json", "1\n"), ("c.tsv", "k\tv\n1\t2\n")):
+        (tmp_path / name).write_text(text)
+    paths = [str(tmp_path / name) for name in ("a.txt", "b.json", "c.tsv")]
+    kinds, sizes, found = [], [], []
+    for source in open_all(paths, Layout(table=TableFormat("k"))):
+        kinds.append(type(source))
+        sizes.append(source.size)
+        found += list(source.rows())
+    assert kinds == [LineInput, JsonInput, CsvInput]
+    assert sizes == [2, 2, 8]
+    assert found == [Row(1, b"x"), Row(1, b"1"), Row(2, b'{"k":"1","v":"2"}', b"1")]
+
+
+def test_a_pipe_has_no_size(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    try:
+        os.write(writer, b"x\n")
+        source = open_one(str(path), Layout())
+        assert source.size is None
+        assert next(source.rows()) == Row(1, b"x")
+        source.close()
+    finally:
+        os.close(writer)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="file '.*none' cannot be read: No such file or directory"):
+        check([str(tmp_path / "none")], Layout())
+    with pytest.raises(CommandError, match="Is a directory"):
+        check([str(tmp_path)], Layout())
+    with pytest.raises(CommandError, match="No such file"):
+        open_one(str(tmp_path / "gone"), Layout())
+    with pytest.raises(CommandError, match="Parquet cannot be read from standard input"):
+        check(["-"], Layout("parquet"))
+
+
+@pytest.mark.parametrize(
+    ("layout", "flag"),
+    [
+        (Layout("csv", json=JsonFormat("id")), "--key-field"),
+        (Layout("lines", json=JsonFormat(envelope=True)), "--envelope"),
+        (Layout("json", table=TableFormat("id")), "--key-column"),
+        (Layout("lines", table=TableFormat(None, "v")), "--value-column"),
+        (Layout("json", LineFormat(key_delimiter=b":")), "-K"),
+        (Layout("csv", LineFormat(b";")), "-D"),
+    ],
+)
+def test_a_flag_that_no_input_heeds_is_refused(layout: Layout, flag: str) -> None:
+    with pytest.raises(CommandError, match=rf"{flag} \(for .*\) has no use here: the input is {layout.form}"):
+        check(["-"], layout)
+
+
+def test_flags_that_one_of_several_inputs_heeds_are_fine(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("1\n")
+    layout = Layout(lines=LineFormat(key_delimiter=b":"), json=JsonFormat("id"))
+    check(["-", str(path)], layout)
+    assert {layout.form_of(each) for each in ("-", str(path))} == {"lines", "json"}

@@ -1,0 +1,125 @@
+"""cli.lines: lines, keys and headers as kcat and kafka-console-producer split them."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.cli.failure import CommandError
+from forebay.cli.lines import HeaderSyntax, LineFormat, LineInput, console_format
+from forebay.cli.rows import BadRow, Row
+
+
+class Trickle(io.RawIOBase):
+    """A pipe: hands out the pieces it was given, one a read."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        super().__init__()
+        self._pieces = list(pieces)
+
+    def read1(self, size: int) -> bytes:
+        return self._pieces.pop(0) if self._pieces else b""
+
+
+def rows(data: bytes, layout: LineFormat | None = None, limit: int = 1000) -> list[Row | BadRow]:
+    return list(LineInput("x", io.BytesIO(data), layout or LineFormat(), limit=limit).rows())
+
+
+def test_lines_stay_as_they_are_and_have_numbers() -> None:
+    assert rows(b"a\n\n b\r\nlast") == [Row(1, b"a"), Row(2, b""), Row(3, b" b\r"), Row(4, b"last")]
+    assert rows(b"a\n") == [Row(1, b"a")]
+    assert rows(b"") == []
+
+
+def test_a_key_delimiter_splits_at_its_first_place_and_may_be_missing() -> None:
+    layout = LineFormat(key_delimiter=b":")
+    assert rows(b"k:v:w\nv\n:v\nk:\n", layout) == [
+        Row(1, b"v:w", b"k"),
+        Row(2, b"v"),
+        Row(3, b"v", b""),
+        Row(4, b"", b"k"),
+    ]
+
+
+def test_a_line_is_handed_out_when_it_is_there() -> None:
+    source = LineInput("stdin", Trickle(b"one\ntw", b"o\n", b"three"), LineFormat(), limit=100)
+    found = source.rows()
+    assert next(found) == Row(1, b"one")
+    assert source.position() == 6
+    assert list(found) == [Row(2, b"two"), Row(3, b"three")]
+    assert source.position() == 13
+
+
+def test_a_line_that_is_too_long_is_skipped_and_not_held() -> None:
+    pieces = [b"x" * 60] * 50
+    source = LineInput("stdin", Trickle(b"a\n", *pieces, b"yy\nb\n", *pieces), LineFormat(), limit=100)
+    long = "the line is longer than max.request.size (100 bytes)"
+    assert list(source.rows()) == [Row(1, b"a"), BadRow(2, long), Row(3, b"b"), BadRow(4, long)]
+
+
+@given(
+    st.lists(st.binary(max_size=40), max_size=8),
+    st.sampled_from([b"\n", b"\r\n", b"aa", b"--"]),
+    st.integers(1, 7),
+    st.integers(5, 60),
+)
+def test_any_pieces_give_the_lines_of_the_whole(texts: list[bytes], delimiter: bytes, step: int, limit: int) -> None:
+    whole = delimiter.join(texts)
+    pieces = [whole[at : at + step] for at in range(0, len(whole), step)]
+    lines = whole.split(delimiter)
+    if not lines[-1]:
+        lines.pop()
+    source = LineInput("x", Trickle(*pieces), LineFormat(delimiter), limit=limit)
+    found = list(source.lines())
+    assert [number for number, _ in found] == list(range(1, len(lines) + 1))
+    assert [line for _, line in found] == [line if len(line) <= limit else None for line in lines]
+
+
+def test_console_properties_as_kafka_console_producer_has_them() -> None:
+    layout, ignore = console_format({"parse.key": "true", "parse.headers": "TRUE", "null.marker": "NUL"}, LineFormat())
+    assert layout == LineFormat(b"\n", b"\t", True, HeaderSyntax(), b"NUL")
+    assert not ignore
+    assert rows(b"h:v,n:NUL\tk\tv\nNUL\tNUL\tNUL\n\tk\tv\n", layout) == [
+        Row(1, b"v", b"k", [("h", b"v"), ("n", None)]),
+        Row(2, None, None, ()),
+        Row(3, b"v", b"k", ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"v", "no headers: b'\\t' is not in the line"),
+        (b"h:1\tv", "no key: b'|' is not in the line"),
+        (b"h\tk|v", "header b'h' has no b':'"),
+        (b"-:1\tk|v", "a header's name cannot be null"),
+        (b"\xff:1\tk|v", "the header's name b'\\xff' is not UTF-8"),
+    ],
+)
+def test_lines_that_lack_what_was_asked_for(line: bytes, reason: str) -> None:
+    given = {"parse.key": "true", "key.separator": "|", "parse.headers": "true", "null.marker": "-"}
+    layout, ignore = console_format({**given, "ignore.error": "true"}, LineFormat())
+    assert ignore
+    assert rows(line, layout) == [BadRow(1, reason)]
+
+
+def test_without_console_properties_the_key_is_that_of_the_flag() -> None:
+    base = LineFormat(b";", b"=")
+    assert console_format({}, base) == (base, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("parse.keys", "true", "did you mean 'parse.key'"),
+        ("zzz", "1", "there are parse.key, key.separator"),
+        ("parse.key", "yes", "write true or false"),
+        ("key.separator", "", "cannot be empty"),
+    ],
+)
+def test_console_properties_that_cannot_be(name: str, value: str, reason: str) -> None:
+    with pytest.raises(CommandError, match=reason):
+        console_format({name: value}, LineFormat())

@@ -1,0 +1,170 @@
+"""cli.produce: every row sent, acknowledged or reported, with the exit code to match."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.cli.failure import CommandError
+from forebay.cli.inputs import Layout
+from forebay.cli.jsonl import JsonFormat
+from forebay.cli.lines import LineFormat
+from forebay.cli.produce import ProduceJob, run
+from forebay.errors import (
+    BufferExhaustedError,
+    KafkaError,
+    RecordTooLargeError,
+    SerializationError,
+    UnknownTopicOrPartitionError,
+)
+from forebay.testing.clock import ManualClock
+from tests.unit.cli.fakes import CONFIG, FakeProducer, Sent
+
+Produce = Callable[..., int]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.txt"
+
+
+def produce(producer: FakeProducer, *paths: Path | str, **options: Any) -> int:
+    job = ProduceJob(CONFIG, "t", [str(each) for each in paths], **options)
+    return run(job, make=producer.make, clock=ManualClock())
+
+
+def test_rows_are_sent_and_counted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("a:1\nb:\n")
+    producer = FakeProducer()
+    assert produce(producer, path, layout=Layout(lines=LineFormat(key_delimiter=b":"))) == 0
+    assert producer.sent == [Sent("t", b"1", b"a", None, None, None), Sent("t", b"", b"b", None, None, None)]
+    assert producer.closes == [None]
+    assert capsys.readouterr().err == "forebay: 2 records acknowledged, 0 failed, 3 bytes, 0.00 s\n"
+
+
+def test_key_headers_partition_and_nulls_of_the_command_line(path: Path) -> None:
+    path.write_text('{"value":"","key":"","headers":{"a":"1"}}\n{"value":"v","key":"k","partition":0}\n')
+    producer = FakeProducer()
+    layout = Layout("json", json=JsonFormat(envelope=True))
+    more: dict[str, Any] = {"key": b"K", "headers": [("b", None)], "partition": 2, "empty_is_null": True}
+    assert produce(producer, path, layout=layout, **more) == 0
+    assert producer.sent == [
+        Sent("t", None, b"K", [("a", b"1"), ("b", None)], 2, None),
+        Sent("t", b"v", b"k", [("b", None)], 0, None),
+    ]
+
+
+def test_several_files_and_standard_input_up_to_a_count(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_text("1\n2\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"3\n4\n")))
+    producer = FakeProducer()
+    assert produce(producer, path, "-", path, count=3) == 0
+    assert [sent.value for sent in producer.sent] == [b"1", b"2", b"3"]
+
+
+def test_a_failed_record_is_told_and_the_others_go_on(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("ok\nbad\nok\n")
+    producer = FakeProducer(outcome=lambda sent: RecordTooLargeError("too large") if sent.value == b"bad" else None)
+    assert produce(producer, path) == 1
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == f"forebay: error: {path}:2: too large (partition 0)"
+    assert last.startswith("forebay: 2 records acknowledged, 1 failed, 4 bytes")
+
+
+def test_a_serializer_s_refusal_is_one_record_s(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("ok\nbad\nok\n")
+    producer = FakeProducer(raising=lambda sent: SerializationError("no") if sent.value == b"bad" else None)
+    assert produce(producer, path, quiet=True) == 1
+    assert capsys.readouterr().err == f"forebay: error: {path}:2: no\n"
+    assert len(producer.sent) == 2
+
+
+def test_bad_input_ends_it_unless_it_may_be_skipped(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text('1\n{"a"\n3\n')
+    producer = FakeProducer()
+    assert produce(producer, path, layout=Layout("json")) == 1
+    assert [sent.value for sent in producer.sent] == [b"1"]
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"forebay: error: {path}:2: not JSON: ")
+    assert first.endswith("; what follows was not sent (--skip-bad goes on)")
+    assert last.startswith("forebay: 1 records acknowledged, 1 failed")
+    assert produce(producer, path, layout=Layout("json"), skip_bad=True) == 1
+    assert [sent.value for sent in producer.sent] == [b"1", b"1", b"3"]
+    assert capsys.readouterr().err.startswith(
+        f"forebay: error: {path}:2: not JSON: Expecting ':' delimiter (column 5)\n"
+    )
+
+
+def test_a_partition_that_is_not_there_is_refused_at_once(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text('{"value":1,"partition":3}\n')
+    layout = Layout("json", json=JsonFormat(envelope=True))
+    producer = FakeProducer(3)
+    assert produce(producer, path, layout=layout) == 1
+    assert f"{path}:1: partition 3 of topic 't': it has 3 partition(s), 0 to 2;" in capsys.readouterr().err
+    assert produce(producer, path, partition=3) == 2
+    assert capsys.readouterr().err == "forebay: error: partition 3 of topic 't': it has 3 partition(s), 0 to 2\n"
+    assert producer.sent == []
+
+
+def test_when_no_further_record_could_do_better_it_stops(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n2\n3\n")
+    full = BufferExhaustedError("no memory", phase="waiting for memory")
+    producer = FakeProducer(outcome=lambda sent: full if sent.value == b"2" else None)
+    assert produce(producer, path) == 1
+    assert len(producer.sent) == 2
+    assert f"forebay: error: stopped at {path}:2: what follows was not sent\n" in capsys.readouterr().err
+
+
+def test_nothing_is_sent_when_an_input_or_the_topic_is_missing(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n")
+    producer = FakeProducer(unknown=UnknownTopicOrPartitionError("no such topic"))
+    with pytest.raises(CommandError, match="gone.txt"):
+        produce(producer, path, "gone.txt")
+    assert producer.closes == []
+    assert produce(producer, path) == 1
+    assert producer.sent == [] and producer.closes == [0]
+    assert capsys.readouterr().err == "forebay: error: topic 't' on localhost:9092: no such topic\n"
+
+
+def test_ctrl_c_delivers_what_was_accepted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n2\n3\n")
+    producer = FakeProducer(raising=lambda sent: KeyboardInterrupt() if sent.value == b"3" else None)
+    assert produce(producer, path) == 130
+    assert producer.closes == [10]
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "forebay: error: interrupted: what follows was not sent"
+    assert last.startswith("forebay: 2 records acknowledged, 0 failed")
+
+
+def test_ctrl_c_while_the_last_ones_are_on_their_way(path: Path) -> None:
+    path.write_text("1\n")
+    producer = FakeProducer(closing=[KeyboardInterrupt()])
+    assert produce(producer, path) == 130
+    assert producer.closes == [None, 10]
+
+
+def test_whatever_ends_it_what_was_accepted_is_counted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n2\n")
+    producer = FakeProducer(raising=lambda sent: OSError(5, "I/O error") if sent.value == b"2" else None)
+    assert produce(producer, path) == 1
+    assert producer.closes == [None]
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "forebay: error: I/O error"
+    assert last.startswith("forebay: 1 records acknowledged")
+
+
+def test_many_failures_of_a_kind_end_in_a_count(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("x\n" * 600)
+    error = KafkaError("refused")
+    assert produce(FakeProducer(outcome=lambda sent: error), path) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 22
+    assert lines[20:] == [
+        "forebay: error: 580 more records failed like these: KafkaError",
+        "forebay: 0 records acknowledged, 600 failed, 0 bytes, 0.00 s",
+    ]

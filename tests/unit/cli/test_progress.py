@@ -1,0 +1,74 @@
+"""cli.progress: lines alone, a bar on a terminal, and the package's log among them."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+
+from forebay.cli.progress import Bar, Display, LogLines, display
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_is_no_terminal_gets_lines_alone() -> None:
+    stream = io.StringIO()
+    with display(lambda: "", stream=stream) as shown:
+        shown.show("working", 1, 2)
+        shown.error("broken")
+    assert type(shown) is Display
+    assert stream.getvalue() == "forebay: error: broken\n"
+    assert type(display(lambda: "", wanted=False, stream=Terminal())) is Display
+
+
+def test_a_terminal_gets_a_bar_with_lines_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    stream = Terminal()
+    with display(lambda: "7 done", stream=stream) as shown:
+        shown.line("x [red] " + "y" * 200)
+        shown.show("a [file]", 1, 4)
+    text = stream.getvalue()
+    assert isinstance(shown, Bar)
+    assert "x [red] " + "y" * 200 in text
+    assert "7 done" in text and "a [file]" in text and "25%" in text
+
+
+def test_the_log_becomes_lines_and_is_as_before_afterwards() -> None:
+    log = logging.getLogger("forebay")
+    before = (log.level, log.propagate, list(log.handlers))
+    stream = io.StringIO()
+    with LogLines(Display(stream), 1):
+        log.getChild("x").warning("slow %d", 5)
+        log.getChild("x").info("hidden")
+    assert stream.getvalue() == "forebay: warning: slow 5\n"
+    assert (log.level, log.propagate, log.handlers) == before
+
+
+def test_without_v_only_what_nobody_expected() -> None:
+    stream = io.StringIO()
+    with LogLines(Display(stream)):
+        log = logging.getLogger("forebay.sender")
+        log.warning("hidden")
+        log.error("a batch failed: hidden, each record tells it")
+        try:
+            raise ValueError("oops")
+        except ValueError:
+            log.exception("Uncaught")
+    assert stream.getvalue() == "forebay: error: Uncaught: ValueError('oops')\n"
+
+
+def test_with_vvv_there_are_tracebacks() -> None:
+    stream = io.StringIO()
+    with LogLines(Display(stream), 9):
+        try:
+            raise ValueError("oops")
+        except ValueError:
+            logging.getLogger("forebay.sender").debug("seen", exc_info=True)
+    assert stream.getvalue().startswith("forebay: debug: seen: ValueError('oops')\nTraceback")

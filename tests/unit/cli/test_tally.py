@@ -1,0 +1,64 @@
+"""cli.tally: counts, and failures as lines as long as they are few."""
+
+from __future__ import annotations
+
+import pytest
+
+from forebay.cli.tally import LINES_PER_KIND, Tally
+from forebay.errors import (
+    BufferExhaustedError,
+    KafkaError,
+    ProducerClosedError,
+    ProducerFencedError,
+    RecordTooLargeError,
+    TimeoutError,
+)
+from forebay.model import RecordMetadata
+
+HERE = RecordMetadata("t", 1, 5, -1, -1, 7)
+NOWHERE = RecordMetadata("t", -1, -1, -1, -1, -1)
+
+
+def test_acknowledged_records_and_their_bytes() -> None:
+    tally = Tally(lambda line: None)
+    tally.settled("x", 1, HERE, None)
+    tally.settled("x", 2, RecordMetadata("t", 1, 6, -1, 3, -1), None)
+    assert (tally.acknowledged, tally.bytes, tally.failed, tally.settled_count) == (2, 10, 0, 2)
+    assert tally.unsaid() == []
+
+
+def test_a_failure_names_place_reason_and_partition() -> None:
+    lines: list[str] = []
+    tally = Tally(lines.append)
+    tally.settled("x.txt", 3, HERE, RecordTooLargeError("too\nlarge"))
+    tally.settled("x.txt", 4, NOWHERE, RecordTooLargeError("too large"))
+    tally.failed_silently()
+    assert lines == ["x.txt:3: too large (partition 1)", "x.txt:4: too large"]
+    assert (tally.failed, tally.stuck) == (3, None)
+
+
+def test_the_many_of_a_kind_are_counted() -> None:
+    lines: list[str] = []
+    tally = Tally(lines.append)
+    for number in range(LINES_PER_KIND + 5):
+        tally.settled("x", number, NOWHERE, TimeoutError("late"))
+    tally.fail("bad input", "x:9: not JSON")
+    assert len(lines) == LINES_PER_KIND + 1
+    assert tally.unsaid() == ["5 more records failed like these: TimeoutError"]
+
+
+@pytest.mark.parametrize(
+    ("error", "stuck"),
+    [
+        (BufferExhaustedError("full", phase="waiting for memory"), True),
+        (TimeoutError("no topic", phase="waiting for metadata"), True),
+        (ProducerFencedError(), True),
+        (ProducerClosedError(), True),
+        (TimeoutError("expired", phase="in flight"), False),
+        (RecordTooLargeError(), False),
+    ],
+)
+def test_what_the_next_record_could_not_do_better(error: KafkaError, stuck: bool) -> None:
+    tally = Tally(lambda line: None)
+    tally.settled("x", 1, NOWHERE, error)
+    assert tally.stuck is (error if stuck else None)

@@ -1,0 +1,110 @@
+"""The checks of send()'s arguments by themselves; how they reach the caller is in test_send."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import pytest
+
+from forebay._arguments import (
+    Acknowledged,
+    as_record,
+    check_encodable,
+    checked_headers,
+    checked_partition,
+    checked_timestamp,
+    checked_topic,
+)
+from forebay.errors import IllegalArgumentError, KafkaError
+from forebay.interceptors import ProducerInterceptors
+from forebay.model import ProducerRecord, RecordMetadata
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+@pytest.mark.parametrize("value", [0, 1, 0x7FFFFFFF, Number.ONE])
+def test_partitions(value: int) -> None:
+    assert checked_partition(value) == value
+
+
+@pytest.mark.parametrize("value", [0, 1, (1 << 63) - 1, Number.ONE])
+def test_timestamps(value: int) -> None:
+    assert checked_timestamp(value) == value
+
+
+@pytest.mark.parametrize("check", [checked_partition, checked_timestamp])
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (-1, IllegalArgumentError),
+        (1 << 63, IllegalArgumentError),
+        (True, TypeError),
+        (1.0, TypeError),
+        ("1", TypeError),
+    ],
+)
+def test_what_is_neither(check: Any, value: Any, kind: type[BaseException]) -> None:
+    """I testInvalidRecords: negative partition or timestamp."""
+    with pytest.raises(kind):
+        check(value)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], []),
+        ((), []),
+        ([("a", b"1"), ("a", None)], [("a", b"1"), ("a", None)]),
+        ({"a": b"1", "ü": None}, [("a", b"1"), ("ü", None)]),
+        ((("a", bytearray(b"1")),), [("a", b"1")]),
+        ([("a", memoryview(b"12")[1:])], [("a", b"2")]),
+        (iter([("a", b"")]), [("a", b"")]),
+    ],
+)
+def test_headers(given: Any, expected: list[Any]) -> None:
+    found = checked_headers(given)
+    assert found == expected and found is not given
+    assert all(type(value) in (bytes, type(None)) for _, value in found)
+
+
+@pytest.mark.parametrize("given", ["ab", b"ab", 5, [("a", b"", b"")], ["ab"], [("a", 5)], [(None, b"")], [["a", b""]]])
+def test_what_headers_are_not(given: Any) -> None:
+    with pytest.raises(TypeError, match="header"):
+        checked_headers(given)
+
+
+def test_text_without_bytes() -> None:
+    check_encodable("topic", "süß 🙂")
+    for call in (
+        lambda: checked_topic("\ud800"),
+        lambda: checked_headers([("\udfff", b"")]),
+        lambda: checked_topic(""),
+    ):
+        with pytest.raises(IllegalArgumentError):
+            call()
+
+
+def test_as_record() -> None:
+    record = ProducerRecord("t", b"v")
+    assert as_record(record, None, None, None, None, None) is record
+    assert as_record("t", b"v", None, None, None, None) == record
+    with pytest.raises(IllegalArgumentError, match="no further"):
+        as_record(record, None, b"k", None, None, None)
+    with pytest.raises(TypeError, match="got bytes"):
+        as_record(b"t", None, None, None, None, None)
+
+
+def test_interceptors_hear_first_then_the_callback() -> None:
+    events: list[str] = []
+
+    class Listening:
+        def on_acknowledgement(self, metadata: Any, error: Any) -> None:
+            events.append(f"interceptor {metadata.partition} {error}")
+
+    metadata, error = RecordMetadata("t", 3, -1, -1, -1, -1), KafkaError("no")
+    Acknowledged(ProducerInterceptors([Listening()]), lambda *_: events.append("callback"))(metadata, error)
+    Acknowledged(ProducerInterceptors([Listening()]), None)(metadata, None)
+    assert events == ["interceptor 3 no", "callback", "interceptor 3 None"]
