@@ -289,7 +289,7 @@ class RecordFuture:
                 function.function(self)
             else:
                 function(self.metadata(), self.batch.error_of(self.index))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
             report(error, self.batch)
 
     def __reduce__(self) -> Any:

@@ -131,9 +131,13 @@ class DeliveryMachine(RuleBasedStateMachine):
     def bring_up(self, node: int) -> None:
         self.world.cluster.up(node)
 
-    @rule(partition=PARTITION, node=NODE)
-    def move_leader(self, partition: int, node: int) -> None:
+    @rule(partition=PARTITION, node=NODE, known=st.booleans())
+    def move_leader(self, partition: int, node: int, known: bool) -> None:
+        """``known``: the client hears of it by itself, while requests to the old leader are on their way."""
         self.world.cluster.move("test", partition, node)
+        if known:
+            self.world.metadata.request_update(False)
+            self.world.run(60)
 
     @rule(node=NODE, ms=st.sampled_from([0, 5, 700, 2500]))
     def slow_down(self, node: int, ms: int) -> None:

@@ -58,8 +58,9 @@ class PoolMachine(RuleBasedStateMachine):
         """Whether a newcomer should be served at once."""
         if self.line or size > self.pool.available():
             return False
-        mine = [one.size for one in (*self.held.values(), *self.granted) if one.owner == owner]
-        return self.limit == 0 or sum(mine) + self.charged[owner] + size <= self.limit
+        held = sum(buffer.size for buffer in self.held.values() if buffer.owner == owner)
+        granted = sum(waiter.size for waiter in self.granted if waiter.owner == owner)
+        return self.limit == 0 or held + granted + self.charged[owner] + size <= self.limit
 
     @precondition(lambda self: not self.closed)
     @rule(target=buffers, size=SIZES, owner=OWNERS)

@@ -40,8 +40,9 @@ class Stage:
         return self.resolvers[-1]
 
 
-def assembled(stage: Stage | None = None, **options: Any) -> Parts:
-    return assemble(ProducerConfig({"bootstrap.servers": "127.0.0.1:9092", **options}), (stage or Stage()).around())
+def assembled(**options: Any) -> Parts:
+    """The parts for options by Kafka's names, with underscores."""
+    return assemble(ProducerConfig(bootstrap_servers="127.0.0.1:9092", **options), Stage().around())
 
 
 def test_everybody_sees_the_generated_client_id() -> None:
@@ -53,12 +54,7 @@ def test_everybody_sees_the_generated_client_id() -> None:
             seen.append(configs["client.id"])
 
     parts = assembled(
-        **{
-            "key.serializer": Seeing,
-            "value.serializer": Seeing,
-            "interceptor.classes": [Seeing],
-            "partitioner.class": Seeing,
-        }
+        key_serializer=Seeing, value_serializer=Seeing, interceptor_classes=[Seeing], partitioner_class=Seeing
     )
     assert seen == [parts.client_id] * 4
     assert parts.client_id.startswith("producer-")
@@ -69,7 +65,7 @@ def test_no_two_producers_share_a_generated_client_id() -> None:
 
 
 def test_the_configuration_s_own_client_id() -> None:
-    parts = assembled(**{"client.id": "orders"})
+    parts = assembled(client_id="orders")
     assert parts.client_id == "orders"
     assert parts.thread._thread.name == "kafka-producer-network-thread | orders"
     assert parts.thread._thread.daemon
@@ -91,7 +87,7 @@ def test_what_was_made_is_closed_when_a_later_part_fails(broken: int) -> None:
                 raise ValueError("of configure")
 
     with pytest.raises(Exception, match="of configure"):
-        assembled(**{"key.serializer": Counted, "interceptor.classes": [Counted, Counted]})
+        assembled(key_serializer=Counted, interceptor_classes=[Counted, Counted])
     assert [part.closed for part in made[:broken]] == [1] * broken
     assert all(part.closed <= 1 for part in made)
 
@@ -113,7 +109,7 @@ def test_a_bad_configuration_makes_nothing() -> None:
         HandDriven._with(stage.around(), {"bootstrap.servers": "127.0.0.1:9092", "acks": "2"})
     with pytest.raises(ConfigError, match="on_send"):
         HandDriven._with(stage.around(), {"bootstrap.servers": "127.0.0.1:9092", "interceptor.classes": [object()]})
-    assert stage.resolvers == stage.selectors == []
+    assert (stage.resolvers, stage.selectors) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -128,18 +124,16 @@ def test_a_bad_configuration_makes_nothing() -> None:
     ],
 )
 def test_partitioners(chosen: Any, kind: type) -> None:
-    assert type(assembled(**{"partitioner.class": chosen}).users.partitioner) is kind
+    assert type(assembled(partitioner_class=chosen).users.partitioner) is kind
 
 
 def test_options_reach_their_parts() -> None:
     parts = assembled(
-        **{
-            "buffer.memory": 100_000,
-            "batch.size": 2_000,
-            "compression.type": "lz4",
-            "delivery.timeout.ms": 50_000,
-            "request.timeout.ms": 20_000,
-        }
+        buffer_memory=100_000,
+        batch_size=2_000,
+        compression_type="lz4",
+        delivery_timeout_ms=50_000,
+        request_timeout_ms=20_000,
     )
     assert (parts.accumulator.pool.total, parts.accumulator.pool.poolable_size) == (100_000, 2_000)
     assert parts.accumulator.batch_size == 2_000

@@ -18,7 +18,7 @@ from forebay._logging import RateLimitedLogger
 from forebay._protocol.produce import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._sender.produce import NEWEST_PRODUCE, error_in, match
-from forebay.errors import KafkaError, NetworkError
+from forebay.errors import DisconnectError, KafkaError, NetworkError, ProtocolError
 from forebay.model import TopicPartition
 
 if cython.compiled:
@@ -140,11 +140,12 @@ class Sender:
         self.metrics.roll(now)
 
     def has_work(self) -> bool:
-        """True while a batch has no outcome or a request is in flight.
+        """True while a batch has no outcome.
 
-        A batch counts from its first record on, also before the schedule hears of it.
+        A batch counts from its first record on, also before the schedule hears of it.  Requests of the client's own
+        do not: an end that waited for them would wait ``request.timeout.ms`` for a server that never answers.
         """
-        return self.accumulator.has_incomplete() or self.client.in_flight_count() > 0
+        return self.accumulator.has_incomplete()
 
     def unfinished_records(self) -> int:
         """Records in batches without an outcome."""
@@ -371,6 +372,11 @@ class Sender:
 
     def _fail_call(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
         error = response.error or NetworkError(f"The answer of node {call.node_id} was lost")
+        if response.disconnected and isinstance(error, ProtocolError):
+            # Bytes that make no sense end the connection; what was on it may be sent again on another.
+            lost = DisconnectError(str(error))
+            lost.__cause__ = error
+            error = lost
         for batch in call.batches:
             self.complete(batch, None, call.refused.get(batch, error), now)
 

@@ -27,7 +27,7 @@ from forebay.errors import (
     TopicAuthorizationError,
 )
 from tests.fakes.answers import held, hold, reply
-from tests.fakes.broker import PRODUCE
+from tests.fakes.broker import PRODUCE, Received
 from tests.fakes.produce import Answer, batches_of
 from tests.fakes.world import Told, World
 
@@ -196,13 +196,23 @@ def test_no_answer_in_time() -> None:
     assert len(world.cluster.requests()) == 2
 
 
-def test_an_answer_that_makes_no_sense_closes_the_connection() -> None:
+def test_an_answer_that_makes_no_sense_costs_the_connection_and_not_the_record() -> None:
     world = World()
-    world.cluster.brokers[0].script[PRODUCE] = lambda request: request.answer_bytes(b"\0nonsense")
+    broker = world.cluster.brokers[0]
+    produce = broker.script.pop(PRODUCE)
+
+    def nonsense_once(request: Received) -> None:
+        broker.script[PRODUCE] = produce
+        request.answer_bytes(b"\0nonsense")
+
+    broker.script[PRODUCE] = nonsense_once
     future = world.send()
     world.settle()
-    assert future.exception(0) is not None
-    assert not world.cluster.brokers[0].links[-1].open
+    assert not future.done()
+    assert not broker.links[-1].open
+    world.run(1000)
+    assert future.result(0).offset == 0
+    assert len(world.cluster.requests()) == 2
 
 
 class Poisoned(Compressor):

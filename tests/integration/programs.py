@@ -1,0 +1,99 @@
+"""Programs in processes of their own, so that interpreter exit, fork and Ctrl-C are the real ones."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import forebay
+from forebay.testing import EmbeddedBroker
+from tests.integration.workload import WAIT_S, by_partition
+from tests.support.readback import read_all
+
+COUNT = 1000
+PRELUDE = """
+import gc, os, signal, sys, threading, time
+from forebay import KafkaProducer
+from forebay.errors import *
+
+bootstrap, topic = sys.argv[1:]
+def make(**options):
+    return KafkaProducer(bootstrap_servers=bootstrap, **options)
+def values(count, mark=b""):
+    return [mark + b"%d" % number for number in range(count)]
+def network_threads():
+    return [t for t in threading.enumerate() if t.name.startswith("kafka-producer-network-thread")]
+def say(*words):
+    print(*words, flush=True)
+def until_told():
+    say("ready")
+    sys.stdin.readline()
+"""
+
+
+class Program:
+    """A Python process that runs PRELUDE and ``text``; killed at the end of the block if it still runs."""
+
+    def __init__(self, text: str, bootstrap_servers: str, topic: str) -> None:
+        source = str(Path(forebay.__file__).parents[1])
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PRELUDE + textwrap.dedent(text), bootstrap_servers, topic],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": source, "PYTHONUNBUFFERED": "1"},
+        )
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def until_ready(self) -> None:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line == "ready\n", (line, self.process.communicate(timeout=WAIT_S))
+
+    def go(self) -> None:
+        """Lets it on that waits in ``until_told``."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def end(self, status: int = 0, timeout_s: float = WAIT_S) -> tuple[str, str]:
+        """What it wrote, once it has ended by itself with ``status``."""
+        out, err = self.process.communicate(timeout=timeout_s)
+        assert self.process.returncode == status, (out, err)
+        return out, err
+
+
+def run(text: str, broker: EmbeddedBroker, topic: str, status: int = 0) -> tuple[str, str]:
+    with Program(text, broker.bootstrap_servers, topic) as program:
+        return program.end(status)
+
+
+def expected(count: int = COUNT, mark: bytes = b"") -> list[bytes]:
+    return [mark + b"%d" % number for number in range(count)]
+
+
+def stored(broker: EmbeddedBroker, topic: str) -> list[bytes]:
+    return [record.value or b"" for record in read_all(broker.bootstrap_servers, topic)]
+
+
+def all_in_order(broker: EmbeddedBroker, topic: str, count: int = COUNT) -> bool:
+    """Each of 0 to ``count`` once, ascending in each partition."""
+    lines = by_partition(read_all(broker.bootstrap_servers, topic)).values()
+    numbers = [[int(value or b"-1") for value in line] for line in lines]
+    assert sorted(itertools.chain(*numbers)) == list(range(count))
+    return all(line == sorted(line) for line in numbers)

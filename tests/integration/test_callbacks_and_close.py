@@ -1,0 +1,206 @@
+"""What callbacks may do, and close in the middle of things."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from forebay import KafkaProducer
+from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+from forebay.testing import EmbeddedBroker
+from tests.integration.programs import COUNT, all_in_order, expected, stored
+from tests.integration.workload import WAIT_S, until
+from tests.support.fixtures import TopicFactory
+
+# -- callbacks ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def producer(embedded: EmbeddedBroker) -> Iterator[KafkaProducer]:
+    with KafkaProducer({"bootstrap.servers": embedded.bootstrap_servers, "linger.ms": 0}) as ours:
+        yield ours
+
+
+def heard(call: Callable[[], Any]) -> tuple[Callable[[Any, Any], None], list[Any]]:
+    """A callback that makes ``call``, and what came of it."""
+    outcomes: list[Any] = []
+
+    def told(metadata: Any, error: Any) -> None:
+        try:
+            outcomes.append(call())
+        except Exception as caught:  # noqa: BLE001 -- that is what is asked about
+            outcomes.append(caught)
+
+    return told, outcomes
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_callback_that_raises(
+    producer: KafkaProducer,
+    embedded: EmbeddedBroker,
+    topic: TopicFactory,
+    caplog: pytest.LogCaptureFixture,
+    kind: type[BaseException],
+) -> None:
+    name = topic(embedded)
+
+    def told(metadata: Any, error: Any) -> None:
+        raise kind("of the callback")
+
+    with caplog.at_level(logging.ERROR, "forebay.callbacks"):
+        futures = [producer.send(name, value, on_delivery=told) for value in expected(100)]
+        producer.flush(WAIT_S)
+    assert [future.result(0).offset for future in futures] == list(range(100))
+    assert f"A delivery callback for {name}-0 raised {kind.__name__}('of the callback')" in caplog.text
+    assert producer.send(name, b"after").result(WAIT_S).offset == 100
+
+
+def test_a_callback_that_sends(producer: KafkaProducer, embedded: EmbeddedBroker, topic: TopicFactory) -> None:
+    name = topic(embedded)
+    done = threading.Event()
+    chain: list[Any] = []
+
+    def told(metadata: Any, error: Any) -> None:
+        chain.append(error)
+        if len(chain) == 50:
+            done.set()
+        else:
+            producer.send(name, b"%d" % len(chain), on_delivery=told)
+
+    producer.send(name, b"0", on_delivery=told)
+    assert done.wait(WAIT_S)
+    assert chain == [None] * 50
+    assert stored(embedded, name) == expected(50)
+
+
+def test_a_callback_that_fills_the_buffer(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
+    """The sender cannot wait for memory that it alone can free: an error in the future, and no deadlock."""
+    name = topic(embedded)
+    small = {"buffer.memory": 10_000, "batch.size": 1000, "linger.ms": 0}
+    with KafkaProducer({"bootstrap.servers": embedded.bootstrap_servers, **small}) as ours:
+        told, outcomes = heard(lambda: [ours.send(name, b"x" * 900) for _ in range(30)])
+        ours.send(name, b"v", on_delivery=told).result(WAIT_S)
+        (futures,) = outcomes
+        errors = [future.exception(WAIT_S) for future in futures]
+    kinds = {type(error).__name__ for error in errors}
+    assert kinds == {"NoneType", "BufferExhaustedError"}
+    assert len(stored(embedded, name)) == 1 + errors.count(None)
+
+
+def test_a_callback_that_flushes(producer: KafkaProducer, embedded: EmbeddedBroker, topic: TopicFactory) -> None:
+    """O 2, KIP-1118: an error that says why, instead of a deadlock."""
+    name = topic(embedded)
+    told, outcomes = heard(lambda: producer.flush())
+    producer.send(name, b"v", on_delivery=told).result(WAIT_S)
+    assert [type(outcome) for outcome in outcomes] == [IllegalStateError]
+    assert "wait for itself" in str(outcomes[0])
+
+
+def test_a_callback_that_waits_for_another_record(
+    producer: KafkaProducer, embedded: EmbeddedBroker, topic: TopicFactory
+) -> None:
+    """It can only time out, and does: the sender goes on after that."""
+    name = topic(embedded)
+    told, outcomes = heard(lambda: producer.send(name, b"other").exception(0.2))
+    producer.send(name, b"v", on_delivery=told).result(WAIT_S)
+    producer.flush(WAIT_S)
+    assert [type(outcome).__name__ for outcome in outcomes] == ["TimeoutError"]
+    assert stored(embedded, name) == [b"v", b"other"]
+
+
+def test_a_callback_that_closes(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
+    """It returns at once; what was accepted is delivered, and what the user gave is closed with a later close."""
+    name = topic(embedded, 3)
+    closed: list[str] = []
+
+    class Watching:
+        def on_acknowledgement(self, metadata: Any, error: Any) -> None:
+            """Nothing to do."""
+
+        def close(self) -> None:
+            closed.append("interceptor")
+
+    ours = KafkaProducer(
+        {"bootstrap.servers": embedded.bootstrap_servers, "linger.ms": 60_000, "interceptor.classes": [Watching()]}
+    )
+    told, outcomes = heard(lambda: ours.close())
+    futures = [ours.send(name, value, on_delivery=told if value == b"0" else None) for value in expected()]
+    ours.flush(WAIT_S)
+    until(lambda: outcomes, "the callback")
+    with pytest.raises(ProducerClosedError):
+        ours.send(name, b"late")
+    ours.close(WAIT_S)
+    assert outcomes == [None]
+    assert [future.exception(0) for future in futures] == [None] * COUNT
+    assert closed == ["interceptor"]
+    assert all_in_order(embedded, name)
+
+
+# -- close, and everybody else --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_close_while_threads_send(embedded: EmbeddedBroker, topic: TopicFactory, codec: str) -> None:
+    """Each send is refused, or its record is acknowledged; none is left without an outcome."""
+    name = topic(embedded, 3)
+    small = {"buffer.memory": 64_000, "batch.size": 1000, "linger.ms": 1, "compression.type": codec}
+    ours = KafkaProducer({"bootstrap.servers": embedded.bootstrap_servers, **small})
+    futures: list[list[Any]] = [[], [], [], []]
+    refused: list[type[Exception]] = []
+
+    def work(number: int) -> None:
+        try:
+            while True:
+                value = b"%d:%d" % (number, len(futures[number]))
+                futures[number].append(ours.send(name, value, key=b"%d" % number))
+        except KafkaError as error:
+            refused.append(type(error))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    until(lambda: all(len(line) > 500 for line in futures), "500 records of each thread")
+    ours.close(WAIT_S)
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert not any(thread.is_alive() for thread in threads)
+    assert all(future.done() for line in futures for future in line)
+    assert set(refused) == {ProducerClosedError} and len(refused) == 4
+    accepted = [b"%d:%d" % (n, i) for n in range(4) for i, f in enumerate(futures[n]) if f.exception(0) is None]
+    assert sorted(stored(embedded, name)) == sorted(accepted)
+    assert ours._parts.accumulator.pool.available() == 64_000
+
+
+def test_close_of_many_threads(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
+    """H closeShouldBeIdempotent: also at the same time; each returns when everything has its outcome."""
+    name = topic(embedded, 3)
+    ours = KafkaProducer({"bootstrap.servers": embedded.bootstrap_servers, "linger.ms": 60_000})
+    futures = [ours.send(name, value) for value in expected()]
+    missing: list[int] = []
+
+    def end() -> None:
+        ours.close(WAIT_S)
+        missing.append(sum(not future.done() for future in futures))
+
+    threads = [threading.Thread(target=end) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert missing == [0, 0, 0, 0]
+    assert all_in_order(embedded, name)
+
+
+@pytest.mark.parametrize("copying", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_no_copies(producer: KafkaProducer, embedded: EmbeddedBroker, topic: TopicFactory, copying: Any) -> None:
+    with pytest.raises(TypeError, match="KafkaProducer cannot be pickled: .*pickle its config"):
+        copying(producer)
+    with pytest.raises(TypeError, match="RecordFuture cannot be pickled"):
+        copying(producer.send(topic(embedded), b"v"))
+    assert dict(pickle.loads(pickle.dumps(producer.config))) == dict(producer.config)

@@ -1,0 +1,63 @@
+"""Ctrl-C gets through every wait, and loses nothing."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from forebay.testing import EmbeddedBroker
+from tests.integration.programs import Program, stored
+from tests.support.fixtures import TopicFactory
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "future.result()",
+        "future.result(20)",
+        "future.exception()",
+        "producer.flush()",
+        "producer.flush(20)",
+        "producer.close()",
+        "producer.close(20)",
+        "producer.__exit__(None, None, None)",
+        "producer.partitions_for('another')",
+        "producer.send('another', b'v')",
+        "[producer.send(topic, b'x' * 900) for _ in range(100)]",
+    ],
+)
+@pytest.mark.parametrize("ending", ["", "producer.close()"], ids=["exit", "close"])
+def test_ctrl_c_gets_through(embedded: EmbeddedBroker, topic: TopicFactory, wait: str, ending: str) -> None:
+    """At once, and nothing is lost by it: what was accepted before is delivered in the end."""
+    name = topic(embedded)
+    text = f"""
+    producer = make(linger_ms=0, buffer_memory=20_000, batch_size=1000, enable_idempotence=False)
+    producer.send(topic, b"first").result(20)
+    until_told()
+    future = producer.send(topic, b"second")
+    try:
+        say("ready")
+        {wait}
+        say("nothing came")
+    except KeyboardInterrupt:
+        say("interrupted", producer._parts.accumulator.pool.queued())
+    {ending}
+    """
+    with Program(text, embedded.bootstrap_servers, name) as program:
+        program.until_ready()
+        embedded.node_down()
+        program.go()
+        program.until_ready()
+        time.sleep(0.3)
+        begun = time.monotonic()
+        program.interrupt()
+        assert program.process.stdout is not None
+        said = program.process.stdout.readline()
+        took = time.monotonic() - begun
+        time.sleep(0.2)
+        embedded.node_up()
+        program.end()
+    assert said == "interrupted 0\n"
+    assert took < 1
+    assert stored(embedded, name)[:2] == [b"first", b"second"]
