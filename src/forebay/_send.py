@@ -132,8 +132,9 @@ class SendPath:
             headers: pairs of str and bytes (or None).
             partition: its number; None lets the partitioner choose.
             timestamp_ms: Unix time in ms; None for now.
-            on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition;
-                what it raises is logged.
+            on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition
+                (a batch whose answer was lost is confirmed by its next attempt, which may come after the answer for
+                a later batch; the log is in order then too); what it raises is logged.
 
         Returns:
             A light future (``result``, ``exception``, ``done``, ``add_done_callback``).  Timeouts, a record that
