@@ -9,7 +9,7 @@ import itertools
 import logging
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -67,26 +67,40 @@ def system_surroundings() -> Surroundings:
     return Surroundings(clock=SystemClock(), random=random.Random().random)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UserParts:
-    """What runs the user's code."""
+    """What runs the user's code; closed once, by the end of the thread or by the producer's ``close``."""
 
     key_serializer: BoundSerializer
     value_serializer: BoundSerializer
     interceptors: ProducerInterceptors
     partitioner: Any
+    _left: list[bool] = field(default_factory=lambda: [True])
+    """Empty once somebody has begun to close; popping is atomic."""
+    _error: Exception | None = None
 
     def close(self) -> None:
-        """Closes each, whatever the others do; the first error is raised in the end."""
+        """Closes each, whatever the others do; the first error is raised in the end, by one call only."""
+        self.close_all()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def close_all(self) -> None:
+        """As ``close``, but leaves the error to it; without an owner who calls that, the log has it."""
+        try:
+            self._left.pop()
+        except IndexError:
+            return
         first: Exception | None = None
         for part in (self.interceptors, self.key_serializer, self.value_serializer, self.partitioner):
             try:
                 if part is not None:
                     part.close()
-            except Exception as error:  # noqa: BLE001 - the others have to be closed too
+            except Exception as error:
+                logger.error("While closing %r", part, exc_info=error)
                 first = first or error
-        if first is not None:
-            raise first
+        self._error = first
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +176,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         clock=clock,
         random=around.random,
     )
+    accumulator.wake = client.wakeup
     report = _reporter(prefix, clock)
     sender = Sender(
         accumulator=accumulator,
@@ -177,7 +192,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         sender=sender,
         clock=clock,
         patience_ms=config["delivery.timeout.ms"] + config["request.timeout.ms"],
-        resources=(metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close),
+        resources=(metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close, users.close_all),
     )
     _gauges(metrics, accumulator, client, metadata, clock)
     return Parts(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, users, report)
@@ -248,6 +263,7 @@ def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumula
         make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, _partition_random(around)),
         compressor=compressor(kind, config[levels[kind]] if kind in levels else None),
         estimator=CompressionRatioEstimator(),
+        max_raw_size=config["max.request.size"],
     )
 
 

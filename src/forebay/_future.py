@@ -8,6 +8,7 @@ completion the values are set, callbacks run in the order of the records, and on
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Any
 import cython
 
 from forebay._ticket import ThreadTicket
-from forebay.errors import ForkedProducerError, KafkaError, TimeoutError
+from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
 from forebay.model import RecordMetadata
 
 logger = logging.getLogger("forebay.callbacks")
@@ -38,6 +39,15 @@ def note_fork() -> None:
     """To be called once in each forked child."""
     global _forks
     _forks += 1
+
+
+# Whether the current thread is a producer's sender: what it waits for, nobody would bring about.
+_this_thread = threading.local()
+
+
+def note_sender_thread() -> None:
+    """To be called once by each sender thread, on itself."""
+    _this_thread.sends = True
 
 
 @cython.final
@@ -163,9 +173,18 @@ class BatchResult:
         return self.error
 
     def wait(self, timeout_ms: float) -> bool:
-        """Blocks the calling thread until the result is there; False if ``timeout_ms`` passed first."""
-        if self.born != _forks and self.state != DONE:
-            raise ForkedProducerError("This record belongs to the parent process, which alone learns of its delivery")
+        """Blocks the calling thread until the result is there; False if ``timeout_ms`` passed first.
+
+        Raises:
+            IllegalStateError: on a sender's thread, unless ``timeout_ms`` is 0.
+        """
+        if self.state != DONE:
+            self.check_own_process()
+            if timeout_ms > 0 and getattr(_this_thread, "sends", False):
+                raise IllegalStateError(
+                    f"A delivery callback cannot wait for a record ({self.topic}-{self.partition}): callbacks run on "
+                    "the sender's thread, which brings the outcomes; use add_done_callback() or result(0)"
+                )
         ticket = ThreadTicket()
         if self.subscribe(ticket):
             return True
@@ -174,13 +193,19 @@ class BatchResult:
         finally:
             self.unsubscribe(ticket)
 
+    def check_own_process(self) -> None:
+        """Raises ForkedProducerError in a child forked since; its locks may have been held at the fork."""
+        if self.born != _forks:
+            raise ForkedProducerError("This record belongs to the parent process, which alone learns of its delivery")
+
     def __repr__(self) -> str:
         state = "pending" if self.state != DONE else repr(self.error) if self.error else f"offset {self.base_offset}"
         return f"<BatchResult {self.topic}-{self.partition}: {state}>"
 
 
-# Not tracked by the garbage collector, which would walk every record in the buffer again and again; the one cycle
-# there can be, through the callbacks of the batch, is cut when the batch has its outcome.
+# Not tracked by the garbage collector, which would walk every record in the buffer again and again.  So no cycle may
+# lead through a future for good: the one through the callbacks of its batch is cut when the batch has its outcome, and
+# the one through the traceback of the batch's error cannot come about, because ``result`` raises a copy.
 @cython.final
 @cython.no_gc
 @cython.freelist(256)
@@ -226,12 +251,12 @@ class RecordFuture:
 
         Raises:
             forebay.errors.TimeoutError: not known in time; the record may still be delivered.
-            forebay.errors.KafkaError: the record could not be delivered.
+            forebay.errors.KafkaError: the record could not be delivered; a copy at each call.
+            IllegalStateError: called from a delivery callback for a record without an outcome.
         """
         error = self.exception(timeout)
         if error is not None:
-            # All records of a batch share the error: without this each raise would lengthen its traceback.
-            raise error.with_traceback(None)
+            raise own_copy(error)
         return self.metadata()  # type: ignore[no-any-return]
 
     def get(self, timeout: float | None = None) -> RecordMetadata:
@@ -253,12 +278,17 @@ class RecordFuture:
         """Calls ``function(future)`` on completion, on the sender thread; at once if it is done.
 
         What it raises is logged under ``forebay.callbacks`` and goes no further.
+
+        Raises:
+            ForkedProducerError: in a child of the process that sent the record, unless it was done before the fork.
         """
         marked = DoneCallback(function)  # made before the lock: an allocation may run the garbage collector
-        with self.batch.lock:
-            if self.batch.state != DONE:
-                self.batch.add_callback(self, marked)
-                return
+        if self.batch.state != DONE:
+            self.batch.check_own_process()
+            with self.batch.lock:
+                if self.batch.state != DONE:
+                    self.batch.add_callback(self, marked)
+                    return
         try:
             function(self)
         except Exception:
@@ -290,7 +320,10 @@ class RecordFuture:
             else:
                 function(self.metadata(), self.batch.error_of(self.index))
         except BaseException as error:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
-            report(error, self.batch)
+            try:
+                report(error, self.batch)
+            except BaseException:  # noqa: BLE001 - its repr may raise; the other records' outcomes count for more
+                report_briefly(type(error), self.batch)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -301,6 +334,21 @@ class RecordFuture:
         return f"<RecordFuture {self.index} of {self.batch!r}>"
 
 
+def own_copy(error: KafkaError) -> KafkaError:
+    """A copy to be raised: each raise lengthens a traceback, and that pins frames, which may hold the future."""
+    own = copy.copy(error)
+    own.__cause__ = error.__cause__
+    return own.with_traceback(None)
+
+
+def report_briefly(kind: type[BaseException], batch: BatchResult) -> None:
+    """For an exception that cannot be described; never raises."""
+    try:
+        logger.error("A delivery callback for %s-%d raised %s", batch.topic, batch.partition, kind.__name__)
+    except BaseException:  # noqa: BLE001 - a log filter of the user's: there is nobody left to tell
+        pass
+
+
 @cython.cfunc
 def new_future() -> RecordFuture:
     return RecordFuture.__new__(RecordFuture)
@@ -309,7 +357,21 @@ def new_future() -> RecordFuture:
 def failed_future(
     topic: str, partition: int, error: KafkaError, callback: Any = None, report: Any = None
 ) -> RecordFuture:
-    """The future of a record that never reached a batch; its callback has run."""
+    """The future of a record that never reached a batch; its callback has run.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C came while the callback ran, which is on the caller's own thread here.
+    """
+    interrupts: list[BaseException] = []
+
+    def report_or_keep(raised: BaseException, result: Any) -> None:
+        if isinstance(raised, KeyboardInterrupt):
+            interrupts.append(raised)
+        else:
+            report(raised, result)
+
+    # Its traceback would pin the frames of the refused send.
+    error = error.with_traceback(None)
     future: RecordFuture = new_future()
     future.batch = BatchResult(topic, partition)
     future.index = 0
@@ -318,5 +380,7 @@ def failed_future(
     future.value_size = -1
     if callback is not None:
         future.batch.add_callback(future, callback)
-    future.batch.settle(-1, -1, error, None, 1, report)
+    future.batch.settle(-1, -1, error, None, 1, report_or_keep)
+    if interrupts:
+        raise interrupts[0]
     return future

@@ -18,7 +18,6 @@ cdef class SendPath:
     cdef object partitioner
     cdef object sensors
     cdef object report
-    cdef object client_id
     cdef bint plain_bytes
     cdef bint ignore_keys
     cdef Py_ssize_t max_record_size
@@ -70,6 +69,5 @@ cdef class SendPath:
     )
     cdef void check_size(self, RecordView record)
     cdef object exhausted(self, RecordView record, double waited)
-    cdef int append_row(self, TopicState state, int partition, RecordView record, double deadline)
     cdef long long wall(self)
     cdef double now(self)

@@ -20,9 +20,11 @@ from forebay.errors import (
     ApiError,
     BufferExhaustedError,
     ForkedProducerError,
+    IllegalArgumentError,
     KafkaError,
     ProducerClosedError,
     RecordTooLargeError,
+    SerializationError,
     TimeoutError,
 )
 from forebay.model import Headers, ProducerRecord, TopicPartition
@@ -212,7 +214,7 @@ class SendPath:
         number: cython.int = STICKY
         if partition is not None:
             number = checked_partition(partition)
-        timestamp: cython.longlong = self.wall() if timestamp_ms is None else checked_timestamp(timestamp_ms)
+        timestamp: cython.longlong = -1 if timestamp_ms is None else checked_timestamp(timestamp_ms)
         # A member of a str enumeration stands for its value.
         name: str = topic if type(topic) is str else str.__str__(topic)
         state: TopicState | None = self.accumulator.topics.get(name)
@@ -223,7 +225,13 @@ class SendPath:
                 state = self.topic_for_sending(name, number, blocking, deadline)
             except ApiError as error:
                 return self._refused(TopicPartition(name, number), error, on_delivery, blocking)
-        return self.place(state, value, key, headers, number, timestamp, on_delivery, blocking, deadline)
+        if timestamp < 0:
+            timestamp = self.wall()  # after the wait for metadata: the record is of now
+        try:
+            return self.place(state, value, key, headers, number, timestamp, on_delivery, blocking, deadline)
+        except (SerializationError, IllegalArgumentError, TypeError):
+            self.sensors.record_errors.record(1)
+            raise
 
     @cython.cfunc
     def place(
@@ -373,18 +381,6 @@ class SendPath:
         )
 
     @cython.cfunc
-    def append_row(
-        self, state: TopicState, partition: cython.int, record: RecordView, deadline: cython.double
-    ) -> cython.int:
-        """One row of a column source: no future, no callback; blocks as ``send`` does."""
-        status: cython.int = self.accumulator.try_append(state, partition, record, None, None)
-        if not status & APPENDED:
-            status = self.append_waiting(state, partition, record, None, None, True, deadline)
-        if status & WORTH_WAKING:
-            self.wake()
-        return status
-
-    @cython.cfunc
     def topic_for_sending(
         self, topic: str, partition: cython.int, blocking: cython.bint, deadline: cython.double
     ) -> TopicState:
@@ -401,7 +397,10 @@ class SendPath:
                 cluster = self.metadata.cluster()
                 count: cython.int = cluster.partition_count(topic)
                 if count > 0 and partition < count:
-                    return self.accumulator.refresh(topic, cluster)
+                    state: TopicState = self.accumulator.refresh(topic, cluster)
+                    # Another thread may have brought it to newer metadata, which may know less.
+                    if partition < state.partition_count:
+                        return state
                 self.metadata.raise_if_failed()
                 error = self.metadata.topic_error(topic, since)
                 if error is not None:

@@ -360,3 +360,29 @@ def delete_topic(broker: Broker, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.delete_topics([name])[name].result(WAIT_S)
     until(lambda: name not in admin.list_topics(timeout=WAIT_S).topics, f"{name} is gone")
+
+
+# -- distance -------------------------------------------------------------------------------------------------
+
+
+def test_requests_that_wait_follow_one_another_without_an_answer() -> None:
+    """What is ready at once goes out up to max.in.flight.requests.per.connection, not one for each round trip."""
+    rtt_ms, in_flight, count = 500, 5, 8
+    far: dict[str, Any] = {
+        "request.timeout.ms": 10_000,
+        "linger.ms": 9_000,  # all batches wait for flush(), which wakes the sender once
+        "max.in.flight.requests.per.connection": in_flight,
+        "max.request.size": 1500,  # one batch a request
+    }
+    with EmbeddedBroker(topics={"t": count}) as broker, producer(broker.bootstrap_servers, **far) as ours:
+        ours.send("t", b"first", partition=0)
+        ours.flush()
+        broker.set_rtt(rtt_ms)
+        broker.start_request_log()
+        for partition in range(count):
+            ours.send("t", b"x" * 1000, partition=partition)
+        ours.flush()
+        arrived = [one.timestamp_us / 1000 for one in broker.requests([PRODUCE])]
+    assert len(arrived) == count
+    assert arrived[in_flight - 1] - arrived[0] < rtt_ms * 0.8
+    assert arrived[in_flight] - arrived[0] >= rtt_ms * 0.8

@@ -2,7 +2,7 @@ cimport cython
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._accumulator.schedule cimport BatchSchedule
-from forebay._accumulator.topic cimport PartitionQueue, TopicState
+from forebay._accumulator.topic cimport PartitionQueue, TopicChange, TopicState, change_of
 from forebay._codec._prim cimport RecordView
 from forebay._future cimport RecordFuture
 
@@ -21,6 +21,8 @@ cdef class RecordAccumulator:
     cdef object codec
     cdef object estimator
     cdef object make_partitioner
+    cdef public object wake
+    cdef readonly Py_ssize_t max_raw_size
     # Guarded by tracking, as closed and flushes.
     cdef set open_batches
     cpdef TopicState topic(self, str name)
@@ -55,10 +57,11 @@ cdef class RecordAccumulator:
         self, TopicState topic, bint sticky, ProducerBatch batch, RecordView record, RecordFuture future, object callback
     )
     cdef void settle(self, Buffer buffer, object ticket)
-    cdef bint extend(self, TopicState topic, int partition)
+    cdef void extend(self, TopicState topic, int partition, RecordView record)
     cdef Py_ssize_t size_for(self, RecordView record)
     cdef PartitionQueue queue_of(self, TopicState topic, int partition)
     cdef int close_last(self, PartitionQueue queue, ProducerBatch batch) noexcept
     cdef void close_full(self, PartitionQueue queue)
+    cdef list listed(self, int flushes)
     cpdef bint flushing(self)
     cpdef void deallocate(self, ProducerBatch batch)

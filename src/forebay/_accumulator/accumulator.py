@@ -20,7 +20,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
     from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
     from cython.cimports.forebay._future import RecordFuture, new_future
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
@@ -30,7 +30,7 @@ else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.schedule import BatchSchedule
-    from forebay._accumulator.topic import PartitionQueue, TopicState
+    from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
     from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
     from forebay._future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
@@ -63,6 +63,7 @@ class RecordAccumulator:
         compressor: of ``compression.type``; None for none.
         estimator: the compression ratios of this producer's topics; None without compression.
         make_partitioner: a BuiltInPartitioner for a topic's name.
+        max_raw_size: most bytes of a compressed batch before compression (``max.request.size``); 0 for no limit.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class RecordAccumulator:
         make_partitioner: Callable[[str], Any],
         compressor: Any = None,
         estimator: Any = None,
+        max_raw_size: cython.Py_ssize_t = 0,
     ) -> None:
         self.pool = pool
         self.schedule = schedule
@@ -83,6 +85,8 @@ class RecordAccumulator:
         self.codec = None if compressor is None else compressor.type
         self.codec_id = 0 if compressor is None else int(compressor.type)
         self.estimator = estimator
+        self.max_raw_size = max_raw_size
+        self.wake: Callable[[], Any] | None = None  # ends the sender's wait
         self.topics: dict[str, TopicState] = {}
         self.open_batches: set[ProducerBatch] = set()
         self.closed = False
@@ -106,8 +110,9 @@ class RecordAccumulator:
     def refresh(self, name: str, cluster: Any) -> TopicState:
         """Brings one topic to what ``cluster`` says; any thread."""
         state: TopicState = self.topic(name)
+        change: TopicChange = change_of(state, cluster)
         with self.lock:
-            state.apply(cluster)
+            state.apply(change)
         return state
 
     def refresh_all(self, cluster: Any) -> None:
@@ -141,28 +146,33 @@ class RecordAccumulator:
         """
         buffer: Buffer | None = None
         status: cython.int
-        while True:
-            if self.closed:
-                self.settle(buffer, ticket)
-                raise ProducerClosedError("Producer closed while send in progress")
-            status = self.try_append(topic, partition, record, future, callback)
-            if status == NEEDS_CHUNK:
-                self.extend(topic, partition)
-                continue
-            if status == NEEDS_BATCH:
-                if buffer is None:
-                    owner: object = self.queue_of(topic, partition).leader_id
-                    buffer = self.pool.allocate(self.size_for(record), owner, ticket)
+        try:
+            while True:
+                if self.closed:
+                    raise ProducerClosedError("Producer closed while send in progress")
+                status = self.try_append(topic, partition, record, future, callback)
+                if status == NEEDS_CHUNK:
+                    self.extend(topic, partition, record)
+                    continue
+                if status == NEEDS_BATCH:
                     if buffer is None:
-                        return WAIT
-                status = self.start_batch(topic, partition, buffer, record, future, callback, now)
-            if status & APPENDED:
-                self.settle(None if status & NEW else buffer, ticket)
-                return status
+                        owner: object = self.queue_of(topic, partition).leader_id
+                        buffer = self.pool.allocate(self.size_for(record), owner, ticket)
+                        if buffer is None:
+                            return WAIT
+                    status = self.start_batch(topic, partition, buffer, record, future, callback, now)
+                if status & APPENDED:
+                    break
+        except BaseException:
+            # Ctrl-C and a lack of memory included.
+            self.settle(buffer, ticket)
+            raise
+        self.settle(buffer, ticket)
+        return status
 
     @cython.cfunc
     def settle(self, buffer: Buffer | None, ticket: Any) -> cython.void:
-        # What was taken or granted and is not needed goes back: another thread's batch had room after all.
+        # The caller's hold ends (a batch that took the buffer has its own), and a grant that is not needed goes back.
         if buffer is not None:
             buffer.release()
         if ticket is not None and ticket.grant is not None:
@@ -293,6 +303,9 @@ class RecordAccumulator:
                     abandoned: cython.bint = batch.let_go
                 if abandoned:
                     batch.release()
+                # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.
+                if self.wake is not None:
+                    self.wake()
 
     @cython.cfunc
     def start_batch(
@@ -305,7 +318,7 @@ class RecordAccumulator:
         callback: Any,
         now: cython.double,
     ) -> cython.int:
-        """A new batch that holds the record: APPENDED | NEW.  Without NEW the buffer is still the caller's."""
+        """A new batch that holds the record: APPENDED | NEW.  The batch is a further holder of the buffer then."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         batch: ProducerBatch = ProducerBatch(
             queue,
@@ -316,15 +329,17 @@ class RecordAccumulator:
             created=now,
             codec_id=self.codec_id,
             compression_ratio=1.0 if self.codec_id == 0 else self.estimator.estimation(topic.name, self.codec),
+            raw_limit=self.max_raw_size,
         )
         idle: cython.bint
         with queue.lock:
             idle = not queue.scheduled
             status: cython.int = self.start_locked(topic, partition < 0, batch, record, future, callback)
-        if status & CLOSED_LAST:
-            self.close_full(queue)
+        # First, since compressing may be interrupted: the queue counts as scheduled already.
         if status & NEW and idle:
             self.schedule.activate(queue)
+        if status & CLOSED_LAST:
+            self.close_full(queue)
         return status & (APPENDED | NEW | FULL)
 
     @cython.cfunc
@@ -351,6 +366,7 @@ class RecordAccumulator:
             self.open_batches.add(batch)
         batch.try_append(record, future, callback)
         queue.add(batch)
+        cython.cast(Buffer, batch.chunk).retain()
         queue.scheduled = True
         full: cython.bint = batch.is_full()
         if sticky:
@@ -362,7 +378,7 @@ class RecordAccumulator:
         return status | (FULL if len(queue.batches) > 1 else 0)
 
     @cython.cfunc
-    def extend(self, topic: TopicState, partition: cython.int) -> cython.bint:
+    def extend(self, topic: TopicState, partition: cython.int, record: RecordView) -> cython.void:
         """Gives the open batch a further chunk if one is free at once and nobody waits; else closes it."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         chunk: Buffer | None = self.pool.try_chunk(queue.leader_id)
@@ -370,18 +386,16 @@ class RecordAccumulator:
         status: cython.int = 0
         with queue.lock:
             batch = queue.last
-            if batch is None or batch.closed_for_appends:
-                pass
-            elif chunk is None:
-                status = self.close_last(queue, batch)
-            else:
-                batch.add_chunk(chunk)
-                chunk = None
+            if batch is not None and batch.lacks_chunk(record):  # no other thread was here first
+                if chunk is None:
+                    status = self.close_last(queue, batch)
+                else:
+                    batch.add_chunk(chunk)
+                    chunk = None
         if chunk is not None:
             chunk.release()
         if status & CLOSED_LAST:
             self.close_full(queue)
-        return True
 
     # Closing batches: the thread that filled one, else the sender
 
@@ -414,9 +428,7 @@ class RecordAccumulator:
 
     def begin_flush(self) -> list[ProducerBatch]:
         """Makes everything sendable; the batches that a flush has to wait for.  ``end_flush`` must follow."""
-        with self.tracking:
-            self.flushes += 1
-            return list(self.open_batches)
+        return self.listed(1)
 
     def end_flush(self) -> None:
         """Ends what ``begin_flush`` began, however the wait went."""
@@ -438,8 +450,23 @@ class RecordAccumulator:
 
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch without an outcome: open, waiting or in flight."""
-        with self.tracking:
-            return list(self.open_batches)
+        return self.listed(0)
+
+    @cython.cfunc
+    def listed(self, flushes: cython.int) -> list[Any]:
+        # The list is made before the lock: making one may run the garbage collector, and so anybody's finalisers.
+        at: cython.Py_ssize_t = 0
+        while True:
+            batches: list[Any] = [None] * (len(self.open_batches) + 8)
+            with self.tracking:
+                enough: cython.bint = len(self.open_batches) <= len(batches)
+                if enough:
+                    self.flushes += flushes
+                    for batch in self.open_batches:
+                        batches[at] = batch
+                        at += 1
+            if enough:
+                return batches[:at]
 
     def take_waiting(self) -> list[ProducerBatch]:
         """Empties every queue (a forced close); the batches that were waiting.  Sender thread.

@@ -16,6 +16,7 @@ cdef class ProducerBatch:
     cdef Py_ssize_t position
     cdef Py_ssize_t capacity
     cdef readonly Py_ssize_t write_limit
+    cdef readonly Py_ssize_t raw_limit
     cdef readonly Py_ssize_t raw_size
     cdef readonly Py_ssize_t max_record_size
     cdef readonly int record_count
@@ -34,6 +35,7 @@ cdef class ProducerBatch:
     cdef readonly double created
     cdef public double last_attempt
     cdef public double drained
+    cdef public long long drain_number
     cdef public double retry_at
     cdef public int attempts
     cdef public bint retrying
@@ -47,6 +49,9 @@ cdef class ProducerBatch:
     cdef readonly int base_sequence
     cdef readonly bint transactional
     cdef Py_ssize_t try_append(self, RecordView record, RecordFuture future, object callback)
+    cdef Py_ssize_t body_size(self, RecordView record) noexcept
+    cdef Py_ssize_t room_for(self, Py_ssize_t size) noexcept
+    cdef bint lacks_chunk(self, RecordView record) noexcept
     cdef void attach(self, RecordView record, RecordFuture future, object callback)
     cpdef bint is_full(self)
     cpdef Py_ssize_t estimated_size(self)

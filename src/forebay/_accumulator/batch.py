@@ -56,6 +56,7 @@ class ProducerBatch:
         created: monotonic ms; delivery.timeout.ms counts from here.
         compression_ratio: the topic's estimate for its codec; 1.0 without compression.
         codec_id: record format v2's codec number, 0 for none.
+        raw_limit: most bytes of header and records before compression, a first record excepted; 0 for no limit.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class ProducerBatch:
         created: cython.double,
         codec_id: cython.int = 0,
         compression_ratio: cython.double = 1.0,
+        raw_limit: cython.Py_ssize_t = 0,
     ) -> None:
         self.queue = queue
         self.topic = topic
@@ -78,25 +80,24 @@ class ProducerBatch:
         self.ends: list[int] = []
         self.payload: list[Any] = []
         self.write_limit = write_limit
+        self.raw_limit = raw_limit
         self.codec_id = codec_id
         self.compressed = codec_id != 0
         self.compression_ratio = compression_ratio
         self.created = created
         self.last_attempt = created
-        self.drained = 0.0
-        self.retry_at = 0.0
+        self.drained = self.retry_at = 0.0
         self.leader_epoch = -1
         self.attempts_when_leader_last_changed = -1
         self.last_node = -1
         self.set_producer_state(-1, -1, -1, False)
-        self.raw_size = self.max_record_size = self.payload_size = 0
-        self.record_count = self.attempts = 0
+        self.raw_size = self.max_record_size = self.payload_size = self.position = 0
+        self.record_count = self.attempts = self.drain_number = 0
         self.final_state = NOT_FINAL
         self.closed_for_appends = self.closing = self.closed = self.let_go = False
         self.retrying = self.in_flight = False
         self.last_error: Any = None
         self.chunk: Buffer | None = None
-        self.position = 0
         self.add_chunk(chunk)
 
     @cython.cfunc
@@ -108,20 +109,15 @@ class ProducerBatch:
         if count == 0:
             self.base_timestamp = record.timestamp
             self.max_timestamp = record.timestamp
-        delta: cython.longlong = record.timestamp - self.base_timestamp
-        body: cython.Py_ssize_t = record_body_size(
-            delta, count, record.key_size, record.value_size, record.headers_size
-        )
-        size: cython.Py_ssize_t = record_size(body)
-        if count > 0 and self.write_limit < self.estimated_size() + size:
-            return NO_ROOM
-        if self.position + size > self.capacity:
-            return NEEDS_CHUNK if count > 0 and self.compressed else NO_ROOM
+        body: cython.Py_ssize_t = self.body_size(record)
+        size: cython.Py_ssize_t = self.room_for(record_size(body))
+        if size <= 0:
+            return size
         self.position = write_record(
             self.base,
             self.position,
             body,
-            delta,
+            record.timestamp - self.base_timestamp,
             count,
             record.key,
             record.key_size,
@@ -139,6 +135,40 @@ class ProducerBatch:
         if future is not None:
             self.attach(record, future, callback)
         return size
+
+    @cython.exceptval(check=False)
+    @cython.cfunc
+    def body_size(self, record: RecordView) -> cython.Py_ssize_t:
+        return record_body_size(
+            record.timestamp - self.base_timestamp,
+            self.record_count,
+            record.key_size,
+            record.value_size,
+            record.headers_size,
+        )
+
+    @cython.exceptval(check=False)
+    @cython.cfunc
+    def room_for(self, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        # ``size`` itself if so many bytes can be written now, else NO_ROOM or NEEDS_CHUNK.
+        if self.record_count > 0:
+            if self.write_limit < self.estimated_size() + size:
+                return NO_ROOM
+            # The ratio is only a guess: what compresses badly after all must still fit into a request.
+            if self.compressed and 0 < self.raw_limit < HEADER_SIZE + self.raw_size + size:
+                return NO_ROOM
+        if self.position + size <= self.capacity:
+            return size
+        # A record that no chunk can hold gets a batch with memory of its own.
+        if self.record_count > 0 and self.compressed and size <= cython.cast(Buffer, self.chunk).pool.poolable_size:
+            return NEEDS_CHUNK
+        return NO_ROOM
+
+    @cython.exceptval(check=False)
+    @cython.cfunc
+    def lacks_chunk(self, record: RecordView) -> cython.bint:
+        """True if nothing but a further chunk is missing for the record; queue's lock held."""
+        return not self.closed_for_appends and self.room_for(record_size(self.body_size(record))) == NEEDS_CHUNK
 
     @cython.cfunc
     def attach(self, record: RecordView, future: RecordFuture, callback: Any) -> cython.void:

@@ -193,23 +193,33 @@ class BuiltInPartitioner:
         Raises:
             IllegalArgumentError: the lists differ in length.
         """
-        self.weights = ()
-        if queue_sizes is None or partitions is None or len(queue_sizes) == 0 or self.count < 2:
-            return
+        self.set_loads(((), ()) if queue_sizes is None or partitions is None else self.loads(queue_sizes, partitions))
+
+    def loads(self, queue_sizes: Sequence[int], partitions: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What ``set_loads`` takes, by the rule of ``update_stats``; changes nothing and needs no lock.
+
+        Raises:
+            IllegalArgumentError: the lists differ in length.
+        """
+        if len(queue_sizes) == 0 or self.count < 2:
+            return (), ()
         if len(queue_sizes) != len(partitions):
             raise IllegalArgumentError(
                 f"Topic {self.topic}: {len(queue_sizes)} queue sizes for {len(partitions)} partitions"
             )
         highest = max(queue_sizes)
         if len(queue_sizes) == self.count and min(queue_sizes) == highest:
-            return  # equal loads and nobody left out: the plain random choice is the same and cheaper
+            return (), ()  # equal loads and nobody left out: the plain random choice is the same and cheaper
         total: cython.longlong = 0
         cumulative = []
         for size in queue_sizes:
             total += highest + 1 - size
             cumulative.append(total)
-        self.weighted = tuple(partitions)
-        self.weights = tuple(cumulative)
+        return tuple(cumulative), tuple(partitions)
+
+    def set_loads(self, loads: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+        """Swaps in what ``loads`` computed; under the lock nothing is made that is not there yet."""
+        self.weights, self.weighted = loads
 
     @cython.ccall
     @cython.exceptval(-2)

@@ -19,6 +19,7 @@ cdef class BatchSchedule:
     cdef readonly double availability_timeout_ms
     cdef object backoff
     cdef double next_expiry
+    cdef long long drains
     cdef dict latency
     cdef set loaded_topics
     cdef bint dropped

@@ -76,6 +76,7 @@ class BatchSchedule:
         self.activated: list[Any] = []
         self.nodes: dict[int, deque[Any]] = {}
         self.next_expiry = INFINITY
+        self.drains = 0
         self.latency: dict[int, list[float]] = {}
         self.loaded_topics: set[Any] = set()
         self.dropped = False
@@ -266,6 +267,9 @@ class BatchSchedule:
         if gate is not None:
             gate.stamp(queue, batch)
         batch.drained = now
+        if batch.drain_number == 0:
+            self.drains += 1
+            batch.drain_number = self.drains
         return batch
 
     # Retry and expiry
@@ -358,9 +362,10 @@ class BatchSchedule:
                 if queue.leader_id >= 0 and (self.availability_timeout_ms <= 0 or self._is_available(queue.leader_id)):
                     sizes.append(len(queue.batches))
                     partitions.append(queue.partition)
-            sticky: PartitionQueue = topic.queues[topic.partitioner.peek()]
+            loads = topic.partitioner.loads(sizes, partitions) if topic.loaded else ((), ())
+            sticky: PartitionQueue = topic.queue(topic.partitioner.peek())
             with sticky.lock:
-                topic.partitioner.update_stats(sizes if topic.loaded else None, partitions if topic.loaded else None)
+                topic.partitioner.set_loads(loads)
             topic.weighted = topic.loaded
             topic.loaded = False
 

@@ -37,5 +37,17 @@ cdef class TopicState:
     cdef public bint loaded
     cdef public bint weighted
     cdef public object sensors
-    cdef void apply(self, object cluster)
+    cdef void apply(self, TopicChange change)
     cdef PartitionQueue queue(self, int partition)
+
+
+cdef class TopicChange:
+    cdef object cluster
+    cdef long long version
+    cdef int count
+    cdef tuple available
+    cdef list leaders
+    cdef list queues
+
+
+cdef TopicChange change_of(TopicState state, object cluster)

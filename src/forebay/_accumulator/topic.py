@@ -9,6 +9,8 @@ from typing import Any
 
 import cython
 
+from forebay.errors import IllegalStateError
+
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
@@ -61,13 +63,17 @@ class PartitionQueue:
 
     @cython.ccall
     def insert(self, batch: ProducerBatch, gate: Any) -> cython.void:
-        """Puts a batch that is to be sent again where it belongs: in order of sequence, else at the head.
+        """Puts a batch that is to be sent again where it belongs: in order of sequence, else of the first drains.
 
         Sender thread; takes the lock for the insertion only, as nobody else takes from the head or the middle.
         """
         at: cython.Py_ssize_t = 0
         if gate is not None and batch.has_sequence():
             while at < len(self.batches) and not gate.comes_before(batch, self.batches[at]):
+                at += 1
+        else:
+            # Behind those that went out before it and came back too, ahead of what was never sent.
+            while at < len(self.batches) and 0 < self.batches[at].drain_number < batch.drain_number:
                 at += 1
         with self.lock:
             self.batches.insert(at, batch)
@@ -84,8 +90,8 @@ class PartitionQueue:
 class TopicState:
     """One topic.  ``partitioner``'s fields are guarded by the lock of the sticky partition's queue.
 
-    ``queues`` and ``partition_count`` change under the accumulator's lock and only grow; a topic that was deleted
-    and made again smaller keeps its queues, whose batches then expire.
+    ``queues`` and ``partition_count`` change under the accumulator's lock.  Queues only grow: a topic that was deleted
+    and made again smaller keeps them, and their batches expire.  The count never goes back to 0.
     """
 
     def __init__(self, name: str, partitioner: BuiltInPartitioner) -> None:
@@ -102,32 +108,43 @@ class TopicState:
 
     @cython.cfunc
     def queue(self, partition: cython.int) -> PartitionQueue:
+        if partition < 0 or partition >= len(self.queues):
+            raise IllegalStateError(
+                f"Topic {self.name} has {len(self.queues)} partitions here; there is no {partition}"
+            )
         found: PartitionQueue = self.queues[partition]
         return found
 
     @cython.cfunc
-    def apply(self, cluster: Any) -> cython.void:
-        """Takes over what metadata says of this topic; the accumulator's lock is held."""
-        if cluster.version <= self.version:
+    def apply(self, change: TopicChange) -> cython.void:
+        """Takes over what metadata says of this topic; the accumulator's lock is held.
+
+        Where metadata does not know the topic, the last count stays, so that no record is misplaced; its leaders
+        are unknown then.  Older metadata counts only if nothing newer knew the topic, and only for the count.
+        """
+        stale: cython.bint = change.version <= self.version
+        if stale and (self.partition_count > 0 or change.count == 0):
             return
-        infos: tuple[Any, ...] = cluster.partitions(self.name)
         queue: PartitionQueue
-        # By number and not by count: while a broker leaves partitions out, the highest one decides.
-        highest: cython.int = infos[len(infos) - 1].partition if len(infos) > 0 else -1
-        while len(self.queues) <= highest:
-            self.queues.append(PartitionQueue(self, len(self.queues)))
-        for info in infos:
-            queue = self.queues[info.partition]
-            queue.leader_id = -1 if info.leader is None else info.leader.id
-            queue.leader_epoch = info.leader_epoch
-        if len(infos) == 0:
-            for queue in self.queues:
-                queue.leader_id = -1
-        if len(infos) > 0:
-            self._apply_to_partitioner(len(infos), cluster.available_partitions(self.name))
-        self.cluster = cluster
-        self.version = cluster.version
-        self.partition_count = len(infos)
+        # Those that another thread made since ``change`` was prepared are left out.
+        for queue in change.queues:
+            if queue.partition == len(self.queues):
+                self.queues.append(queue)
+        if not stale:
+            for partition, leader_id, leader_epoch in change.leaders:
+                queue = self.queues[partition]
+                queue.leader_id = leader_id
+                queue.leader_epoch = leader_epoch
+            if change.count == 0:
+                for queue in self.queues:
+                    queue.leader_id = -1
+            self.version = change.version
+        if change.count > 0:
+            self._apply_to_partitioner(change.count, change.available)
+            self.partition_count = change.count
+        # A partitioner of the user's gets the last cluster that knew the topic.
+        if change.count > 0 or self.partition_count == 0:
+            self.cluster = change.cluster
 
     def _apply_to_partitioner(self, count: cython.int, available: tuple[int, ...]) -> None:
         sticky: cython.int = self.partitioner.peek()
@@ -145,3 +162,34 @@ class TopicState:
 
     def __repr__(self) -> str:
         return f"<TopicState {self.name}: {self.partition_count} partitions, sticky {self.partitioner.peek()}>"
+
+
+@cython.final
+@cython.cclass
+class TopicChange:
+    """What a cluster says of a topic, with the queues to be added: all that ``apply`` needs, made before the lock."""
+
+    def __init__(self, cluster: Any, count: cython.int, available: tuple[int, ...]) -> None:
+        self.cluster = cluster
+        self.version = cluster.version
+        self.count = count
+        self.available = available
+        self.leaders: list[tuple[int, int, int]] = []
+        self.queues: list[Any] = []
+
+
+@cython.cfunc
+def change_of(state: TopicState, cluster: Any) -> TopicChange:
+    """What ``cluster`` says of ``state``'s topic; takes no lock, as queues are only ever added."""
+    infos: tuple[Any, ...] = cluster.partitions(state.name)
+    change: TopicChange = TopicChange(cluster, len(infos), cluster.available_partitions(state.name))
+    # By number and not by count: while a broker leaves partitions out, the highest one decides.
+    highest: cython.int = -1
+    for info in infos:
+        leader_id = -1 if info.leader is None else info.leader.id
+        change.leaders.append((info.partition, leader_id, info.leader_epoch))
+        highest = max(highest, info.partition)
+    number: cython.int
+    for number in range(len(state.queues), highest + 1):
+        change.queues.append(PartitionQueue(state, number))
+    return change

@@ -17,6 +17,23 @@ APP_INFO = "app-info"
 COUNT = "kafka-metrics-count"
 
 
+#: Sensors that application threads record to, some of them beside the sender's; the others have one writer.
+SHARED = frozenset(
+    {
+        "record_errors",
+        "buffer_wait_ns",
+        "buffer_exhausted",
+        "flush_ns",
+        "metadata_wait_ns",
+        "txn_init_ns",
+        "txn_begin_ns",
+        "txn_send_offsets_ns",
+        "txn_commit_ns",
+        "txn_abort_ns",
+    }
+)
+
+
 class Row(NamedTuple):
     """One metric."""
 

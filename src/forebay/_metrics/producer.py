@@ -18,12 +18,14 @@ from forebay._metrics.names import (
     NODE_ROWS,
     PRODUCER,
     PRODUCER_ROWS,
+    SHARED,
     TOPIC,
     TOPIC_ROWS,
     Row,
 )
 from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue
 from forebay._metrics.sensor import Sensor
+from forebay._metrics.shared import SharedSensor
 
 _Tags = tuple[tuple[str, str], ...]
 
@@ -77,20 +79,20 @@ class ProducerMetrics:
     records_sent: Sensor
     """Per produce request: its records (rate, total, and records-per-request-avg)."""
     record_retries: Sensor
-    record_errors: Sensor
     record_size: Sensor
     """``record_many(bytes, records, largest)`` per batch, so that the mean is the records' own."""
-    # Under the pool's lock:
-    buffer_wait_ns: Sensor
-    buffer_exhausted: Sensor
-    # Front end:
-    flush_ns: Sensor
-    metadata_wait_ns: Sensor
-    txn_init_ns: Sensor
-    txn_begin_ns: Sensor
-    txn_send_offsets_ns: Sensor
-    txn_commit_ns: Sensor
-    txn_abort_ns: Sensor
+    # Any thread; the same as names.SHARED:
+    record_errors: SharedSensor
+    """Records that failed: batches' by the sender thread, and those that send() refuses."""
+    buffer_wait_ns: SharedSensor
+    buffer_exhausted: SharedSensor
+    flush_ns: SharedSensor
+    metadata_wait_ns: SharedSensor
+    txn_init_ns: SharedSensor
+    txn_begin_ns: SharedSensor
+    txn_send_offsets_ns: SharedSensor
+    txn_commit_ns: SharedSensor
+    txn_abort_ns: SharedSensor
     # Sender thread, network:
     connections_closed: Sensor
     connections_created: Sensor
@@ -118,8 +120,9 @@ class ProducerMetrics:
         self._lock = threading.Lock()  # makes topic() and node() safe for any thread; taken on first use only
         self._topics: dict[str, TopicSensors] = {}
         self._nodes: dict[int, NodeSensors] = {}
-        for field, sensor in self._make(PRODUCER_ROWS, PRODUCER, self._tags, now).items():
-            setattr(self, field, sensor)
+        for field, wanted in _named(PRODUCER_ROWS, PRODUCER, self._tags).items():
+            make = self.registry.shared_sensor if field in SHARED else self.registry.sensor
+            setattr(self, field, make(now, wanted))
         count = MetricName("count", COUNT, "Metrics there are.", self._tags)
         self.registry.gauge(count, lambda: len(self.registry))
 
@@ -173,10 +176,15 @@ class ProducerMetrics:
         self.registry.clear()
 
     def _make(self, rows: tuple[Row, ...], group: str, tags: _Tags, now: float) -> dict[str, Sensor]:
-        names: dict[str, dict[MetricName, Kind]] = {}
-        for row in rows:
-            names.setdefault(row.sensor, {})[MetricName(row.name, group, row.description, tags)] = row.kind
-        return {field: self.registry.sensor(now, wanted) for field, wanted in names.items()}
+        return {field: self.registry.sensor(now, wanted) for field, wanted in _named(rows, group, tags).items()}
+
+
+def _named(rows: tuple[Row, ...], group: str, tags: _Tags) -> dict[str, dict[MetricName, Kind]]:
+    """What is read from each sensor, by its field."""
+    names: dict[str, dict[MetricName, Kind]] = {}
+    for row in rows:
+        names.setdefault(row.sensor, {})[MetricName(row.name, group, row.description, tags)] = row.kind
+    return names
 
 
 def _constant(value: MetricValue) -> Callable[[], MetricValue]:

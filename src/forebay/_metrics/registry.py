@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from forebay._metrics.sensor import Sensor
+from forebay._metrics.shared import SharedSensor
 
 MetricValue = float | int | str
 
@@ -67,8 +68,8 @@ class MetricsRegistry:
         self._lock = threading.Lock()
         # Under the lock: the window that is open, the sensors, what is read.
         self._window_start = now
-        self._sensors: list[Sensor] = []
-        self._measured: dict[MetricName, tuple[Sensor, Kind]] = {}
+        self._sensors: list[Sensor | SharedSensor] = []
+        self._measured: dict[MetricName, tuple[Sensor | SharedSensor, Kind]] = {}
         self._gauges: dict[MetricName, Callable[[], MetricValue]] = {}
 
     def sensor(self, now: float, names: Mapping[MetricName, Kind]) -> Sensor:
@@ -77,7 +78,13 @@ class MetricsRegistry:
         self.measure(sensor, names)
         return sensor
 
-    def measure(self, sensor: Sensor, names: Mapping[MetricName, Kind]) -> None:
+    def shared_sensor(self, now: float, names: Mapping[MetricName, Kind]) -> SharedSensor:
+        """As ``sensor``, for a quantity that several threads record."""
+        sensor = SharedSensor(now)
+        self.measure(sensor, names)
+        return sensor
+
+    def measure(self, sensor: Sensor | SharedSensor, names: Mapping[MetricName, Kind]) -> None:
         """Reads ``sensor`` under further names, too."""
         with self._lock:
             if not any(known is sensor for known, _ in self._measured.values()):
@@ -128,7 +135,7 @@ class MetricsRegistry:
     def _expired(self, now: float) -> float:
         return now - self._samples * self._window_ms
 
-    def _read(self, sensor: Sensor, kind: Kind, now: float) -> MetricValue:
+    def _read(self, sensor: Sensor | SharedSensor, kind: Kind, now: float) -> MetricValue:
         if kind is Kind.TOTAL:
             return sensor.total
         if kind is Kind.COUNT_TOTAL:

@@ -1,7 +1,7 @@
 """What is counted, one object a quantity: plain fields that the owner of the counted state updates.
 
-``record`` takes no lock, reads no time and touches no dictionary.  Each sensor has one writer at a time: the
-thread that owns the state (the sender for most), or whoever holds the lock the state is under (the pool's).
+``record`` takes no lock, reads no time and touches no dictionary.  Each sensor has one writer, the sender's
+thread; what other threads count, too, goes into a ``SharedSensor``.
 Windows are closed from outside by the registry; ``total`` and ``count`` never go back, so closing only notes
 where they were, and the one field it resets is the maximum.
 """

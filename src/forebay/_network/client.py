@@ -224,7 +224,9 @@ class NetworkClient:
         channel = state.channel
         try:
             buffers: list[Any] = connection.encode(request, self._correlation, now)
-            channel.write(buffers, request.release, not request.expect_response)
+            # Nobody else ends the turn for a request without an answer, or for a caller who waits for the writing.
+            prompt = request.on_written is not None or not request.expect_response
+            channel.write(buffers, request.release, prompt)
         except Exception as error:  # noqa: BLE001 - must complete all the same
             # No version in common, or a request that cannot be built: it completes with that, in its turn.
             failure = error if isinstance(error, KafkaError) else KafkaError(f"Cannot build {request!r}: {error!r}")

@@ -101,7 +101,12 @@ class Connection:
                 break
             if not self.in_flight.count:
                 raise ProtocolError(f"{self.node} sent {size} bytes that nothing was asked for")
-            completed.append(self._answer(self.in_flight.first(), rest[4 : 4 + size], now))
+            request: ClientRequest = self.in_flight.first()
+            if not request.written:
+                # Taken for an answer, it would give back buffers that the socket still reads.
+                name = api_name(request.api_key)
+                raise ProtocolError(f"{self.node} answered before its {name} request was written in full")
+            completed.append(self._answer(request, rest[4 : 4 + size], now))
             used += 4 + size
         return used
 

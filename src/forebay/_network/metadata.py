@@ -6,6 +6,7 @@ picture is an immutable ``Cluster`` that any thread reads without a lock, and wh
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -168,24 +169,25 @@ class Metadata:
         """Raises what keeps all metadata away, such as a failed authentication, until an update succeeds.
 
         Raises:
-            KafkaError: that error; or the producer was closed.
+            KafkaError: a copy of that error; or the producer was closed.
         """
-        if self._fatal is not None:
-            raise self._fatal
+        fatal = self._fatal
+        if fatal is not None:
+            raise _copied(fatal)
         if self._closed:
             raise KafkaError("Requested metadata update after close")
 
     def topic_error(self, topic: str, above: int = -1) -> KafkaError | None:
         """Why the last answer about ``topic`` brought no partitions: an invalid name, or no permission.
 
-        Kept until the next answer about it, so that every waiting caller sees it; errors that pass by themselves
-        are not kept.
+        Kept until the next answer about it, so that every waiting caller sees it, each a copy to raise; errors that
+        pass by themselves are not kept.
 
         Args:
             above: only if that answer is newer than this version.
         """
         version, error = self._errors.get(topic, (-1, None))
-        return error if version > above else None
+        return _copied(error) if error is not None and version > above else None
 
     def last_error(self, topic: str) -> KafkaError | None:
         """What stands behind a topic's absence so far: the last answer's word on it, else the last failed update."""
@@ -415,3 +417,12 @@ class Metadata:
                 listener(self._cluster)
             except Exception as error:  # noqa: BLE001 - foreign code must not stop the sender
                 self._log.exception("Listener %r failed on a metadata update", listener, error=error)
+
+
+def _copied(error: KafkaError) -> KafkaError:
+    """What may be raised of an error that is kept: each ``raise`` adds its frames, and all they hold, to its error."""
+    copied = copy.copy(error)
+    # Only causes of our own travel with a copy; assigning one also says whether the context is shown.
+    copied.__cause__ = error.__cause__
+    copied.__suppress_context__ = error.__suppress_context__
+    return copied

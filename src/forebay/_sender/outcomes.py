@@ -75,7 +75,7 @@ class BatchOutcomes:
             return
         batch.last_error = error
         if error.invalid_metadata:
-            self._note_stale_metadata(batch, error, now)
+            self.metadata.request_update(False)
         if self._can_retry(batch, answer, error, now):
             self._retry(batch, error, now)
         elif error.retriable and not batch.done and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
@@ -83,6 +83,8 @@ class BatchOutcomes:
             self.give_up(batch, "in flight", now)
         else:
             self._fail(batch, answer, error, now)
+        if isinstance(error, UnknownTopicOrPartitionError):
+            self._warn_of_unknown(batch, now)
 
     def _acknowledge(self, batch: ProducerBatch, answer: Any) -> None:
         base_offset: cython.longlong = -1
@@ -90,11 +92,13 @@ class BatchOutcomes:
         if answer is not None:
             log_append_time = answer.log_append_time
             base_offset = answer.base_offset if answer.error_code == 0 else -1
-        if self.transactions is not None:
-            self.transactions.on_completed(batch, base_offset)
-        # False after it expired: its callbacks have run and its memory is given back.
-        if batch.complete(base_offset, log_append_time, self.report):
-            self.accumulator.deallocate(batch)
+        try:
+            if self.transactions is not None:
+                self.transactions.on_completed(batch, base_offset)
+        finally:
+            # False after it expired: its callbacks have run and its memory is given back.
+            if batch.complete(base_offset, log_append_time, self.report):
+                self.accumulator.deallocate(batch)
 
     def _can_retry(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> bool:
         if batch.done or batch.attempts >= self.retries:
@@ -107,19 +111,20 @@ class BatchOutcomes:
         return bool(self.transactions.can_retry(batch, error, log_start))
 
     def _retry(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
-        where = TopicPartition(batch.topic, batch.partition)
+        # Logging last, here and below: a filter or handler of the user's may raise.
+        left: int = self.retries - batch.attempts
+        self.accumulator.schedule.reenqueue(batch, now, self.transactions)
+        self.metrics.record_retries.record(batch.record_count)
+        self.topic_sensors(batch, now).retries.record(batch.record_count)
         self.log.warning(
             (batch.topic, error.name),
             now,
             "Got error produce response from node %d on topic-partition %s, retrying (%d attempts left). Error: %s",
             batch.last_node,
-            where,
-            self.retries - batch.attempts,
+            TopicPartition(batch.topic, batch.partition),
+            left,
             error,
         )
-        self.accumulator.schedule.reenqueue(batch, now, self.transactions)
-        self.metrics.record_retries.record(batch.record_count)
-        self.topic_sensors(batch, now).retries.record(batch.record_count)
 
     def _fail(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> None:
         if self.transactions is not None:
@@ -149,17 +154,15 @@ class BatchOutcomes:
             error,
         )
 
-    def _note_stale_metadata(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
-        if isinstance(error, UnknownTopicOrPartitionError):
-            self.log.warning(
-                (batch.topic, "unknown"),
-                now,
-                "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
-                "may not exist or the user may not have Describe access to it",
-                batch.topic,
-                batch.partition,
-            )
-        self.metadata.request_update(False)
+    def _warn_of_unknown(self, batch: ProducerBatch, now: float) -> None:
+        self.log.warning(
+            (batch.topic, "unknown"),
+            now,
+            "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
+            "may not exist or the user may not have Describe access to it",
+            batch.topic,
+            batch.partition,
+        )
 
     def give_up(self, batch: ProducerBatch, phase: str, now: float) -> None:
         """Fails a batch whose delivery timeout is over."""
@@ -175,12 +178,15 @@ class BatchOutcomes:
         """Ends a batch without an outcome of its own: a forced close, or a producer that cannot go on."""
         if batch.done:
             return
-        if self.transactions is not None and batch.has_sequence():
-            # Its fate is unknown, and its partition must not wait for it for ever.
-            self.transactions.on_failed(batch, error, False)
-        if batch.abort(error, self.report):
+        try:
+            if self.transactions is not None and batch.has_sequence():
+                # Its fate is unknown, and its partition must not wait for it for ever.
+                self.transactions.on_failed(batch, error, False)
+        finally:
+            settled = batch.abort(error, self.report)
+            self.accumulator.deallocate(batch)
+        if settled:
             self.metrics.record_errors.record(batch.record_count)
-        self.accumulator.deallocate(batch)
 
     def topic_sensors(self, batch: ProducerBatch, now: cython.double) -> Any:
         """The sensors of the batch's topic."""
@@ -188,3 +194,10 @@ class BatchOutcomes:
         if queue.state.sensors is None:
             queue.state.sensors = self.metrics.topic(batch.topic, now)
         return queue.state.sensors
+
+    def tell(self, batch: ProducerBatch, failure: Exception) -> None:
+        """Logs what went wrong while an outcome was applied; never raises."""
+        try:
+            self.log.exception("Uncaught error in the outcome of %r", batch, error=failure)
+        except Exception:  # noqa: BLE001 - the user's log filter, perhaps the very error that led here
+            pass

@@ -1,7 +1,7 @@
 """Produce requests out of drained batches, and what a broker's answer means for each of them.
 
-``ProduceCall`` is one request: it holds the batches' memory until the connection is through with it.  ``decide``
-turns an error into an outcome without touching anything, so that every code is a row of a table test.
+``ProduceCall`` is one request: it holds the batches' memory until the connection is through with it.  What an answer
+becomes is in ``outcomes``.
 """
 
 from __future__ import annotations
@@ -38,11 +38,6 @@ FIRST_V1 = cython.declare(cython.int, 2)
 FIRST_V2 = cython.declare(cython.int, 3)
 FIRST_ZSTD = cython.declare(cython.int, 7)
 ZSTD = cython.declare(cython.int, 4)
-
-# Outcomes.
-DONE = cython.declare(cython.int, 0)
-RETRY = cython.declare(cython.int, 1)
-FAIL = cython.declare(cython.int, 2)
 
 NEWEST_PRODUCE: int = SUPPORTED[ApiKey.PRODUCE][1]
 
@@ -171,18 +166,3 @@ def record_errors_in(answer: PartitionResponse, error: KafkaError) -> tuple[Kafk
         f"({len(errors)} of them, for {answer.topic}-{answer.partition})"
     )
     return rest, errors
-
-
-def decide(error: KafkaError | None, *, can_retry: bool, attempts: int, retries: int, expired: bool) -> int:
-    """DONE, RETRY or FAIL for a batch.
-
-    Args:
-        can_retry: the error may pass by itself (with idempotence: as the transaction manager judges).
-        attempts: times it was sent again so far; ``retries`` is the limit.
-        expired: its delivery timeout is over.
-    """
-    if error is None:
-        return DONE
-    if can_retry and attempts < retries and not expired:
-        return RETRY
-    return FAIL

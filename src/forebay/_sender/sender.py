@@ -135,8 +135,17 @@ class Sender:
 
     def run_once(self, now: cython.double) -> None:
         """One turn: what is due goes out, what came in is applied, and in between it waits for the next event."""
+        failed: cython.longlong = self.failed_records()
+        self._follow_metadata()
+        # Before anything is drained, so that no batch is failed and sent in the same turn; and before the transaction
+        # manager's turn, in which it acts on what failed.
+        self._expire(now)
         delay: cython.double = -1 if self.transactions is None else self._prepare_producer_id(now)
-        self.client.poll(self.send_ready(now) if delay < 0 else self._wait_until(now, delay), now)
+        delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
+        if self.failed_records() != failed or (self.closing and not self.accumulator.has_incomplete()):
+            # What failed may have changed what there is to do, and an end may be waiting for just that.
+            delay = 0
+        self.client.poll(delay, now)
         self.metrics.roll(now)
 
     def has_work(self) -> bool:
@@ -164,8 +173,6 @@ class Sender:
             return -1
         if transactions.has_producer_id:
             return -1
-        self._follow_metadata()
-        self._expire(now)
         waiting = self.schedule.has_undrained()
         if transactions.needs_producer_id(now, waiting):
             return self._ask_for_producer_id(now)
@@ -202,8 +209,6 @@ class Sender:
 
     def send_ready(self, now: cython.double) -> cython.double:
         """Sends one request to each node that has something due and can take it; ms to wait in poll."""
-        self._follow_metadata()
-        self._expire(now)
         send_all: cython.bint = self._send_all()
         found: ReadyNodes = self.schedule.ready(now, send_all)
         if len(found.unknown_leader_topics) > 0:
@@ -211,9 +216,12 @@ class Sender:
         delay: cython.double = INFINITY
         if len(found.nodes) > 0:
             delay = self._send_to(found, send_all, now)
-        if len(self.in_flight) == 0 and self.accumulator.pool.queued() > 0:
-            # Somebody waits for memory, and nothing full could go: send what there is, however small.
+        if self.accumulator.pool.queued() > 0:
+            # Somebody waits for memory: where nothing is in flight that will give some back, what there is goes out,
+            # however small.
             found = self.schedule.ready(now, True)
+            busy = {batch.last_node for batch in self.in_flight}
+            found.nodes = [node_id for node_id in found.nodes if node_id not in busy]
             delay = min(delay, self._send_to(found, True, now))
         return self._wait_until(now, min(delay, found.next_check))
 
@@ -222,8 +230,24 @@ class Sender:
 
     def _send_to(self, found: ReadyNodes, send_all: cython.bint, now: cython.double) -> cython.double:
         """Drains for the nodes that can take a request; ms until one that cannot is worth asking again."""
-        delay: cython.double = INFINITY
+        delay: cython.double
         calls: list[Any] = []
+        try:
+            delay = self._drain_for(found, calls, now)
+            if len(calls) == 0:
+                return delay
+            closed: list[Any] = self._closed(calls, now)
+            left: ReadyNodes = self.schedule.ready(now, send_all)
+            for node_id, batches in closed:
+                # Where more waits, the turn ends as soon as this request is written, so that the next can follow.
+                self.send(node_id, batches, now, node_id in left.nodes)
+        except BaseException:
+            self._put_back(calls, now)
+            raise
+        return min(delay, left.next_check)
+
+    def _drain_for(self, found: ReadyNodes, calls: list[Any], now: cython.double) -> cython.double:
+        delay: cython.double = INFINITY
         cluster = self.metadata.cluster()
         for node_id in found.nodes:
             node = cluster.node(node_id)
@@ -236,14 +260,15 @@ class Sender:
             batches: list[Any] = self.schedule.drain(node_id, self.max_request_size, now, self.transactions)
             if len(batches) > 0:
                 calls.append((node_id, batches))
-        if len(calls) == 0:
-            return delay
-        calls = self._closed(calls, now)
-        left: ReadyNodes = self.schedule.ready(now, send_all)
-        for node_id, batches in calls:
-            # Where more waits, the turn ends as soon as this request is written, so that the next can follow.
-            self.send(node_id, batches, now, node_id in left.nodes)
-        return min(delay, left.next_check)
+        return delay
+
+    def _put_back(self, calls: list[Any], now: cython.double) -> None:
+        """Lets what was drained, but not sent, wait again; else nobody would know of it."""
+        batch: ProducerBatch
+        for _, batches in calls:
+            for batch in batches:
+                if not batch.in_flight and not batch.done:
+                    self.schedule.reenqueue(batch, now, self.transactions)
 
     def _closed(self, calls: list[Any], now: cython.double) -> list[Any]:
         """Makes the bytes of all batches final; what cannot be compressed fails by itself and is left out."""
@@ -297,6 +322,29 @@ class Sender:
             timeout_ms=self.options.request_timeout_ms,
             compressor=self.accumulator.compressor,
         )
+        request: ClientRequest = ClientRequest(
+            node_id,
+            PRODUCE,
+            0,
+            NEWEST_PRODUCE,
+            call.build,
+            decode_produce,
+            timeout_ms=self.options.request_timeout_ms,
+            on_complete=self.on_produce,
+            on_written=_nothing if prompt else None,
+            expect_response=self.acks != 0,
+            context=call,
+        )
+        try:
+            self.client.send(request, now)
+        except BaseException:
+            call.release()
+            raise
+        # Only now: a request that was not taken is never completed.
+        self._note_in_flight(node_id, batches)
+        self._measure(batches, now)
+
+    def _note_in_flight(self, node_id: cython.int, batches: list[ProducerBatch]) -> None:
         batch: ProducerBatch
         queue: PartitionQueue
         for batch in batches:
@@ -308,23 +356,6 @@ class Sender:
             batch.last_node = node_id
             self.in_flight[batch] = None
             self.next_in_flight_expiry = min(self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms)
-        self._measure(batches, now)
-        self.client.send(
-            ClientRequest(
-                node_id,
-                PRODUCE,
-                0,
-                NEWEST_PRODUCE,
-                call.build,
-                decode_produce,
-                timeout_ms=self.options.request_timeout_ms,
-                on_complete=self.on_produce,
-                on_written=_nothing if prompt else None,
-                expect_response=self.acks != 0,
-                context=call,
-            ),
-            now,
-        )
 
     def _measure(self, batches: list[ProducerBatch], now: cython.double) -> None:
         metrics = self.metrics
@@ -348,6 +379,23 @@ class Sender:
         call: ProduceCall = response.request.context  # type: ignore[assignment]
         call.release()
         now: cython.double = response.received
+        try:
+            self._apply_response(call, response, now)
+        finally:
+            self._let_go(call, now)
+
+    def _let_go(self, call: ProduceCall, now: cython.double) -> None:
+        """Nothing of the request is in flight any more, whatever went wrong while its answer was applied."""
+        batch: ProducerBatch
+        for batch in call.batches:
+            if batch.in_flight:
+                error = NetworkError(f"The answer of node {call.node_id} could not be applied")
+                self.complete(batch, None, call.refused.get(batch, error), now)
+            if self.guarantee_order:
+                queue: PartitionQueue = batch.queue
+                queue.muted = False
+
+    def _apply_response(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
         batch: ProducerBatch
         if response.error is not None or (response.body is None and self.acks != 0):
             self._fail_call(call, response, now)
@@ -357,10 +405,6 @@ class Sender:
         else:
             self.metrics.request_latency.record(now - response.request.sent)
             self._apply(call, response.body, now)  # type: ignore[arg-type]
-        if self.guarantee_order:
-            for batch in call.batches:
-                queue: PartitionQueue = batch.queue
-                queue.muted = False
 
     def complete(self, batch: ProducerBatch, answer: Any, error: Any, now: cython.double) -> None:
         """One batch is not in flight any more."""
@@ -368,7 +412,20 @@ class Sender:
         queue.in_flight -= 1
         batch.in_flight = False
         self.in_flight.pop(batch, None)
-        self.outcomes.apply(batch, answer, error, now)
+        try:
+            self.outcomes.apply(batch, answer, error, now)
+        except Exception as failure:  # noqa: BLE001 - the other batches of the request have outcomes of their own
+            self._settle_after(batch, failure)
+
+    def _settle_after(self, batch: ProducerBatch, failure: Exception) -> None:
+        """A batch whose outcome could not be applied to the end: it waits for another attempt, or it has failed."""
+        if batch.done:
+            self.accumulator.deallocate(batch)
+        elif not _waits(batch):
+            error = KafkaError(f"The outcome of a batch for {batch.topic}-{batch.partition} could not be applied")
+            error.__cause__ = failure
+            self._abort_each([batch], error)
+        self.outcomes.tell(batch, failure)
 
     def _fail_call(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
         error = response.error or NetworkError(f"The answer of node {call.node_id} was lost")
@@ -401,7 +458,6 @@ class Sender:
     # Expiry and the end
 
     def _expire(self, now: cython.double) -> None:
-        # Before anything is drained, so that no batch is failed and sent in the same turn.
         batch: ProducerBatch
         for batch in self.schedule.expired(now):
             self.outcomes.give_up(batch, "waiting" if batch.attempts == 0 else "waiting to be sent again", now)
@@ -417,14 +473,26 @@ class Sender:
 
     def fail_waiting(self, error: KafkaError) -> None:
         """Fails every batch that waits; those in flight get their answers."""
-        for batch in self.accumulator.take_waiting():
-            self.outcomes.abort(batch, error)
+        self._abort_each(self.accumulator.take_waiting(), error)
 
     def fail_all(self, error: KafkaError) -> None:
         """Fails every batch without an outcome, in flight or not; their memory comes back when sockets let go."""
         self.fail_waiting(error)
-        for batch in list(self.in_flight):
-            self.outcomes.abort(batch, error)
+        # Not only those known to be in flight: one that an error left in between must not be forgotten.
+        self._abort_each([batch for batch in self.accumulator.incomplete() if not _waits(batch)], error)
+
+    def _abort_each(self, batches: list[ProducerBatch], error: KafkaError) -> None:
+        for batch in batches:
+            try:
+                self.outcomes.abort(batch, error)
+            except Exception as failure:  # noqa: BLE001 - the others have to end too, and this one has ended
+                self.outcomes.tell(batch, failure)
+
+
+def _waits(batch: ProducerBatch) -> bool:
+    queue: PartitionQueue = batch.queue
+    with queue.lock:
+        return batch in queue.batches
 
 
 def _nothing(written: bool) -> None:

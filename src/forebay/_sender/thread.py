@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from forebay._clock import Clock
+from forebay._future import note_sender_thread
 from forebay._sender.sender import Sender
 from forebay.errors import KafkaError
 
@@ -78,6 +79,7 @@ class SenderThread:
         return True
 
     def _run(self) -> None:
+        note_sender_thread()
         try:
             while not self.sender.closing:
                 self._turn()
@@ -111,11 +113,16 @@ class SenderThread:
         self.lost = self.sender.unfinished_records()
         # With what failed meanwhile: nobody may be listening any more, and repeated lines about it are left out.
         unacknowledged = self.lost + self.sender.failed_records() - self._failed_before
-        if unacknowledged:
-            logger.error("The producer ended with %d record(s) not acknowledged", unacknowledged)
-        self.sender.fail_all(KafkaError("Producer is closed forcefully."))
-        for resource in self._resources:
+        # Outcomes first: a log handler or filter may raise.
+        for resource in (self._fail_all, lambda: self._report(unacknowledged), *self._resources):
             try:
                 resource()
             except Exception:  # the others must be closed too
                 logger.exception("Uncaught error while the producer's I/O thread ended")
+
+    def _fail_all(self) -> None:
+        self.sender.fail_all(KafkaError("Producer is closed forcefully."))
+
+    def _report(self, unacknowledged: int) -> None:
+        if unacknowledged:
+            logger.error("The producer ended with %d record(s) not acknowledged", unacknowledged)

@@ -49,6 +49,8 @@ class Shelf:
         compressor: Compressor | None = None,
         adaptive: bool = False,
         availability: float = 0,
+        max_raw: int = 0,
+        estimator: CompressionRatioEstimator | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.pool = BufferPool(pool, batch_size)
@@ -59,15 +61,15 @@ class Shelf:
             adaptive=adaptive,
             availability_timeout_ms=availability,
         )
-        numbers = itertools.count()
-        self.estimator = CompressionRatioEstimator()
+        self.estimator = estimator or CompressionRatioEstimator()
         self.accumulator = RecordAccumulator(
             pool=self.pool,
             schedule=self.schedule,
             batch_size=batch_size,
-            make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, lambda: next(numbers)),
+            make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, itertools.count().__next__),
             compressor=compressor,
             estimator=self.estimator,
+            max_raw_size=max_raw,
         )
         self.compressor = compressor
         self.version = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from forebay._accumulator.batch import ProducerBatch
 from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
+from forebay._records.ratio import CompressionRatioEstimator
 from forebay.errors import IllegalArgumentError, KafkaError
 from tests.fakes.tickets import CountingTicket
 from tests.unit._accumulator.shelf import APPENDED, FULL, KEY, NEW, RECORD, WAIT, Shelf, quiet, read
@@ -348,3 +350,72 @@ def test_how_it_prints() -> None:
     shelf = Shelf(batch_size=100, pool=1000)
     shelf.append()
     assert repr(shelf.accumulator) == "<RecordAccumulator: 1 topics, 1 batches, 900 of 1000 bytes free>"
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+def test_whoever_compressed_a_batch_wakes_the_sender(failures: int) -> None:
+    """The sender passes such a batch over, and sets itself no time to look again."""
+    codec = PausedCompressor(failures=failures)
+    shelf = Shelf(batch_size=200, compressor=codec)
+    closing_at_wake: list[bool] = []
+    shelf.accumulator.wake = lambda: closing_at_wake.append(shelf.batches()[0].closing)
+    filler = threading.Thread(target=lambda: shelf.append(0, 1, bytes(range(250))))
+    filler.start()
+    assert codec.begun.wait(30)
+    found = shelf.ready()
+    assert (found.nodes, found.next_check, closing_at_wake) == ([], math.inf, [])
+    codec.go_on.set()
+    filler.join(30)
+    assert closing_at_wake == [False]
+    assert shelf.ready().nodes == [0]
+
+
+class InterruptedCompressor(PausedCompressor):
+    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_a_first_batch_is_compressed() -> None:
+    """The record was taken: its queue stands in line, and its memory belongs to the batch alone."""
+    shelf = Shelf(batch_size=200, pool=1000, compressor=InterruptedCompressor())
+    with pytest.raises(KeyboardInterrupt):
+        shelf.append(0, 1, bytes(range(250)))
+    assert shelf.ready().nodes == [0]
+    (batch,) = shelf.drain(0)
+    assert shelf.pool.available() == 1000 - batch.write_limit
+    shelf.finish(batch)
+    assert shelf.pool.available() == 1000
+
+
+def test_ctrl_c_before_a_batch_exists_gives_the_memory_back() -> None:
+    class Interrupted(CompressionRatioEstimator):
+        def estimation(self, topic: str, codec: CompressionType) -> float:
+            raise KeyboardInterrupt
+
+    shelf = Shelf(batch_size=200, pool=1000, compressor=compressor(CompressionType.ZSTD), estimator=Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        shelf.append()
+    assert shelf.pool.available() == 1000
+    assert not shelf.accumulator.has_incomplete()
+
+
+def test_a_record_larger_than_a_chunk_takes_one_piece_of_memory() -> None:
+    """However well the topic compresses: further chunks would never hold it."""
+    shelf = Shelf(batch_size=1024, pool=1 << 20, compressor=compressor(CompressionType.ZSTD))
+    for _ in range(200):
+        shelf.estimator.update("test", CompressionType.ZSTD, 0.01)
+    shelf.append(0, 1, b"small")
+    shelf.append(0, 1, bytes(10_000))
+    first, second = shelf.batches()
+    assert (first.record_count, second.record_count) == (1, 1)
+    assert second.raw_size > 10_000
+
+
+def test_a_compressed_batch_is_capped_by_its_raw_size() -> None:
+    """A ratio that promises too much must not make a batch that no request can take."""
+    shelf = Shelf(batch_size=1024, pool=1 << 20, compressor=compressor(CompressionType.ZSTD), max_raw=4000)
+    for _ in range(200):
+        shelf.estimator.update("test", CompressionType.ZSTD, 0.01)
+    shelf.append(0, 30, bytes(500))
+    assert [batch.record_count for batch in shelf.batches()] == [7, 7, 7, 7, 2]
+    assert all(61 + batch.raw_size <= 4000 for batch in shelf.batches())

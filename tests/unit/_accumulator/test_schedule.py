@@ -390,3 +390,16 @@ def test_a_broker_that_takes_nothing_is_left_out() -> None:
     counts = [sum(batch.record_count for batch in shelf.batches(partition)) for partition in range(2)]
     assert counts[1] <= 5
     assert counts[0] >= 23
+
+
+def test_retries_without_sequences_keep_their_order() -> None:
+    """In whatever order they come back, again and again; what was never sent stays behind them."""
+    shelf = Shelf(batch_size=61 + 15, delivery=100_000)
+    shelf.append(0, 4)
+    *sent, _ = waiting = shelf.batches()
+    for order in ((0, 1, 2), (2, 0, 1)):
+        assert [shelf.drain(0)[0] for _ in range(3)] == sent
+        for at in order:
+            shelf.schedule.reenqueue(sent[at], shelf.now, None)
+        assert shelf.batches() == waiting
+        shelf.clock.advance(10_000)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from forebay._cluster import Cluster
+from forebay.errors import IllegalStateError
 from forebay.model import Node, PartitionInfo
-from tests.unit._accumulator.shelf import TOPIC, Shelf
+from tests.unit._accumulator.shelf import APPENDED, TOPIC, Shelf
 
 
 def test_queues_follow_the_metadata() -> None:
@@ -35,7 +38,7 @@ def test_a_topic_that_is_gone_keeps_its_queues_without_leaders() -> None:
     shelf.append(2)
     shelf.leaders.clear()
     shelf.update()
-    assert shelf.topic.partition_count == 0
+    assert shelf.topic.partition_count == 3  # the last that was known: keys keep their partitions
     assert [queue.leader_id for queue in shelf.topic.queues] == [-1, -1, -1]
     assert shelf.ready().unknown_leader_topics == {TOPIC}
     shelf.leaders[0] = 0
@@ -74,3 +77,24 @@ def test_how_it_prints() -> None:
     queue.muted = True
     assert repr(queue) == "<PartitionQueue test-1: 1 batches, 0 in flight, leader 1, muted>"
     assert repr(shelf.topic) == "<TopicState test: 2 partitions, sticky 0>"
+
+
+def test_older_metadata_counts_if_newer_did_not_know_the_topic() -> None:
+    """Whoever waited for the topic must not get a state without queues."""
+    shelf = Shelf()
+    node = Node(0, "localhost", 1111)
+    older = Cluster([node], [PartitionInfo("other", 0, node)], version=shelf.version)
+    shelf.accumulator.refresh("other", Cluster([node], [], version=shelf.version + 1))
+    state = shelf.accumulator.refresh("other", older)
+    assert (state.partition_count, len(state.queues), state.version) == (1, 1, shelf.version + 1)
+    assert state.queues[0].leader_id == -1
+    assert shelf.accumulator.append_bytes(state, -1, b"value", now=shelf.now)[0] & APPENDED
+
+
+def test_a_partition_that_does_not_exist_is_refused() -> None:
+    shelf = Shelf()
+    unknown = shelf.accumulator.topic("never heard of")
+    with pytest.raises(IllegalStateError, match="never heard of"):
+        shelf.accumulator.append_bytes(unknown, -1, b"value", now=shelf.now)
+    with pytest.raises(IllegalStateError, match="no 3"):
+        shelf.append(3)

@@ -6,6 +6,7 @@ import pytest
 
 from forebay._metrics import names
 from forebay._metrics.producer import ProducerMetrics, sensor_fields
+from forebay._metrics.shared import SharedSensor
 from forebay.testing.clock import ManualClock
 
 PRODUCER = """
@@ -69,6 +70,13 @@ def test_fields_and_table_agree() -> None:
         "TopicSensors": {row.sensor for row in names.TOPIC_ROWS},
         "NodeSensors": {row.sensor for row in names.NODE_ROWS},
     }
+
+
+def test_what_application_threads_record_is_shared() -> None:
+    _clock, metrics = make()
+    declared = {field for field, kind in ProducerMetrics.__annotations__.items() if kind == "SharedSensor"}
+    made = {row.sensor for row in names.PRODUCER_ROWS if isinstance(getattr(metrics, row.sensor), SharedSensor)}
+    assert declared == made == names.SHARED
 
 
 @pytest.mark.parametrize(

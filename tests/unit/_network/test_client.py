@@ -86,6 +86,23 @@ def test_close_lets_go_of_unwritten_buffers() -> None:
     assert sent.response.disconnected
 
 
+def test_an_answer_before_the_request_is_written_costs_the_connection() -> None:
+    """The buffers are let go by the closed channel, and only then does the request complete."""
+    world = World()
+    world.until_ready()
+    link = world.broker().links[-1]
+    link.stalled = True
+    sent = world.send()
+    world.poll()
+    assert sent.written == []
+    link.send(b"\0\0\0\x04" + bytes(4))
+    world.settle()
+    assert isinstance(sent.response.error, ProtocolError)
+    assert "answered before its Produce request was written in full" in str(sent.response.error)
+    assert (sent.response.disconnected, sent.written) == (True, [False])
+    assert not world.client.is_ready(world.node(), world.now)
+
+
 def throttled(ms: int) -> Callable[[int, bytes], object]:
     return lambda version, payload: SimpleNamespace(throttle_time_ms=ms)
 

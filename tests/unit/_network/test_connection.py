@@ -16,6 +16,13 @@ from forebay.model import Node
 NODE = Node(3, "broker.example", 9092)
 
 
+def encode(connection: Connection, sent: ClientRequest, correlation_id: int) -> ClientRequest:
+    """In flight and written in full."""
+    connection.encode(sent, correlation_id, 5.0)
+    sent.release(True)
+    return sent
+
+
 def request(api_key: int = 0, version: int = 8, **kwargs: object) -> ClientRequest:
     options = {"timeout_ms": 1000, "on_complete": lambda response: None, **kwargs}
     return ClientRequest(
@@ -37,7 +44,7 @@ def answer(correlation_id: int, payload: bytes, *, flexible: bool = False) -> by
 def connected(*correlation_ids: int) -> Connection:
     connection = Connection(NODE, "me")
     for correlation_id in correlation_ids:
-        connection.encode(request(), correlation_id, 5.0)
+        encode(connection, request(), correlation_id)
     return connection
 
 
@@ -82,7 +89,7 @@ def test_answers_cut_anywhere(payloads: list[bytes], data: st.DataObject) -> Non
 
 def test_flexible_header() -> None:
     connection = Connection(NODE, "me")
-    connection.encode(request(version=9), 1, 5.0)
+    encode(connection, request(version=9), 1)
     _used, completed = receive(connection, answer(1, b"x", flexible=True))
     assert completed[0].body == b"x"
 
@@ -112,13 +119,28 @@ def test_unasked_for() -> None:
         receive(Connection(NODE, "me"), answer(1, b""))
 
 
+@pytest.mark.parametrize("released", [False, True])
+def test_an_answer_before_the_whole_request_was_written(released: bool) -> None:
+    """It would give back buffers that the socket still reads; ``released``: the connection ended meanwhile."""
+    connection = connected(1)
+    early = request()
+    connection.encode(early, 2, 5.0)
+    if released:
+        early.release(False)
+    completed: list[ClientResponse] = []
+    with pytest.raises(ProtocolError, match=r"broker\.example:9092.* answered before its Produce request was written"):
+        connection.receive(answer(1, b"good") + answer(2, b"early"), 20.0, completed)
+    assert [response.body for response in completed] == [b"good"]
+    assert connection.in_flight.first() is early
+
+
 def test_unreadable_answer_stays_in_flight() -> None:
     def parse(version: int, data: object) -> object:
         raise IndexError("boom")
 
     connection = Connection(NODE, "me")
     bad = ClientRequest(3, 0, 8, 8, lambda v: [], parse, timeout_ms=1, on_complete=lambda r: None)
-    connection.encode(bad, 1, 5.0)
+    encode(connection, bad, 1)
     with pytest.raises(ProtocolError, match="cannot read its Produce v8 answer"):
         receive(connection, answer(1, b""))
     assert connection.in_flight.count == 1

@@ -65,7 +65,7 @@ def test_topic_errors(code: int, kind: type[KafkaError]) -> None:
     assert "bad" in str(error)
     # Who asks again waits for the next answer instead of taking this one; others still see it.
     assert fresh.topic_error("bad", fresh.version) is None
-    assert fresh.topic_error("bad") is error
+    assert isinstance(fresh.topic_error("bad"), kind)
     update(fresh, reply(counts={"good": 1, "bad": 1}))
     assert fresh.topic_error("bad") is None
 

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from forebay._ticket import ThreadTicket
-from forebay.errors import AuthenticationError, KafkaError
+from forebay.errors import AuthenticationError, DisconnectError, InvalidTopicError, KafkaError
 
 from .metadata_cases import Waker, metadata, update
-from .replies import reply
+from .replies import reply, topic
 
 
 def test_waiting_for_a_version() -> None:
@@ -49,6 +49,45 @@ def test_a_fatal_error_reaches_everybody_and_ends_with_a_success() -> None:
     update(fresh, reply(counts={"t": 1}))
     fresh.raise_if_failed()
     assert fresh.version == 1
+
+
+def frames(error: BaseException) -> int:
+    count, at = 0, error.__traceback__
+    while at is not None:
+        count, at = count + 1, at.tb_next
+    return count
+
+
+@pytest.mark.parametrize("cause", [DisconnectError("gone"), OSError("gone")])
+def test_a_stored_error_does_not_grow_with_each_raise(cause: Exception) -> None:
+    fresh = metadata("t")
+    stored = AuthenticationError("who are you", node="n")
+    stored.__cause__ = cause
+    fresh.fatal(stored)
+    seen: list[AuthenticationError] = []
+    for _ in range(3):
+        with pytest.raises(AuthenticationError) as raised:
+            fresh.raise_if_failed()
+        seen.append(raised.value)
+    assert len({id(error) for error in (stored, *seen)}) == 4
+    assert len({frames(error) for error in seen}) == 1
+    assert stored.__traceback__ is None
+    for error in seen:
+        assert (str(error), error.context) == (str(stored), stored.context)
+        assert error.__cause__ is cause
+
+
+def test_each_caller_gets_a_topic_error_of_its_own() -> None:
+    fresh = metadata("bad")
+    update(fresh, reply(topic("bad", error=17)))
+    first, second = fresh.topic_error("bad"), fresh.topic_error("bad")
+    assert first is not None and second is not None
+    assert first is not second
+    with pytest.raises(InvalidTopicError):
+        raise first.with_context(phase="mine")
+    assert second.__traceback__ is None
+    assert "phase" not in second.context
+    assert str(fresh.topic_error("bad")) == str(second)
 
 
 def test_close_wakes_and_refuses() -> None:
