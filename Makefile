@@ -9,6 +9,8 @@ VENV ?= .venv
 BOOTSTRAP ?=
 PYTEST_OPTIONS ?=
 BENCH_OPTIONS ?=
+SECONDS ?= 1800
+SEED ?=
 # The newest Python that has what the package needs; PYTHON=... overrides.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null && echo $$p && break; done)
@@ -18,7 +20,7 @@ STAMP := $(VENV)/.ready
 BUILT := build/.built
 SOURCES := $(shell find src/forebay -name '*.py' -o -name '*.pxd' -o -name '*.h')
 TESTS_IN_BOTH_FORMS := tests/unit tests/conformance tests/scenario tests/property
-TESTS_WITH_BROKERS := tests/integration
+TESTS_WITH_BROKERS := tests/integration tests/soak
 TESTS_WITH_SPARK := tests/spark
 
 # pytest's status 5 says that a folder holds no tests.
@@ -26,11 +28,11 @@ define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration spark jars demo kafka bench clean
+.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration spark jars demo kafka bench soak clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
-	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
+	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS and SEED (soak), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 to 3.14; none found (set PYTHON=...)" >&2; exit 1; }
@@ -97,6 +99,9 @@ kafka: $(STAMP)  ## A real Kafka in the foreground, until Ctrl-C
 
 bench: $(BUILT)  ## forebay and its peers on the same work against the same broker
 	$(PY) -m bench $(BENCH_OPTIONS)
+
+soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (SEED=... repeats a run)
+	$(PY) -m tests.soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 clean:  ## Remove what was built and cached, but not $(VENV) and not the jars
 	find src/forebay \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete

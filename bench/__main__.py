@@ -1,17 +1,19 @@
-"""``python -m bench [peers|latency|sender|append|sink] ...``: runs one of the benches, the peers unless told."""
+"""``python -m bench [NAME] ...``: runs one of the benches, the peers unless told."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import append, latency, peers, sender_cost, sink
+from bench import append, latency, memory, page, peers, sender_cost, sink
 
 BENCHES = {
     "peers": peers.main,
     "latency": latency.main,
     "sender": sender_cost.main,
     "append": append.main,
+    "memory": memory.main,
     "sink": sink.main,
+    "page": page.main,
 }
 
 

@@ -116,7 +116,13 @@ def run_work(work: dict[str, Any]) -> dict[str, Any]:
         raise ChildFailed(f"{work['client']}: {len(samples.taken)} of {records} callbacks came")
     ordered = sorted(samples.taken[WARM_UP:])
     shares = {name: percentile(ordered, share) / 1e6 for name, share in SHARES.items()}
-    return {**shares, "records_per_s": records / seconds[0]}
+    return {**shares, "records_per_s": records / seconds[0], "distribution": distribution(ordered)}
+
+
+def distribution(ordered: list[int]) -> list[tuple[float, float]]:
+    """Pairs of percent and ms, closer together towards the end, where the interest is."""
+    percents = [*range(0, 99, 3), *(99 + step / 10 for step in range(10)), 99.95, 99.99]
+    return [(percent, percentile(ordered, percent / 100) / 1e6) for percent in percents]
 
 
 def measure(options: argparse.Namespace) -> dict[tuple[str, float, bool], list[dict[str, Any]]]:
@@ -143,7 +149,10 @@ def report(found: dict[tuple[str, float, bool], list[dict[str, Any]]], options: 
         beside = ", computing thread" if computing else ""
         texts = [spread[name].text(".2f") for name in SHARES]
         rows.append((f"{client}, linger {linger:g}{beside}", *texts, f"{spread['records_per_s'].median:.0f}"))
-        values.append({"client": client, "linger_ms": linger, "computing": computing, **spread})
+        about = {"client": client, "linger_ms": linger, "computing": computing, "rate": options.rate}
+        # The run in the middle stands for all: distributions have no median of their own.
+        middle = sorted(runs, key=lambda run: run["p99"])[len(runs) // 2]
+        values.append({**about, **spread, "distribution": middle["distribution"]})
     print(f"\nms from send to callback, {options.rate:g} records/s of 100 B, median (lowest-highest) of ", end="")
     print(f"{options.rounds} runs of {options.seconds:g} s\n")
     print_table(("client", *SHARES, "records/s"), rows)

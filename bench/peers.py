@@ -11,6 +11,7 @@ import argparse
 import sys
 from typing import Any, NamedTuple
 
+from bench import page
 from bench.support import ChildFailed, Spread, machine, print_table, run_child, save, say
 from bench.target import Target, target
 from tools.kafka import JarsUnavailable, KafkaFailed, producer_performance
@@ -19,6 +20,8 @@ REFERENCE = "confluent-kafka"
 WARM_UP: tuple[dict[str, int], ...] = ({}, {"batch.size": 16_384})
 """Of the broker, whose compiler has to see large batches and small ones before its cost is of interest."""
 WARM_UP_RECORDS = 500_000
+NO_FIGURES = ("label", "records", "memory")
+"""Of a run, what has no median."""
 
 
 class Variant(NamedTuple):
@@ -98,6 +101,7 @@ def measure(variant: Variant, options: argparse.Namespace, to: Target, jars: Any
         "cpu_s_per_million": found["cpu_s"] / millions,
         "broker_cpu_s_per_million": broker / millions,
         "peak_mib": found["peak_kib"] / 1024,
+        "memory": found.get("memory", []),
     }
 
 
@@ -125,7 +129,7 @@ def report(runs: list[dict[str, Any]], variants: list[Variant]) -> list[dict[str
         mine = [run for run in runs if run["label"] == variant.label]
         if not mine:
             continue
-        spread = {name: Spread.of(run[name] for run in mine) for name in mine[0] if name not in ("label", "records")}
+        spread = {name: Spread.of(run[name] for run in mine) for name in mine[0] if name not in NO_FIGURES}
         medians[variant.label] = {name: found.median for name, found in spread.items()}
         values.append(
             {"label": variant.label, "runs": len(mine), "records": mine[0]["records"], **medians[variant.label]}
@@ -185,7 +189,7 @@ def run(options: argparse.Namespace) -> int:
     kept = save(
         "peers-sink" if options.sink else "peers", {"machine": about, **settings, "medians": values, "runs": runs}
     )
-    print(f"\nwritten to {kept}")
+    print(f"\nwritten to {kept}, drawn in {page.write()}")
     return 1 if failed else 0
 
 

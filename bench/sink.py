@@ -378,6 +378,11 @@ class AcknowledgingSink:
         self.bootstrap_servers = self._line().strip()
         return self
 
+    @property
+    def pid(self) -> int:
+        """Of the sink's process."""
+        return self._process.pid
+
     def summary(self) -> dict[str, Any]:
         """Counts so far: records by topic, requests, batches, bytes, and the sink's own CPU seconds."""
         assert self._process.stdin is not None

@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
 CHILD_TIMEOUT_S = 300
+SAMPLE_S = 0.1
+"""Between two looks at a child's memory."""
 CLIENTS = ("confluent-kafka", "aiokafka", "kafka-python", "forebay")
 
 
@@ -52,6 +54,8 @@ class Spread(NamedTuple):
 def run_child(module: str, work: dict[str, Any], timeout_s: int = CHILD_TIMEOUT_S) -> dict[str, Any]:
     """Runs ``python -m module --child WORK``; what it printed as JSON, and the process' own account beside it.
 
+    ``process_cpu_s`` is all of its CPU time, ``memory`` pairs of seconds and resident MiB.
+
     Raises:
         ChildFailed: it failed, or did not end within ``timeout_s``.
     """
@@ -60,14 +64,15 @@ def run_child(module: str, work: dict[str, Any], timeout_s: int = CHILD_TIMEOUT_
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=child_environment(), text=True
         )
-        usage = _wait(process, timeout_s)
+        memory: list[tuple[float, float]] = []
+        usage = _wait(process, timeout_s, memory)
         output.seek(0)
         errors.seek(0)
         text = output.read()
         if process.returncode:
             raise ChildFailed(f"{module} {json.dumps(work)}: {_end_of(errors.read() or text)}")
     found: dict[str, Any] = json.loads(text.splitlines()[-1])
-    return {**found, "process_cpu_s": usage.ru_utime + usage.ru_stime}
+    return {**found, "process_cpu_s": usage.ru_utime + usage.ru_stime, "memory": memory}
 
 
 def child_environment() -> dict[str, str]:
@@ -76,10 +81,14 @@ def child_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def _wait(process: subprocess.Popen[str], timeout_s: int) -> resource.struct_rusage:
+def _wait(process: subprocess.Popen[str], timeout_s: int, memory: list[tuple[float, float]]) -> resource.struct_rusage:
     # wait4 tells what this one process used, but has no time limit of its own.
-    deadline = time.monotonic() + timeout_s
+    begun = time.monotonic()
+    deadline = begun + timeout_s
     while True:
+        resident = resident_mib(process.pid)
+        if resident > 0 and (not memory or time.monotonic() - begun - memory[-1][0] >= SAMPLE_S):
+            memory.append((round(time.monotonic() - begun, 2), round(resident, 1)))
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -89,6 +98,15 @@ def _wait(process: subprocess.Popen[str], timeout_s: int) -> resource.struct_rus
             process.wait()
             raise ChildFailed(f"no end after {timeout_s} s: {process.args!r}")
         time.sleep(0.02)
+
+
+def resident_mib(pid: int) -> float:
+    """What a process has resident now; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as status:
+            return int(status.read().split()[1]) * resource.getpagesize() / 2**20
+    except (OSError, IndexError):
+        return 0.0
 
 
 def _end_of(text: str) -> str:

@@ -12,29 +12,45 @@ from forebay._interpreted import implementation
 if _TYPE_CHECKING:
     from forebay._future import RecordFuture
     from forebay.config import ProducerConfig
+    from forebay.control import Control
     from forebay.errors import KafkaError
-    from forebay.model import ProducerRecord, RecordMetadata, TopicPartition
+    from forebay.model import (
+        ConsumerGroupMetadata,
+        OffsetAndMetadata,
+        ProducerRecord,
+        RecordMetadata,
+        TopicPartition,
+        TransactionIdentity,
+    )
     from forebay.producer import KafkaProducer
 
 __all__ = [
+    "ConsumerGroupMetadata",
+    "Control",
     "KafkaError",
     "KafkaProducer",
+    "OffsetAndMetadata",
     "ProducerConfig",
     "ProducerRecord",
     "RecordFuture",
     "RecordMetadata",
     "TopicPartition",
+    "TransactionIdentity",
     "implementation",
 ]
 
 _HOMES = {
+    "ConsumerGroupMetadata": "model",
+    "Control": "control",
     "KafkaError": "errors",
     "KafkaProducer": "producer",
+    "OffsetAndMetadata": "model",
     "ProducerConfig": "config",
     "ProducerRecord": "model",
     "RecordFuture": "_future",
     "RecordMetadata": "model",
     "TopicPartition": "model",
+    "TransactionIdentity": "model",
 }
 _MODULES = frozenset({"config", "errors", "interceptors", "model", "serializers"})
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import itertools
 import logging
 import random
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from forebay._accumulator.account import BATCH_COST, BATCH_COST_FREE
 from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.partitioner import (
     BuiltInPartitioner,
@@ -25,6 +27,7 @@ from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
 from forebay._backoff import ExponentialBackoff
 from forebay._clock import Clock, SystemClock
+from forebay._control.session import ControlSession
 from forebay._logging import RateLimitedLogger
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
@@ -36,7 +39,9 @@ from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
+from forebay._sender.transactional import TransactionalRequests
 from forebay._transactions.manager import TransactionManager
+from forebay._transactions.session import TransactionSession
 from forebay.config import ProducerConfig, next_client_id
 from forebay.interceptors import ProducerInterceptors, make_interceptors
 from forebay.model import Node
@@ -46,6 +51,7 @@ logger = logging.getLogger("forebay.producer")
 
 # Process-wide on purpose, as in Java: two producers of a process never share a generated client.id.
 _client_numbers: Iterator[int] = itertools.count(1)
+_control_numbers: Iterator[int] = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,8 @@ class Parts:
     thread: SenderThread
     users: UserParts
     report: Callable[[BaseException, Any], None]
+    transactions: TransactionManager | None
+    session: TransactionSession | None
 
 
 class _Built:
@@ -165,27 +173,24 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
     accumulator = _accumulator(config, around)
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
-    selector = around.selector()
-    built.keep(selector, selector.close_all)
-    client = NetworkClient(
-        selector=selector,
-        resolver=resolver,
-        metadata=metadata,
-        options=_network_options(config, client_id, prefix),
-        metrics=metrics,
-        clock=clock,
-        random=around.random,
+    client = _client(
+        around, resolver, metadata, metrics, options=_network_options(config, client_id, prefix), built=built
     )
-    accumulator.wake = client.wakeup
+    accumulator.closer.wake = client.wakeup
+    metadata.in_use = accumulator.in_use
     report = _reporter(prefix, clock)
+    transactions = _transactions(config, around)
+    session = _session(config, around, transactions, accumulator)
+    requests = None if session is None else _transactional_requests(config, around, session, accumulator, client)
     sender = Sender(
         accumulator=accumulator,
         client=client,
         metadata=metadata,
-        transactions=_transactions(config, around),
+        transactions=transactions,
         metrics=metrics,
         options=_sender_options(config, prefix),
         report=report,
+        requests=requests,
     )
     thread = SenderThread(
         name=f"kafka-producer-network-thread | {client_id}",
@@ -195,7 +200,30 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         resources=(metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close, users.close_all),
     )
     _gauges(metrics, accumulator, client, metadata, clock)
-    return Parts(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, users, report)
+    network = (metadata, accumulator, client)
+    return Parts(config, client_id, clock, metrics, *network, sender, thread, users, report, transactions, session)
+
+
+def _client(
+    around: Surroundings,
+    resolver: Any,
+    metadata: Metadata,
+    metrics: ProducerMetrics,
+    *,
+    options: NetworkOptions,
+    built: _Built,
+) -> NetworkClient:
+    selector = around.selector()
+    built.keep(selector, selector.close_all)
+    return NetworkClient(
+        selector=selector,
+        resolver=resolver,
+        metadata=metadata,
+        options=options,
+        metrics=metrics,
+        clock=around.clock,
+        random=around.random,
+    )
 
 
 def _user_parts(
@@ -257,7 +285,7 @@ def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumula
         availability_timeout_ms=config["partitioner.availability.timeout.ms"],
     )
     return RecordAccumulator(
-        pool=BufferPool(config["buffer.memory"], batch_size),
+        pool=_pool(config, batch_size),
         schedule=schedule,
         batch_size=batch_size,
         make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, _partition_random(around)),
@@ -265,6 +293,12 @@ def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumula
         estimator=CompressionRatioEstimator(),
         max_raw_size=config["max.request.size"],
     )
+
+
+def _pool(config: ProducerConfig, batch_size: int) -> BufferPool:
+    total: int = config["buffer.memory"]
+    share: float = config["buffer.memory.max.node.share"]
+    return BufferPool(total, batch_size, 0 if share == 1 else max(1, int(share * total)), BATCH_COST, BATCH_COST_FREE)
 
 
 def _retry_backoff(config: ProducerConfig, around: Surroundings) -> ExponentialBackoff:
@@ -310,6 +344,40 @@ def _transactions(config: ProducerConfig, around: Surroundings) -> TransactionMa
     return TransactionManager(_retry_backoff(config, around), config["max.in.flight.requests.per.connection"])
 
 
+def _session(
+    config: ProducerConfig, around: Surroundings, manager: TransactionManager | None, accumulator: RecordAccumulator
+) -> TransactionSession | None:
+    if manager is None or config["transactional.id"] is None:
+        return None
+    session = TransactionSession(
+        config["transactional.id"],
+        timeout_ms=config["transaction.timeout.ms"],
+        manager=manager,
+        accumulator=accumulator,
+        backoff=_retry_backoff(config, around),
+        lock=threading.RLock(),
+    )
+    accumulator.guard = session
+    return session
+
+
+def _transactional_requests(
+    config: ProducerConfig,
+    around: Surroundings,
+    session: TransactionSession,
+    accumulator: RecordAccumulator,
+    client: NetworkClient,
+) -> TransactionalRequests:
+    return TransactionalRequests(
+        session=session,
+        accumulator=accumulator,
+        client=client,
+        backoff=_retry_backoff(config, around),
+        request_timeout_ms=config["request.timeout.ms"],
+        patience_ms=config["delivery.timeout.ms"],
+    )
+
+
 def _sender_options(config: ProducerConfig, prefix: str) -> SenderOptions:
     max_in_flight = config["max.in.flight.requests.per.connection"]
     return SenderOptions(
@@ -350,3 +418,42 @@ def _gauges(
     metrics.gauge("waiting-threads", pool.queued)
     metrics.gauge("buffer-total-bytes", lambda: pool.total)
     metrics.gauge("buffer-available-bytes", pool.available)
+
+
+def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSession:
+    """Makes a Control's connections to be, with the options of a producer; closes what there is if one part fails."""
+    built = _Built()
+    try:
+        return _assemble_control(config, around, built)
+    except BaseException:
+        built.close()
+        raise
+
+
+def _assemble_control(config: ProducerConfig, around: Surroundings, built: _Built) -> ControlSession:
+    given = config.explicit("client.id")
+    client_id = str(config["client.id"]) if given else f"control-{next(_control_numbers)}"
+    prefix = f"[Control clientId={client_id}] "
+    clock = around.clock
+    metrics = built.keep(_metrics(config, client_id, clock))
+    metadata = _metadata(config, around, prefix)
+    resolver = built.keep(around.resolver())
+    selector = around.selector()
+    built.keep(selector, selector.close_all)
+    client = NetworkClient(
+        selector=selector,
+        resolver=resolver,
+        metadata=metadata,
+        options=_network_options(config, client_id, prefix),
+        metrics=metrics,
+        clock=clock,
+        random=around.random,
+    )
+    return ControlSession(
+        client=client,
+        metadata=metadata,
+        clock=clock,
+        backoff=_retry_backoff(config, around),
+        request_timeout_ms=config["request.timeout.ms"],
+        closers=(metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close),
+    )

@@ -101,18 +101,39 @@ class Columns:
 @cython.final
 @cython.cclass
 class Share:
-    """The rows of one caller that went into one batch."""
+    """The rows of one caller that went into one batch.
+
+    Which of its records they are counts only if it is split: kept as runs of indices, one unless several callers take
+    turns.  ``runs`` (first index, rows, first index ...) has those before the latest.
+    """
 
     result: BatchResult
     rows: cython.Py_ssize_t
     first_row: cython.Py_ssize_t
     base_timestamp: cython.longlong
+    run_first: cython.int
+    run_rows: cython.int
+    runs: list[int]
 
     def __init__(self, result: BatchResult, row: cython.Py_ssize_t, timestamp: cython.longlong) -> None:
         self.result = result
         self.rows = 0
         self.first_row = row
         self.base_timestamp = timestamp
+        self.run_first = -1
+        self.run_rows = 0
+        self.runs = []
+
+    @cython.cfunc
+    def add(self, index: cython.int) -> cython.void:
+        self.rows += 1
+        if index != self.run_first + self.run_rows:
+            if self.run_rows > 0:
+                self.runs.append(self.run_first)
+                self.runs.append(self.run_rows)
+            self.run_first = index
+            self.run_rows = 0
+        self.run_rows += 1
 
 
 @cython.final
@@ -121,7 +142,8 @@ class Deliveries:
     """What became of one caller's rows; used by that caller's thread alone.
 
     Holds one ``Share`` for each batch that has no outcome yet; ``collect`` folds the others into the counts, so
-    that memory follows what is in flight and not what was sent.
+    that memory follows what is in flight and not what was sent.  ``first_failed_row`` is exact unless a batch was split
+    whose rows did not follow each other; then the row that failed is not before it.
     """
 
     rows = cython.declare(cython.Py_ssize_t, visibility="readonly")
@@ -152,7 +174,7 @@ class Deliveries:
     def track(self, result: BatchResult, row: cython.Py_ssize_t, size: cython.Py_ssize_t) -> None:
         """Notes that ``row``, a record of ``size`` bytes, went into the batch of ``result``."""
         share: Share = self.share_of(result, row, 0)
-        share.rows += 1
+        share.add(share.run_first + share.run_rows)
         self.rows += 1
         self.raw_bytes += size
 
@@ -189,18 +211,35 @@ class Deliveries:
         return len(still)
 
     def _count(self, share: Share) -> None:
-        result: BatchResult = share.result
-        error: KafkaError | None = result.error
         self.batches += 1
+        if share.result.parts is None:
+            self._count_rows(share.result, share.rows, share.first_row)
+            return
+        runs = [*share.runs, share.run_first, share.run_rows]
+        part: BatchResult
+        before: cython.Py_ssize_t = 0
+        for at in range(0, len(runs), 2):
+            index: cython.int = runs[at]
+            end: cython.int = index + runs[at + 1]
+            while index < end:
+                part = share.result.leaf(index)
+                rows: cython.int = min(end, part.first + part.record_count) - index
+                self._count_rows(part, rows, share.first_row + before)
+                before += rows
+                index += rows
+
+    @cython.cfunc
+    def _count_rows(self, result: BatchResult, rows: cython.Py_ssize_t, first_row: cython.Py_ssize_t) -> cython.void:
+        error: KafkaError | None = result.error
         if error is None:
             where = TopicPartition(result.topic, result.partition)
-            self.acknowledged += share.rows
-            self.partitions[where] = self.partitions.get(where, 0) + share.rows
+            self.acknowledged += rows
+            self.partitions[where] = self.partitions.get(where, 0) + rows
             return
-        self.failed += share.rows
-        if self.first_error is None or share.first_row < self.first_failed_row:
+        self.failed += rows
+        if self.first_error is None or first_row < self.first_failed_row:
             self.first_error = error
-            self.first_failed_row = share.first_row
+            self.first_failed_row = first_row
 
 
 @cython.final
@@ -278,7 +317,7 @@ class _Appender:
         headers_size: cython.Py_ssize_t,
     ) -> cython.void:
         share: Share = self.deliveries.share_of(self.probe.batch, row, timestamp)
-        share.rows += 1
+        share.add(self.probe.index)
         self.deliveries.rows += 1
         self.deliveries.raw_bytes += record_size(
             record_body_size(timestamp - share.base_timestamp, self.probe.index, key_size, value_size, headers_size)
@@ -324,7 +363,7 @@ class _Appender:
             if name != self.topic_name:
                 self.topic_name = name
                 state = self.states.get(name)
-        if state is None or state.partition_count == 0 or number >= state.partition_count:
+        if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
             topic: str = self.columns.topic or ""
             if self.topic_name is not None:
                 topic = self.topic_name.decode("utf-8", "replace")

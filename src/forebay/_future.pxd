@@ -11,6 +11,11 @@ cdef class BatchResult:
     cdef readonly int partition
     cdef readonly int record_count
     cdef readonly int state
+    cdef readonly int first
+    cdef readonly list parts
+    # Set by _future_split.
+    cdef BatchResult parent
+    cdef int open_parts
     cdef int born
     cdef readonly long long base_offset
     cdef readonly long long log_append_time
@@ -18,14 +23,20 @@ cdef class BatchResult:
     cdef readonly dict record_errors
     cdef list callbacks
     cdef list waiters
+    cdef object account
     cdef unsigned long completing_thread
+    cdef object latest_callback(self)
     cdef void add_callback(self, RecordFuture future, object function)
     cpdef bint settle(
         self, long long base_offset, long long log_append_time, object error, dict record_errors, int record_count, object report
     )
     cdef bint run_callbacks(self, object report)
-    cpdef bint subscribe(self, object ticket)
-    cpdef void unsubscribe(self, object ticket)
+    cdef void wake_waiters(self)
+    cdef bint end_part(self, BatchResult part)
+    cdef BatchResult leaf(self, int index)
+    cdef bint add_late(self, RecordFuture future, object function)
+    cpdef bint subscribe(self, object ticket, int index=*)
+    cpdef void unsubscribe(self, object ticket, int index=*)
     cpdef object error_of(self, int index)
 
 
@@ -41,3 +52,4 @@ cdef class RecordFuture:
 
 
 cdef RecordFuture new_future()
+cdef BatchResult part_with(list parts, int index)

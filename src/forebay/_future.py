@@ -4,6 +4,9 @@ A batch has one BatchResult.  A future is an index into it, with the timestamp a
 RecordMetadata needs; it pins no buffer, and the batch does not know it unless somebody added a callback.  On
 completion the values are set, callbacks run in the order of the records, and only then do ``result()`` and
 ``flush()`` return (as in Java: a callback always ran before ``get()`` comes back).
+
+A batch that is split hands its result on to parts, each the result of a smaller batch.  Futures keep what they refer
+to, as any thread may read them, and walk from there to the part that has their record.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any
 
 import cython
 
+from forebay._callback_thread import leave_forked_child, on_sender_thread, report_briefly
 from forebay._ticket import ThreadTicket
 from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
 from forebay.model import RecordMetadata
@@ -30,6 +34,9 @@ PENDING = cython.declare(cython.int, 0)
 COMPLETING = cython.declare(cython.int, 1)
 DONE = cython.declare(cython.int, 2)
 
+# In place of a record's index: who waits for every record of the batch.
+WHOLE = cython.declare(cython.int, -1)
+
 
 # How many forks lie between this process and the one that imported us: a result of before is another process's.
 _forks = cython.declare(cython.int, 0)
@@ -39,15 +46,6 @@ def note_fork() -> None:
     """To be called once in each forked child."""
     global _forks
     _forks += 1
-
-
-# Whether the current thread is a producer's sender: what it waits for, nobody would bring about.
-_this_thread = threading.local()
-
-
-def note_sender_thread() -> None:
-    """To be called once by each sender thread, on itself."""
-    _this_thread.sends = True
 
 
 @cython.final
@@ -62,15 +60,21 @@ class DoneCallback:
 @cython.final
 @cython.cclass
 class BatchResult:
-    """The outcome that all records of a batch share; set once.
+    """The outcome that all records of a batch share; set once, by the sender's thread.  ``lock`` guards all fields.
 
     ``callbacks`` is flat (future, function, future, function ...), so that an append under a partition's lock
-    creates no object.  Appends to it happen under that lock while the batch is open, later ones under ``lock``.
+    creates no object, and so is ``waiters`` (ticket, index of the record or WHOLE).
+    ``account`` (``charge_callback``, ``credit_callback``) is told of later ones, since they cost memory too; it is let
+    go with the outcome, for a future that is kept must not keep a pool.
+
+    Args:
+        first: for a part, the index that its first record has in the batch it was appended to.
     """
 
-    def __init__(self, topic: str, partition: cython.int) -> None:
+    def __init__(self, topic: str, partition: cython.int, account: Any = None, first: cython.int = 0) -> None:
         self.topic = topic
         self.partition = partition
+        self.account = account
         self.base_offset = -1
         self.log_append_time = -1
         self.error = None
@@ -80,6 +84,10 @@ class BatchResult:
         self.born = _forks
         self.callbacks: list[Any] = []
         self.waiters: list[Any] = []
+        self.first = first
+        self.parts: list[Any] | None = None
+        self.parent: BatchResult | None = None
+        self.open_parts = 0
         if not cython.compiled:
             self.lock = threading.Lock()
 
@@ -87,6 +95,13 @@ class BatchResult:
     def done(self) -> bool:
         """True once callbacks ran and waiters were let go."""
         return self.state == DONE
+
+    @cython.cfunc
+    def latest_callback(self) -> Any:
+        # The last function in ``callbacks``; None if there is none.
+        callbacks: list[Any] = self.callbacks
+        count: cython.Py_ssize_t = len(callbacks)
+        return None if count == 0 else callbacks[count - 1]
 
     @cython.cfunc
     def add_callback(self, future: RecordFuture, function: Any) -> cython.void:
@@ -113,7 +128,7 @@ class BatchResult:
             report: called with what a callback raised; must not raise.
         """
         with self.lock:
-            if self.state != PENDING:
+            if self.state != PENDING or self.parts is not None:
                 return False
             self.state = COMPLETING
             self.completing_thread = threading.get_ident()
@@ -124,14 +139,48 @@ class BatchResult:
             self.record_count = record_count
         while not self.run_callbacks(report):
             pass
+        self.account = None
+        self.wake_waiters()
+        part: BatchResult = self
+        while part.parent is not None:
+            whole: BatchResult = part.parent
+            part.parent = None
+            if not whole.end_part(part):
+                break
+            whole.wake_waiters()
+            part = whole
+        return True
+
+    @cython.cfunc
+    def wake_waiters(self) -> cython.void:
         none: list[Any] = []
         with self.lock:
             # Taken out first: who gives up meanwhile would shorten the list under the loop, and another go unwoken.
             waiting: list[Any] = self.waiters
             self.waiters = none
-        for ticket in waiting:
-            ticket.wake()
-        return True
+        at: cython.Py_ssize_t
+        for at in range(0, len(waiting), 2):
+            waiting[at].wake()
+
+    @cython.cfunc
+    def end_part(self, part: BatchResult) -> cython.bint:
+        # True if it was the last one.  The whole has an error if any part has.
+        with self.lock:
+            if self.error is None:
+                self.error = part.error
+            self.record_count += part.record_count
+            self.open_parts -= 1
+            if self.open_parts == 0:
+                self.state = DONE
+            return self.open_parts == 0
+
+    @cython.cfunc
+    def leaf(self, index: cython.int) -> BatchResult:
+        """The result that has, or will have, the outcome of the record with this index."""
+        result: BatchResult = self
+        while result.parts is not None:
+            result = part_with(result.parts, index)
+        return result
 
     @cython.cfunc
     def run_callbacks(self, report: Any) -> cython.bint:
@@ -150,48 +199,82 @@ class BatchResult:
         return len(pending) == 0
 
     @cython.ccall
-    def subscribe(self, ticket: Any) -> cython.bint:
-        """True if the result is there; else the ticket is woken when it is."""
-        with self.lock:
-            if self.state == DONE:
-                return True
-            self.waiters.append(ticket)
-            return False
+    def subscribe(self, ticket: Any, index: cython.int = -1) -> cython.bint:
+        """True if the result is there; else the ticket is woken when it is, however often the batch is split.
+
+        Args:
+            index: of the one record that counts; -1 for all of them.
+        """
+        result: BatchResult
+        while True:
+            result = self if index < 0 else self.leaf(index)
+            with result.lock:
+                if result.state == DONE:
+                    return True
+                if index < 0 or result.parts is None:
+                    result.waiters.append(ticket)
+                    result.waiters.append(index)
+                    return False
 
     @cython.ccall
-    def unsubscribe(self, ticket: Any) -> cython.void:
-        """Forgets a ticket whose owner gave up."""
-        with self.lock:
-            if ticket in self.waiters:
-                self.waiters.remove(ticket)
+    def unsubscribe(self, ticket: Any, index: cython.int = -1) -> cython.void:
+        """Forgets a ticket whose owner gave up; ``index`` as it was subscribed with."""
+        at: cython.Py_ssize_t
+        result: BatchResult
+        moved: cython.bint = True
+        while moved:
+            result = self if index < 0 else self.leaf(index)
+            with result.lock:
+                moved = index >= 0 and result.parts is not None
+                for at in range(0, 0 if moved else len(result.waiters), 2):
+                    if result.waiters[at] is ticket:
+                        del result.waiters[at : at + 2]
+                        break
+
+    @cython.cfunc
+    def add_late(self, future: RecordFuture, function: Any) -> cython.bint:
+        """Adds a callback of a record whose batch may have been sent; False if it is done."""
+        result: BatchResult
+        while True:
+            result = self.leaf(future.index)
+            with result.lock:
+                if result.state == DONE:
+                    return False
+                if result.parts is None:
+                    result.add_callback(future, function)
+                    return True
 
     @cython.ccall
     def error_of(self, index: cython.int) -> Any:
         """The error of one record, or None."""
-        if self.record_errors is not None and self.error is not None:
-            return self.record_errors.get(index, self.error)
-        return self.error
+        part: BatchResult = self.leaf(index)
+        if part.record_errors is not None and part.error is not None:
+            return part.record_errors.get(index - part.first, part.error)
+        return part.error
 
-    def wait(self, timeout_ms: float) -> bool:
+    def wait(self, timeout_ms: float, index: cython.int = -1) -> bool:
         """Blocks the calling thread until the result is there; False if ``timeout_ms`` passed first.
+
+        Args:
+            index: of the one record that counts; -1 for all of them.
 
         Raises:
             IllegalStateError: on a sender's thread, unless ``timeout_ms`` is 0.
         """
-        if self.state != DONE:
+        if self.leaf(index).state != DONE:
             self.check_own_process()
-            if timeout_ms > 0 and getattr(_this_thread, "sends", False):
+            if timeout_ms > 0 and on_sender_thread():
                 raise IllegalStateError(
                     f"A delivery callback cannot wait for a record ({self.topic}-{self.partition}): callbacks run on "
                     "the sender's thread, which brings the outcomes; use add_done_callback() or result(0)"
                 )
         ticket = ThreadTicket()
-        if self.subscribe(ticket):
+        if self.subscribe(ticket, index):
             return True
         try:
             return ticket.wait(timeout_ms)
         finally:
-            self.unsubscribe(ticket)
+            self.unsubscribe(ticket, index)
 
     def check_own_process(self) -> None:
         """Raises ForkedProducerError in a child forked since; its locks may have been held at the fork."""
@@ -229,7 +312,7 @@ class RecordFuture:
 
     def done(self) -> bool:
         """True once the outcome is known."""
-        return self.batch.state == DONE
+        return self.batch.leaf(self.index).state == DONE
 
     def running(self) -> bool:
         """False: a record on its way cannot be told from one that waits."""
@@ -266,7 +349,7 @@ class RecordFuture:
     def exception(self, timeout: float | None = None) -> KafkaError | None:
         """Waits as ``result`` does, and returns the error (None on success) instead of raising it."""
         if not self.is_visible() and not self.batch.wait(
-            threading.TIMEOUT_MAX * 1000 if timeout is None else timeout * 1000
+            threading.TIMEOUT_MAX * 1000 if timeout is None else timeout * 1000, self.index
         ):
             raise TimeoutError(
                 f"No acknowledgement for the record for {self.batch.topic}-{self.batch.partition} within {timeout} s; "
@@ -283,12 +366,16 @@ class RecordFuture:
             ForkedProducerError: in a child of the process that sent the record, unless it was done before the fork.
         """
         marked = DoneCallback(function)  # made before the lock: an allocation may run the garbage collector
-        if self.batch.state != DONE:
-            self.batch.check_own_process()
-            with self.batch.lock:
-                if self.batch.state != DONE:
-                    self.batch.add_callback(self, marked)
-                    return
+        part: BatchResult = self.batch.leaf(self.index)
+        if part.state != DONE:
+            part.check_own_process()
+            account = part.account
+            if account is not None:
+                account.charge_callback(marked)
+            if self.batch.add_late(self, marked):
+                return
+            if account is not None:
+                account.credit_callback(marked)
         try:
             function(self)
         except Exception:
@@ -297,10 +384,10 @@ class RecordFuture:
     @cython.ccall
     def metadata(self) -> Any:
         """RecordMetadata as it stands now; offset and timestamp are -1 for a failed record."""
-        batch: BatchResult = self.batch
+        batch: BatchResult = self.batch.leaf(self.index)
         if batch.error is not None or batch.state == PENDING:
             return new_tuple(RecordMetadata, (batch.topic, batch.partition, -1, -1, -1, -1))
-        offset: cython.longlong = batch.base_offset + self.index if batch.base_offset >= 0 else -1
+        offset: cython.longlong = batch.base_offset + self.index - batch.first if batch.base_offset >= 0 else -1
         timestamp: cython.longlong = batch.log_append_time if batch.log_append_time >= 0 else self.timestamp
         return new_tuple(
             RecordMetadata, (batch.topic, batch.partition, offset, timestamp, self.key_size, self.value_size)
@@ -309,7 +396,7 @@ class RecordFuture:
     @cython.cfunc
     def is_visible(self) -> cython.bint:
         # A callback may ask its own future; everybody else waits until all callbacks ran.
-        batch: BatchResult = self.batch
+        batch: BatchResult = self.batch.leaf(self.index)
         return batch.state == DONE or (batch.state == COMPLETING and batch.completing_thread == threading.get_ident())
 
     @cython.cfunc
@@ -320,10 +407,14 @@ class RecordFuture:
             else:
                 function(self.metadata(), self.batch.error_of(self.index))
         except BaseException as error:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
+            if self.batch.born != _forks:
+                leave_forked_child(error)
             try:
                 report(error, self.batch)
             except BaseException:  # noqa: BLE001 - its repr may raise; the other records' outcomes count for more
                 report_briefly(type(error), self.batch)
+        if self.batch.born != _forks:
+            leave_forked_child(None)
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -331,7 +422,25 @@ class RecordFuture:
         )
 
     def __repr__(self) -> str:
-        return f"<RecordFuture {self.index} of {self.batch!r}>"
+        part: BatchResult = self.batch.leaf(self.index)
+        return f"<RecordFuture {self.index - part.first} of {part!r}>"
+
+
+@cython.cfunc
+def part_with(parts: list[Any], index: cython.int) -> BatchResult:
+    # The last part that does not begin behind the record.
+    low: cython.Py_ssize_t = 0
+    high: cython.Py_ssize_t = len(parts) - 1
+    part: BatchResult
+    while low < high:
+        middle: cython.Py_ssize_t = (low + high + 1) // 2
+        part = parts[middle]
+        if part.first <= index:
+            low = middle
+        else:
+            high = middle - 1
+    part = parts[low]
+    return part
 
 
 def own_copy(error: KafkaError) -> KafkaError:
@@ -339,14 +448,6 @@ def own_copy(error: KafkaError) -> KafkaError:
     own = copy.copy(error)
     own.__cause__ = error.__cause__
     return own.with_traceback(None)
-
-
-def report_briefly(kind: type[BaseException], batch: BatchResult) -> None:
-    """For an exception that cannot be described; never raises."""
-    try:
-        logger.error("A delivery callback for %s-%d raised %s", batch.topic, batch.partition, kind.__name__)
-    except BaseException:  # noqa: BLE001 - a log filter of the user's: there is nobody left to tell
-        pass
 
 
 @cython.cfunc

@@ -50,6 +50,11 @@ def watch(producer: Forkable, thread: SenderThread) -> None:
     _watch_worker_exit()
 
 
+def watch_forks(user: Forkable) -> None:
+    """Takes something without a thread under the fork hook's care."""
+    _producers.add(user)
+
+
 def forget(thread: SenderThread) -> None:
     """The thread has ended."""
     _threads.discard(thread)

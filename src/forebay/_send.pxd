@@ -23,6 +23,7 @@ cdef class SendPath:
     cdef Py_ssize_t max_record_size
     cdef double max_block_ms
     cdef object sender_thread
+    cdef object node_error
     cdef RecordFuture dispatch(
         self,
         object topic,
@@ -68,6 +69,6 @@ cdef class SendPath:
         double deadline,
     )
     cdef void check_size(self, RecordView record)
-    cdef object exhausted(self, RecordView record, double waited)
+    cdef object exhausted(self, TopicState state, int partition, RecordView record, double waited)
     cdef long long wall(self)
     cdef double now(self)

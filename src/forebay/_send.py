@@ -48,6 +48,7 @@ else:
     from forebay._future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers
 
+from forebay._accumulator.holders import held_by, share_used_up
 from forebay._arguments import Acknowledged, as_record, checked_topic
 from forebay._future import failed_future
 
@@ -91,6 +92,7 @@ class SendPath:
         max_record_size: int,
         max_block_ms: float,
         sender_thread: Any,
+        node_error: Callable[[int], BaseException | None],
     ) -> None:
         self.accumulator = accumulator
         self.metadata = metadata
@@ -108,6 +110,7 @@ class SendPath:
         self.max_record_size = max_record_size
         self.max_block_ms = max_block_ms
         self.sender_thread = sender_thread
+        self.node_error = node_error
         self.state = OPEN
 
     def _set_state(self, state: cython.int) -> None:
@@ -219,7 +222,7 @@ class SendPath:
         name: str = topic if type(topic) is str else str.__str__(topic)
         state: TopicState | None = self.accumulator.topics.get(name)
         deadline: cython.double = NO_DEADLINE
-        if state is None or state.partition_count == 0 or number >= state.partition_count:
+        if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
             deadline = self.now() + self.max_block_ms
             try:
                 state = self.topic_for_sending(name, number, blocking, deadline)
@@ -340,7 +343,7 @@ class SendPath:
             return status
         self.wake()
         if not blocking or self.on_sender_thread():
-            raise self.exhausted(record, 0)
+            raise self.exhausted(state, partition, record, 0)
         begun: cython.double = now
         if deadline < 0:
             deadline = now + self.max_block_ms
@@ -354,7 +357,7 @@ class SendPath:
                     raise self._refusal()
                 self.wake()
                 if now >= deadline:
-                    raise self.exhausted(record, now - begun)
+                    raise self.exhausted(state, partition, record, now - begun)
                 ticket.wait(deadline - now)
                 now = self.now()
         finally:
@@ -363,21 +366,26 @@ class SendPath:
             self.sensors.buffer_wait_ns.record((self.now() - begun) * 1e6)
 
     @cython.cfunc
-    def exhausted(self, record: RecordView, waited: cython.double) -> Any:
+    def exhausted(self, state: TopicState, partition: cython.int, record: RecordView, waited: cython.double) -> Any:
         pool = self.accumulator.pool
         self.sensors.buffer_exhausted.record(1)
-        size = max(self.accumulator.batch_size, record.key_size + record.value_size + record.headers_size)
-        why = (
-            "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; "
-            if (self.on_sender_thread())
-            else ""
-        )
+        size: cython.Py_ssize_t = self.accumulator.size_for(record)
+        leader: int = self.accumulator.queue_of(state, partition).leader_id
+        context: dict[str, object] = {"phase": "waiting for memory", "waited_ms": round(waited)}
+        why = ""
+        if self.on_sender_thread():
+            why = "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; "
+        if pool.exceeds_share(size, leader):
+            why += share_used_up(pool, leader)
+            context["node"] = leader if leader >= 0 else "unknown"
+            last_error = self.node_error(leader)
+            if last_error is not None:
+                context["last_error"] = f"{type(last_error).__name__}: {last_error}"
         return BufferExhaustedError(
             f"Failed to allocate memory within the configured max blocking time {self.max_block_ms:g} ms. {why}"
             f"Requested at least {size} bytes; buffer.memory {pool.total}, available {pool.available()}, "
-            f"batch.size {pool.poolable_size}, waiting {pool.queued()}",
-            phase="waiting for memory",
-            waited_ms=round(waited),
+            f"batch.size {pool.poolable_size}, waiting {pool.queued()}{held_by(pool)}",
+            **context,
         )
 
     @cython.cfunc

@@ -15,11 +15,14 @@ from typing import Any, Self
 
 from forebay import _lifecycle
 from forebay._assembly import Surroundings, assemble, system_surroundings
+from forebay._future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._send import SendPath
 from forebay._ticket import ThreadTicket
+from forebay._transacting import TransactionalCalls
 from forebay.config import ProducerConfig
 from forebay.errors import (
+    ApiError,
     ConfigError,
     ForkedProducerError,
     IllegalArgumentError,
@@ -27,14 +30,14 @@ from forebay.errors import (
     KafkaError,
     TimeoutError,
 )
-from forebay.model import PartitionInfo
+from forebay.model import PartitionInfo, TopicPartition
 
 logger = logging.getLogger("forebay.producer")
 
 _OPEN, _CLOSED, _FORKED = 0, 1, 2
 
 
-class KafkaProducer(SendPath):
+class KafkaProducer(SendPath, TransactionalCalls):
     """A Kafka producer; safe to use from many threads.
 
     Args:
@@ -85,6 +88,7 @@ class KafkaProducer(SendPath):
             max_record_size=min(config["max.request.size"], config["buffer.memory"]),
             max_block_ms=config["max.block.ms"],
             sender_thread=parts.thread,
+            node_error=parts.client.connection_error,
         )
         logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
 
@@ -216,6 +220,14 @@ class KafkaProducer(SendPath):
             thread.sender.request_close()
 
     # Guards
+
+    def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
+        future = super()._refused(where, error, callback, blocking)
+        if self._parts.session is not None:
+            # Nobody may look at the future, and the transaction must not be committed without the record.
+            self._parts.session.note_failed_send(error)
+            self._parts.client.wakeup()
+        return future
 
     def _check_not_forked(self) -> None:
         if self.state == _FORKED:

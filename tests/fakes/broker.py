@@ -13,9 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map
 from kio.static.constants import EntityType
 
 from forebay._network.transport import Address
@@ -24,8 +26,16 @@ from forebay.testing.memory import Link, MemorySelector
 from tests.unit._protocol.kio_peer import decode, encode, make, schema
 
 PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 3, 18, 22
-NAMES = {PRODUCE: "produce", METADATA: "metadata", API_VERSIONS: "api_versions", INIT_PRODUCER_ID: "init_producer_id"}
+NAMES = api_key_map
 MODERN = {PRODUCE: (3, 12), METADATA: (0, 13), API_VERSIONS: (0, 4), INIT_PRODUCER_ID: (0, 5)}
+
+
+def error_code(number: int) -> Any:
+    """kio's member for a code; for one that nobody knows, something that kio writes all the same."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return SimpleNamespace(value=number)
 
 
 @dataclass
@@ -178,7 +188,7 @@ class ScriptedBroker:
         message = make(
             module,
             "ApiVersionsResponse",
-            error_code=ErrorCode(error),
+            error_code=error_code(error),
             api_keys=tuple(keys),
             throttle_time=timedelta(milliseconds=self.throttle_ms),
             finalized_features_epoch=epoch,
@@ -241,7 +251,7 @@ class ScriptedCluster:
             cluster_id=self.cluster_id,
             controller_id=1,
             topics=tuple(self._topic(module, name) for name in asked),
-            error_code=ErrorCode(self.error),
+            error_code=error_code(self.error),
         )
 
     def _topic(self, module: Any, name: str) -> Any:
@@ -250,7 +260,7 @@ class ScriptedCluster:
             make(
                 module,
                 "MetadataResponsePartition",
-                error_code=ErrorCode(part.error),
+                error_code=error_code(part.error),
                 partition_index=index,
                 leader_id=part.leader,
                 leader_epoch=part.epoch,
@@ -263,7 +273,7 @@ class ScriptedCluster:
         return make(
             module,
             "MetadataResponseTopic",
-            error_code=ErrorCode(topic.error),
+            error_code=error_code(topic.error),
             name=name,
             topic_id=topic.topic_id,
             is_internal=False,

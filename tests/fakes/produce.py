@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
 from forebay._records.decoded import Batch
 from forebay._records.reader import check_produced, read_batches
 from forebay.testing.memory import Link, MemorySelector
-from tests.fakes.broker import INIT_PRODUCER_ID, PRODUCE, Partition, Received, ScriptedCluster, Topic
+from tests.fakes.broker import INIT_PRODUCER_ID, PRODUCE, Partition, Received, ScriptedCluster, Topic, error_code
 from tests.fakes.log import PartitionLog, Verdict
 from tests.unit._protocol.kio_peer import make, schema
 
-NOT_LEADER, UNKNOWN_TOPIC = 6, 3
+NOT_LEADER, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE = 6, 3, 10
 Where = tuple[str, int]
 
 
@@ -90,7 +88,7 @@ def _partition(module: Any, partition: int, answer: Answer) -> Any:
         append_time = datetime.fromtimestamp(answer.log_append_time / 1000, UTC)
     fields: dict[str, Any] = {
         "index": partition,
-        "error_code": ErrorCode(answer.code),
+        "error_code": error_code(answer.code),
         "base_offset": answer.base_offset,
         "log_append_time": append_time,
         "log_start_offset": answer.log_start_offset,
@@ -123,6 +121,7 @@ class ProducingCluster(ScriptedCluster):
         self.throttles: deque[int] = deque()
         self.lost: deque[bool] = deque()
         self.cut: list[Link] = []
+        self.max_batch_size = 1 << 30  # what message.max.bytes is
         super().__init__(selector, nodes, first_id)
 
     def add(self, node_id: int, host: str = "127.0.0.1") -> Any:
@@ -188,6 +187,8 @@ class ProducingCluster(ScriptedCluster):
                 answers[where] = Answer(UNKNOWN_TOPIC)
             elif known.partitions[partition].leader != request.broker.node.id:
                 answers[where] = Answer(NOT_LEADER)
+            elif batch.size > self.max_batch_size:
+                answers[where] = Answer(MESSAGE_TOO_LARGE)
             else:
                 log = self.logs[where]
                 verdict: Verdict = log.append(batch)
@@ -205,7 +206,7 @@ class ProducingCluster(ScriptedCluster):
                 module,
                 "InitProducerIdResponse",
                 throttle_time=timedelta(0),
-                error_code=ErrorCode(code),
+                error_code=error_code(code),
                 producer_id=given,
                 producer_epoch=-1 if code else self.next_epoch,
             ),

@@ -3,5 +3,16 @@
 from __future__ import annotations
 
 from tests.support.fixtures import any_broker, embedded, kafka, legacy_kafka, proxied, read_back, topic
+from tests.support.three import three_brokers, three_kafka
 
-__all__ = ["any_broker", "embedded", "kafka", "legacy_kafka", "proxied", "read_back", "topic"]
+__all__ = [
+    "any_broker",
+    "embedded",
+    "kafka",
+    "legacy_kafka",
+    "proxied",
+    "read_back",
+    "three_brokers",
+    "three_kafka",
+    "topic",
+]

@@ -393,3 +393,35 @@ def test_debug_shows_the_traceback() -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith("Traceback") and done.stderr.splitlines()[-1].startswith("forebay: error: no broker")
+
+
+# -- transactions ---------------------------------------------------------------------------------------------
+
+
+def test_perf_in_transactions(kafka: Any, topic: TopicFactory) -> None:
+    name = topic(kafka, 2)
+    arguments = ["--topic", name, "--num-records", "600", "--record-size", "100", "--throughput", "1000"]
+    options = ["--transaction-duration-ms", "100", "--bootstrap-server", kafka.bootstrap_servers]
+    code, out, err = forebay("perf", *arguments, *options, "--print-metrics")
+    assert (code, err) == (0, [])
+    assert re.search(r"^600 records sent, ", out, re.M)
+    begun = re.search(r"^producer-metrics:txn-begin-time-ns-total:\S+ +: ([\d.]+)$", out, re.M)
+    assert begun is not None and float(begun[1]) > 0
+    found = read_all(kafka.bootstrap_servers, name)
+    assert len(found) == 600
+    # Each commit leaves a marker in each partition it wrote to, which takes an offset.
+    markers = sum(max(each.offset for each in found if each.partition == number) + 1 for number in range(2)) - 600
+    assert markers >= 3
+
+
+def test_produce_in_a_transaction_is_all_or_nothing(kafka: Any, topic: TopicFactory, tmp_path: Path) -> None:
+    name = topic(kafka)
+    options = ["-b", kafka.bootstrap_servers, "-t", name, "-X", f"transactional.id={name}", "-X", "linger.ms=0"]
+    (tmp_path / "good.json").write_text("1\n2\n")
+    (tmp_path / "bad.json").write_text('3\n{"a":\n')
+    code, _, err = forebay("produce", *options, str(tmp_path / "good.json"))
+    assert (code, counts(err[-1])[:2]) == (0, (2, 0))
+    code, _, err = forebay("produce", *options, str(tmp_path / "bad.json"))
+    assert code == 1
+    assert any("the transaction was not committed" in line for line in err)
+    assert [each.value for each in read_all(kafka.bootstrap_servers, name)] == [b"1", b"2"]

@@ -9,26 +9,19 @@ from typing import Any
 import pytest
 
 from forebay import KafkaProducer, errors
-from forebay.errors import KafkaError, KafkaTimeoutError
+from forebay.errors import KafkaTimeoutError
 from forebay.testing import DISCONNECT, EmbeddedBroker
+from tests.error_matrix import CODES, MATRIX, UNKNOWN_CODE
 from tests.integration.workload import WAIT_S, until
 from tests.support.fixtures import TopicFactory
 from tests.support.readback import read_all
 
 PRODUCE, INIT_PRODUCER_ID = 0, 22
 QUICK = {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5, "reconnect.backoff.ms": 5, "linger.ms": 0}
-DUPLICATE_SEQUENCE_NUMBER, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID = 46, 45, 59
-CODES = tuple(code for code in range(-1, 134) if code != 0)
-# fmt: off
-RETRIED = frozenset({
-    2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106,
-    122, 123, 133,
-})
-# fmt: on
-#: With idempotence the producer's own state is mended (KIP-360), and the record sent again.
-RETRIED_WITH_IDEMPOTENCE = RETRIED | {OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID}
-#: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, PRODUCER_FENCED
-FATAL = (31, 35, 53, 90)
+#: Codes after which nothing more can be sent.
+FATAL = tuple(code for code, outcome in MATRIX["idem"].items() if outcome in ("fatal", "fence"))
+#: The embedded broker's answers are 16-bit as well, but it knows no more codes than these.
+KNOWN = tuple(code for code in CODES if code != UNKNOWN_CODE)
 
 
 @pytest.fixture(scope="module")
@@ -53,23 +46,23 @@ def outcome(broker: EmbeddedBroker, name: str, *codes: int, **options: Any) -> t
     return type(error).__name__ if error else "acknowledged", requests
 
 
-def expected(code: int, retried: frozenset[int]) -> tuple[str, int]:
-    if code in retried:
-        return ("acknowledged", 2)
-    if code == DUPLICATE_SEQUENCE_NUMBER:
+def expected(column: str, code: int) -> tuple[str, int]:
+    word = MATRIX[column][code]
+    if word == "done":
         return ("acknowledged", 1)
+    if word in ("retry", "fresh", "mend"):
+        return ("acknowledged", 2)
     kind = errors.for_code(code)
     assert kind is not None
     return (kind.__name__, 1)
 
 
-@pytest.mark.parametrize("idempotence", [True, False], ids=["idempotent", "plain"])
-def test_what_becomes_of_a_record(mock: EmbeddedBroker, topic: TopicFactory, idempotence: bool) -> None:
-    retried = RETRIED_WITH_IDEMPOTENCE if idempotence else RETRIED
+@pytest.mark.parametrize(("column", "idempotence"), [("idem", True), ("plain", False)])
+def test_what_becomes_of_a_record(mock: EmbeddedBroker, topic: TopicFactory, column: str, idempotence: bool) -> None:
     name = topic(mock)
-    found = {code: outcome(mock, name, code, **{"enable.idempotence": idempotence}) for code in CODES}
-    assert found == {code: expected(code, retried) for code in CODES}
-    acknowledged = sum(code in retried for code in CODES)
+    found = {code: outcome(mock, name, code, **{"enable.idempotence": idempotence}) for code in KNOWN}
+    assert found == {code: expected(column, code) for code in KNOWN}
+    acknowledged = sum(word in ("retry", "fresh", "mend") for word in MATRIX[column].values())
     assert len(read_all(mock.bootstrap_servers, name)) == acknowledged
 
 
@@ -179,20 +172,18 @@ def init_outcome(broker: EmbeddedBroker, name: str, code: int) -> tuple[str, str
 
 
 def init_expected(code: int) -> tuple[str, str]:
-    kind: type[KafkaError] | None = errors.for_code(code)
+    word = MATRIX["init"][code]
+    kind = errors.ProducerFencedError if word == "fence" else errors.for_code(code)
     assert kind is not None
-    if kind.retriable:
+    if word == "retry":
         return ("acknowledged", "acknowledged")
-    # Refused for now: the records at hand fail, later ones are worth another request.
-    if code in (31, 53, 120):
-        return (kind.__name__, "acknowledged")
-    return (kind.__name__, kind.__name__)
+    return (kind.__name__, "acknowledged" if word == "fail" else kind.__name__)
 
 
 def test_what_becomes_of_a_record_without_a_producer_id(mock: EmbeddedBroker, topic: TopicFactory) -> None:
     name = topic(mock)
-    found = {code: init_outcome(mock, name, code) for code in CODES}
-    assert found == {code: init_expected(code) for code in CODES}
+    found = {code: init_outcome(mock, name, code) for code in KNOWN}
+    assert found == {code: init_expected(code) for code in KNOWN}
 
 
 def test_a_lost_connection_is_another_request_for_a_producer_id(mock: EmbeddedBroker, topic: TopicFactory) -> None:

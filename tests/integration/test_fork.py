@@ -164,3 +164,32 @@ def test_a_prefork_pool(embedded: EmbeddedBroker, topic: TopicFactory, tasks_per
     out, err = run(POOL + textwrap.dedent(text), embedded, name)
     assert (out, err) == ("['sent']\n", "")
     assert sorted(map(int, stored(embedded, name))) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("ending", ["os._exit(7)", "sys.exit(7)", "return"])
+def test_a_fork_in_a_delivery_callback(embedded: EmbeddedBroker, topic: TopicFactory, ending: str) -> None:
+    """The child was the sender's thread: it tells the callback whose producer this is, and ends when that returns."""
+    name = topic(embedded, 3)
+    text = f"""
+    producer = make(linger_ms=20)
+    told = []
+    children = []
+    def forks(metadata, error):
+        child = os.fork()
+        if child:
+            children.append(child)
+            return
+        try:
+            producer.send(topic, b"child")
+        except ForkedProducerError:
+            {ending}
+        os._exit(9)
+    futures = [producer.send(topic, b"0", on_delivery=forks)]
+    producer.flush()
+    futures += [producer.send(topic, value) for value in values({COUNT})[1:]]
+    say(wait_for(children[0]), sum(future.exception(20) is not None for future in futures))
+    """
+    out, err = run(FORKED + textwrap.dedent(text), embedded, name)
+    expected = {"os._exit(7)": "7", "sys.exit(7)": "7", "return": "0"}[ending]
+    assert (out, err) == (f"{expected} 0\n", "")
+    assert all_in_order(embedded, name)

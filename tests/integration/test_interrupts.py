@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
 
 from forebay.testing import EmbeddedBroker
-from tests.integration.programs import Program, stored
+from tests.integration.programs import COUNT, Program, stored
 from tests.support.fixtures import TopicFactory
 
 
@@ -61,3 +62,33 @@ def test_ctrl_c_gets_through(embedded: EmbeddedBroker, topic: TopicFactory, wait
     assert said == "interrupted 0\n"
     assert took < 1
     assert stored(embedded, name)[:2] == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("wait", ["producer.flush()", "producer.close()", "future.result()", "time.sleep(20)"])
+def test_a_termination_signal_delivers_what_was_accepted(
+    embedded: EmbeddedBroker, topic: TopicFactory, wait: str
+) -> None:
+    """A service's handler that turns SIGTERM into SystemExit gets through every wait, and the exit sends the rest."""
+    name = topic(embedded)
+    text = f"""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))
+    producer = make(linger_ms=60_000)
+    producer.send(topic, b"first")
+    producer.flush()
+    until_told()
+    for value in values({COUNT}):
+        future = producer.send(topic, value)
+    say("ready")
+    {wait}
+    """
+    with Program(text, embedded.bootstrap_servers, name) as program:
+        program.until_ready()
+        embedded.node_down()
+        program.go()
+        program.until_ready()
+        time.sleep(0.3)
+        program.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        embedded.node_up()
+        program.end(status=143)
+    assert stored(embedded, name)[1:] == [b"%d" % number for number in range(COUNT)]

@@ -15,6 +15,7 @@ from tests.support.fixtures import (
     TopicFactory,
     real_kafka,
 )
+from tests.support.proxy import LOST, TORN, UNHEARD, Fault, away, late, refused, told
 from tests.support.readback import ReadRecord, read_all
 from tests.support.rewrite import PRODUCE, limit_versions
 from tools.kafka import RealKafka, dump_log, producer_performance
@@ -217,6 +218,34 @@ def test_a_lost_answer_is_written_once_by_an_idempotent_producer(
     assert produce(proxy.bootstrap_servers, name, [b"1"], **{"enable.idempotence": True}) == [""]
     assert len([request for request in proxy.requests if request.api_key == PRODUCE]) == 2
     assert len(read_all(kafka.bootstrap_servers, name)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "copies"),
+    [(LOST, 1), (UNHEARD, 2), (TORN, 2), (away(100), 1), (refused(7), 1), (told(7), 2), (late(2000), 2)],
+    ids=["lost", "unheard", "torn", "away", "refused", "told", "late"],
+)
+def test_what_is_planned_happens_to_the_next_request(
+    kafka: RealKafka, topic: TopicFactory, proxied: ProxyFactory, fault: Fault, copies: int
+) -> None:
+    """Without idempotence a record is there as often as the broker saw it."""
+    name = topic(kafka)
+    proxy = proxied(kafka)
+    proxy.plan(PRODUCE, fault)
+    settings: dict[str, Any] = {"reconnect.backoff.ms": 20, "socket.timeout.ms": 1000, "request.timeout.ms": 1000}
+    assert produce(proxy.bootstrap_servers, name, [b"1"], **settings) == [""]
+    assert proxy.planned() == 0
+    assert len([request for request in proxy.requests if request.api_key == PRODUCE]) == 2
+    assert len(read_all(kafka.bootstrap_servers, name)) == copies
+
+
+def test_refused_for_good(kafka: RealKafka, topic: TopicFactory, proxied: ProxyFactory) -> None:
+    name = topic(kafka)
+    proxy = proxied(kafka)
+    proxy.plan(PRODUCE, refused(87), refused(29))
+    assert produce(proxy.bootstrap_servers, name, [b"1"]) == ["INVALID_RECORD"]
+    assert produce(proxy.bootstrap_servers, name, [b"1"]) == ["TOPIC_AUTHORIZATION_FAILED"]
+    assert read_all(kafka.bootstrap_servers, name) == []
 
 
 def test_stalled_answers_come_when_resumed(any_broker: Broker, topic: TopicFactory, proxied: ProxyFactory) -> None:

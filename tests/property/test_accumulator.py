@@ -1,21 +1,25 @@
-"""RecordAccumulator under random appends, drains, retries and expiry: each record once, in order, memory true."""
+"""RecordAccumulator under random appends, drains, retries, splits and expiry, sealed, flushed and closed at any time.
+
+Each record has one outcome, what is sent is in the order of the appends, and the pool counts what is held.
+"""
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.split import split_and_reenqueue
 from forebay._records.compression import CompressionType, compressor
-from forebay.errors import KafkaError
+from forebay.errors import KafkaError, ProducerClosedError
+from tests.property.profile import SeededMachine, test_case
 from tests.unit._accumulator.shelf import APPENDED, Shelf, quiet, read
 
 POOL, BATCH, PARTITIONS = 20_000, 500, 3
 PARTITION = st.integers(-1, PARTITIONS - 1)
 
 
-class AccumulatorMachine(RuleBasedStateMachine):
+class AccumulatorMachine(SeededMachine):
     """The model is what was appended to each partition, in order."""
 
     codec: CompressionType | None = None
@@ -32,6 +36,8 @@ class AccumulatorMachine(RuleBasedStateMachine):
         }
         self.in_flight: list[ProducerBatch] = []
         self.number = 0
+        self.sealed = self.closed = False
+        self.flushes = 0
 
     @rule(partition=PARTITION, size=st.integers(0, 700), repeat=st.integers(1, 8))
     def append(self, partition: int, size: int, repeat: int) -> None:
@@ -42,14 +48,20 @@ class AccumulatorMachine(RuleBasedStateMachine):
             def told(metadata: object, error: BaseException | None, value: bytes = value) -> None:
                 self.outcomes[metadata.partition].append((value, error))  # type: ignore[attr-defined]
 
-            status, future = self.shelf.accumulator.append_bytes(
-                self.shelf.topic, partition, value, now=self.shelf.now, callback=told
-            )
+            try:
+                status, future = self.shelf.accumulator.append_bytes(
+                    self.shelf.topic, partition, value, now=self.shelf.now, callback=told
+                )
+            except ProducerClosedError:
+                assert self.sealed or self.closed
+                return
+            assert not self.sealed and not self.closed
             if status & APPENDED:
                 self.expected[future.batch.partition].append(value)
                 assert partition in (-1, future.batch.partition)
             else:
-                assert self.shelf.pool.available() < max(BATCH, size + 90)
+                # Beside the chunk there has to be room for what a record with a callback costs.
+                assert self.shelf.pool.available() < max(BATCH, size + 90) + 1000
 
     @rule(node=st.integers(0, 1), limit=st.sampled_from([100, 600, 1500, 1 << 20]))
     def drain(self, node: int, limit: int) -> None:
@@ -57,7 +69,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
         batches = self.shelf.drain(node, limit) if node in ready.nodes else []
         assert len({batch.partition for batch in batches}) == len(batches), "two batches of one partition"
         assert all(self.shelf.leaders[batch.partition] == node for batch in batches)
-        self.shelf.accumulator.close_batches(batches)
+        self.shelf.accumulator.closer.close_batches(batches)
         sizes = [batch.size for batch in batches]
         assert sum(sizes) <= limit or len(sizes) == 1 or self.codec is not None
         self.in_flight += batches
@@ -72,6 +84,66 @@ class AccumulatorMachine(RuleBasedStateMachine):
         if self.in_flight:
             batch = self.in_flight.pop(at % len(self.in_flight))
             batch.fail(KafkaError("refused"), None, quiet)
+            self.shelf.accumulator.deallocate(batch)
+
+    @rule(at=st.integers(0, 9))
+    def split(self, at: int) -> None:
+        """The broker found it too large: its parts take its place."""
+        if not self.in_flight:
+            return
+        batch = self.in_flight[at % len(self.in_flight)]
+        if batch.record_count < 2:
+            return
+        self.in_flight.remove(batch)
+        before = set(self.shelf.accumulator.incomplete())
+        parts = split_and_reenqueue(self.shelf.accumulator, batch, None)
+        children = set(self.shelf.accumulator.incomplete()) - before
+        assert len(children) == parts >= 2
+        assert sum(child.record_count for child in children) == batch.record_count
+
+    @rule()
+    def seal(self) -> None:
+        """As between transactions: nothing is taken, and what is open can be sent."""
+        self.shelf.accumulator.seal()
+        self.sealed = True
+        assert all(batch.closed_for_appends for batch in self.shelf.accumulator.incomplete())
+
+    @precondition(lambda self: self.sealed)
+    @rule()
+    def unseal(self) -> None:
+        self.shelf.accumulator.unseal()
+        self.sealed = False
+
+    @rule()
+    def begin_flush(self) -> None:
+        assert set(self.shelf.accumulator.begin_flush()) == set(self.shelf.accumulator.incomplete())
+        self.flushes += 1
+
+    @precondition(lambda self: self.flushes)
+    @rule()
+    def end_flush(self) -> None:
+        assert self.shelf.accumulator.flushing()
+        self.shelf.accumulator.end_flush()
+        self.flushes -= 1
+        assert self.shelf.accumulator.flushing() == (self.flushes > 0)
+
+    @rule(sure=st.integers(0, 5))
+    def close(self, sure: int) -> None:
+        """What is in batches is still sent."""
+        if sure == 0:
+            self.shelf.accumulator.close()
+            self.closed = True
+
+    @rule(sure=st.integers(0, 5))
+    def take_all_that_waits(self, sure: int) -> None:
+        """A forced end, or an abort."""
+        if sure:
+            return
+        waiting = {batch for number in range(PARTITIONS) for batch in self.shelf.batches(number)}
+        taken = self.shelf.accumulator.take_waiting()
+        assert set(taken) == waiting and len(taken) == len(waiting)
+        for batch in taken:
+            assert batch.abort(KafkaError("aborted"), quiet)
             self.shelf.accumulator.deallocate(batch)
 
     @rule()
@@ -97,7 +169,8 @@ class AccumulatorMachine(RuleBasedStateMachine):
     def memory_is_true(self) -> None:
         incomplete = self.shelf.accumulator.incomplete()
         held = sum(buffer.size for batch in incomplete for buffer in batch.buffers)
-        assert self.shelf.pool.available() == POOL - held
+        charged = sum(batch.account.charged for batch in incomplete)
+        assert self.shelf.pool.available() == POOL - held - charged
         waiting = [batch for number in range(PARTITIONS) for batch in self.shelf.batches(number)]
         assert set(incomplete) == set(waiting) | set(self.in_flight)
         assert all(batch.record_count > 0 for batch in incomplete)
@@ -139,7 +212,5 @@ class CompressingMachine(AccumulatorMachine):
     codec = CompressionType.LZ4
 
 
-TestAccumulator = AccumulatorMachine.TestCase
-TestAccumulator.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
-TestCompressing = CompressingMachine.TestCase
-TestCompressing.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAccumulator = test_case(AccumulatorMachine, examples=120, steps=40)
+TestCompressing = test_case(CompressingMachine, examples=60, steps=40)

@@ -10,14 +10,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from forebay._future import RecordFuture
 from forebay.errors import BufferExhaustedError, KafkaError
 from tests.fakes.broker import NAMES
 from tests.fakes.world import World
+from tests.property.profile import SeededMachine, test_case
 
 NODES, PARTITIONS = 3, 3
 NODE = st.integers(0, NODES - 1)
@@ -35,7 +35,7 @@ class Sent:
     future: RecordFuture
 
 
-class DeliveryMachine(RuleBasedStateMachine):
+class DeliveryMachine(SeededMachine):
     """Sends and faults; the subclasses say what the producer is like and what must have come of it."""
 
     OPTIONS: ClassVar[dict[str, Any]] = {}
@@ -261,10 +261,7 @@ class Impatient(DeliveryMachine):
         self.check_offsets(partition, sent)
 
 
-for machine in (Idempotent, OneInFlight, Unordered, Impatient):
-    machine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
-
-TestIdempotent = Idempotent.TestCase
-TestOneInFlight = OneInFlight.TestCase
-TestUnordered = Unordered.TestCase
-TestImpatient = Impatient.TestCase
+TestIdempotent = test_case(Idempotent, examples=60, steps=30)
+TestOneInFlight = test_case(OneInFlight, examples=40, steps=30)
+TestUnordered = test_case(Unordered, examples=40, steps=30)
+TestImpatient = test_case(Impatient, examples=40, steps=30)

@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
+from forebay._accumulator.account import BatchAccount
 from forebay._accumulator.pool import Buffer, BufferPool, adopt
 from forebay.errors import KafkaError
 from tests.fakes.tickets import CountingTicket
@@ -34,6 +35,7 @@ class PoolMachine(RuleBasedStateMachine):
         self.line: list[Waiter] = []
         self.granted: list[Waiter] = []
         self.charged = dict.fromkeys(range(3), 0)
+        self.accounts: list[BatchAccount] = []
         self.closed = False
         self.number = 0
 
@@ -54,13 +56,21 @@ class PoolMachine(RuleBasedStateMachine):
             self.granted.append(waiter)
         self.line = [waiter for waiter in self.line if waiter not in woken]
 
-    def has_room(self, size: int, owner: int) -> bool:
-        """Whether a newcomer should be served at once."""
-        if self.line or size > self.pool.available():
-            return False
+    def of_owner(self, owner: int) -> int:
+        """Bytes that count against the owner's share."""
         held = sum(buffer.size for buffer in self.held.values() if buffer.owner == owner)
         granted = sum(waiter.size for waiter in self.granted if waiter.owner == owner)
-        return self.limit == 0 or held + granted + self.charged[owner] + size <= self.limit
+        accounts = sum(account.charged for account in self.accounts if account.owner == owner)
+        return held + granted + accounts + self.charged[owner]
+
+    def lacks_share(self, size: int, owner: int) -> bool:
+        return self.limit > 0 and self.of_owner(owner) + size > self.limit
+
+    def has_room(self, size: int, owner: int) -> bool:
+        """Whether a newcomer should be served at once: nobody in line lacks memory alone."""
+        if any(not self.lacks_share(waiter.size, waiter.owner) for waiter in self.line):
+            return False
+        return size <= self.pool.available() and not self.lacks_share(size, owner)
 
     @precondition(lambda self: not self.closed)
     @rule(target=buffers, size=SIZES, owner=OWNERS)
@@ -139,6 +149,50 @@ class PoolMachine(RuleBasedStateMachine):
         self.pool.credit(owner, size)
         self.notice_grants()
 
+    @rule(owner=OWNERS, callback=st.sampled_from([None, len, [].append]))
+    def open_account(self, owner: int, callback: object) -> None:
+        """A batch's first record: never refused."""
+        account = BatchAccount(self.pool, owner)
+        account.open(callback)
+        self.accounts.append(account)
+
+    @rule(at=st.integers(0, 5), callback=st.sampled_from([len, [].append]), records=st.integers(1, 40))
+    def afford(self, at: int, callback: object, records: int) -> None:
+        """A further record's callback takes no memory that a newcomer could not have."""
+        if not self.accounts:
+            return
+        account = self.accounts[at % len(self.accounts)]
+        before, held = self.pool.available(), account.charged
+        fits = account.afford(callback, None, records)
+        taken = account.charged - held
+        assert taken == before - self.pool.available() and (fits or taken == 0)
+        assert taken == 0 or (taken <= before and (not self.limit or self.of_owner(account.owner) <= self.limit))
+
+    @rule(at=st.integers(0, 5))
+    def late_callback(self, at: int) -> None:
+        if self.accounts:
+            account = self.accounts[at % len(self.accounts)]
+            account.charge_callback(len)
+            assert account.stopped or self.pool.available() >= 0
+
+    @rule(at=st.integers(0, 5), owner=OWNERS)
+    def move_account(self, at: int, owner: int) -> None:
+        """With a buffer of the same batch, if there is one."""
+        if self.accounts:
+            account = self.accounts[at % len(self.accounts)]
+            account.move(owner, [buffer for buffer in self.held.values() if buffer.owner == account.owner][:1])
+            account.settle()
+            self.notice_grants()
+
+    @rule(at=st.integers(0, 5))
+    def close_account(self, at: int) -> None:
+        if self.accounts:
+            account = self.accounts.pop(at % len(self.accounts))
+            account.close()
+            account.close()
+            assert account.charged == 0
+            self.notice_grants()
+
     @precondition(lambda self: not self.closed and self.number > 5)
     @rule()
     def close(self) -> None:
@@ -152,14 +206,18 @@ class PoolMachine(RuleBasedStateMachine):
         held = sum(buffer.size for buffer in self.held.values())
         granted = sum(waiter.size for waiter in self.granted)
         if not self.closed:
-            assert self.pool.available() == TOTAL - held - granted - sum(self.charged.values())
+            accounts = sum(account.charged for account in self.accounts)
+            assert self.pool.available() == TOTAL - held - granted - sum(self.charged.values()) - accounts
+            shares = {owner: self.of_owner(owner) for owner in range(3)}
+            assert dict(self.pool.holders()) == {owner: size for owner, size in shares.items() if size > 0}
             made_here = sum(buffer.size for buffer in self.held.values() if not buffer.adopted)
             assert made_here + granted <= TOTAL
             assert self.pool.queued() == len(self.line)
             kept = self.pool.available() - self.pool.unallocated()
             assert 0 <= kept <= max(self.pool.available(), 0), "more is kept for reuse than there is credit for"
-        if self.line and not self.limit:
-            assert self.line[0].size > self.pool.available(), "the head could be served"
+        first = next((waiter for waiter in self.line if not self.lacks_share(waiter.size, waiter.owner)), None)
+        if first is not None:
+            assert first.size > self.pool.available(), "the first who lacks no share could be served"
 
     def teardown(self) -> None:
         while self.line or self.granted:
@@ -170,6 +228,8 @@ class PoolMachine(RuleBasedStateMachine):
             buffer.release()
         for owner, size in self.charged.items():
             self.pool.credit(owner, size)
+        for account in self.accounts:
+            account.close()
         assert (self.pool.available(), self.pool.queued()) == (TOTAL, 0)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.errors import KafkaError
 from forebay.model import RecordMetadata
 from tests.fakes.produce import Answer
 from tests.fakes.world import Told, World
+from tests.property.profile import seeded
 
 NOT_LEADER, REQUEST_TIMED_OUT, NOT_ENOUGH, NOT_ENOUGH_AFTER, STORAGE = 6, 7, 19, 20, 56
 
@@ -103,7 +104,7 @@ class History:
         return self.world.values(partition=partition)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@seeded(100)
 @given(events=st.lists(EVENTS, min_size=3, max_size=40), draw=st.floats(0, 0.999))
 def test_nothing_lost_nothing_twice_nothing_out_of_order(events: list[tuple[str, int, object]], draw: float) -> None:
     """O3: five in flight, and every fault that passes.
@@ -126,7 +127,7 @@ def test_nothing_lost_nothing_twice_nothing_out_of_order(events: list[tuple[str,
     assert history.world.sender.in_flight == {}
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@seeded(40)
 @given(events=st.lists(EVENTS, min_size=3, max_size=30), draw=st.floats(0, 0.999))
 def test_one_in_flight_keeps_the_order_without_idempotence(events: list[tuple[str, int, object]], draw: float) -> None:
     """At least once: nothing lost, and first arrivals in order (max.in.flight 1)."""
@@ -142,7 +143,7 @@ def test_one_in_flight_keeps_the_order_without_idempotence(events: list[tuple[st
 
 
 @pytest.mark.parametrize("idempotent", [False, True])
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@seeded(32)
 @given(events=st.lists(EVENTS, min_size=3, max_size=25), draw=st.floats(0, 0.999), code=st.sampled_from([10, 29, 87]))
 def test_every_record_has_one_outcome(
     idempotent: bool, events: list[tuple[str, int, object]], draw: float, code: int

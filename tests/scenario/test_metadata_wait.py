@@ -132,3 +132,45 @@ def test_nowait_never_waits_for_metadata() -> None:
     future = world.producer.send_nowait("test", b"v")
     world.settle()
     assert future.result(0).offset == 0
+
+
+def deleted(world: World) -> None:
+    """The topic is gone, and the producer knows it."""
+    del world.cluster.topics["test"]
+    world.metadata.request_update(True)
+    world.run(200)
+
+
+def test_a_deleted_topic_is_waited_for_again() -> None:
+    """4.3: as before its first record; not taken to expire later."""
+    world = World(max_block_ms=200)
+    world.send()
+    world.settle()
+    deleted(world)
+    future = meanwhile(world, lambda: world.send(b"lost"))
+    error = future.exception(0)
+    assert isinstance(error, TimeoutError) and "Topic test not present in metadata after 200 ms." in error.message
+    assert isinstance(error.__cause__, UnknownTopicOrPartitionError)
+    assert not world.accumulator.has_incomplete()
+    world.cluster.create("test", 2)
+    again = meanwhile(world, lambda: world.send(b"again"))
+    world.settle()
+    assert again.exception(0) is None and world.values()[-1] == b"again"
+
+
+def test_a_topic_with_batches_is_not_dropped_as_idle() -> None:
+    """12: one that is used only into a batch that stays open for longer than metadata.max.idle.ms."""
+    world = World(
+        linger_ms=20_000,
+        delivery_timeout_ms=60_000,
+        metadata_max_idle_ms=5000,
+        metadata_max_age_ms=1000,
+        batch_size=9999,
+    )
+    future = world.send()
+    world.run(15_000, 500)
+    assert world.metadata.retains("test") and world.queue().leader_id == 0
+    world.run(6000, 500)
+    assert future.result(0).offset == 0 and world.metadata.retains("test")
+    world.run(7000, 500)
+    assert not world.metadata.retains("test")

@@ -12,12 +12,13 @@ import contextlib
 import socket
 import struct
 import threading
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from tests.support.rewrite import Address, Answer, Hook, translate_addresses
+from tests.support.refusal import refusal
+from tests.support.rewrite import API_VERSIONS, Address, Answer, Hook, translate_addresses
 
 CALL_TIMEOUT_S = 10.0
 
@@ -32,6 +33,59 @@ class ProxiedRequest(NamedTuple):
     correlation_id: int
     size: int
     node: Address
+
+
+class Fault(NamedTuple):
+    """What happens to one request; made by the functions below."""
+
+    #: Whether the broker sees it.
+    arrives: bool
+    #: The error that the client gets in place of the broker's answer.
+    code: int | None = None
+    #: Milliseconds by which the answer is late.
+    late_ms: float = 0
+    #: How much of the answer gets through before the connection is cut, as a share; None: all, and no cut.
+    through: float | None = None
+    #: Milliseconds for which connections are refused after the cut.
+    refuse_ms: float = 0
+
+
+PASS = Fault(True)
+LOST = Fault(False)
+"""The connection ends before the broker sees the request."""
+UNHEARD = Fault(True, through=0)
+"""The broker does the work; the connection ends in place of its answer."""
+TORN = Fault(True, through=0.5)
+"""The broker does the work; half of its answer arrives, and the connection ends."""
+
+
+def refused(code: int) -> Fault:
+    """The request is answered with this error, and the broker never sees it."""
+    return Fault(False, code)
+
+
+def told(code: int) -> Fault:
+    """The broker does the work, and the client is told this error all the same."""
+    return Fault(True, code)
+
+
+def late(ms: float) -> Fault:
+    """The broker does the work; its answer comes late."""
+    return Fault(True, late_ms=ms)
+
+
+def away(ms: float) -> Fault:
+    """As ``LOST``, and nobody listens for so long."""
+    return Fault(False, refuse_ms=ms)
+
+
+class Passing(NamedTuple):
+    """A request whose answer is on its way."""
+
+    request: ProxiedRequest
+    fault: Fault
+    #: What the client gets instead of what the broker answers.
+    instead: bytes | None
 
 
 class KafkaProxy:
@@ -53,6 +107,7 @@ class KafkaProxy:
         self._starting: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
         self._lost: Counter[int] = Counter()
+        self._plans: defaultdict[int, deque[Fault]] = defaultdict(deque)
         self._error: BaseException | None = None
         self._loop = asyncio.new_event_loop()
         self._answers_flow = asyncio.Event()
@@ -86,6 +141,18 @@ class KafkaProxy:
     def lose_answers(self, api_key: int, count: int = 1) -> None:
         """Cuts the connection in place of the next ``count`` answers of this API: the broker did the work."""
         self._on_loop(lambda: self._lost.update({api_key: count}))
+
+    def plan(self, api_key: int, *faults: Fault) -> None:
+        """What happens to the next requests of this API, one fault each; then they pass again."""
+        self._on_loop(lambda: self._plans[api_key].extend(faults))
+
+    def planned(self) -> int:
+        """How many planned faults have not happened yet."""
+        return self._on_loop(lambda: sum(len(plan) for plan in self._plans.values()))
+
+    def clear_plans(self) -> None:
+        """Lets every request pass again."""
+        self._on_loop(self._plans.clear)
 
     def refuse(self) -> None:
         """Closes every connection and takes no new ones (connection refused) until :meth:`accept`."""
@@ -176,8 +243,13 @@ class KafkaProxy:
     # -- bytes (loop's thread) --------------------------------------------------------------------------------
 
     async def _pass(self, node: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        upstream_reader, upstream_writer = await asyncio.open_connection(*node)
-        asked: dict[int, ProxiedRequest] = {}
+        try:
+            upstream_reader, upstream_writer = await asyncio.open_connection(*node)
+        except OSError:
+            # A broker that is away is away for the client too, at once.
+            writer.transport.abort()
+            raise
+        asked: dict[int, Passing] = {}
         ways = [
             asyncio.ensure_future(self._pass_requests(node, reader, upstream_writer, asked)),
             asyncio.ensure_future(self._pass_answers(upstream_reader, writer, asked)),
@@ -198,34 +270,50 @@ class KafkaProxy:
         node: Address,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        asked: dict[int, ProxiedRequest],
+        asked: dict[int, Passing],
     ) -> None:
         while True:
             frame = await _frame(reader)
             api_key, version, correlation_id = struct.unpack_from(">hhi", frame)
             request = ProxiedRequest(api_key, version, correlation_id, len(frame), node)
-            asked[request.correlation_id] = request
+            plan = self._plans[api_key]
+            fault = plan.popleft() if plan else PASS
             self.requests.append(request)
+            if not fault.arrives and fault.code is None:
+                if fault.refuse_ms:
+                    self._close_listeners()
+                    self._loop.call_later(fault.refuse_ms / 1000, self._open_listeners)
+                return
+            instead = None if fault.code is None else refusal(api_key, version, frame, fault.code)
+            asked[correlation_id] = Passing(request, fault, instead)
             await self._requests_flow.wait()
-            await _write_frame(writer, frame)
+            # In place of a refused one the broker answers something else, so that answers stay in order.
+            await _write_frame(writer, frame if fault.arrives else _harmless(correlation_id))
 
     async def _pass_answers(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: dict[int, ProxiedRequest]
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: dict[int, Passing]
     ) -> None:
         while True:
             frame = await _frame(reader)
             (correlation_id,) = struct.unpack_from(">i", frame)
-            request = asked.pop(correlation_id)
+            request, fault, instead = asked.pop(correlation_id)
             if self._lost[request.api_key]:
                 self._lost[request.api_key] -= 1
                 return
-            payload = self._rewritten(request, frame[4:])
+            payload = self._rewritten(request, frame[4:]) if instead is None else instead
             if payload is None:
                 return
-            if self.delay_ms:
-                await asyncio.sleep(self.delay_ms / 1000)
+            if self.delay_ms or fault.late_ms:
+                await asyncio.sleep((self.delay_ms + fault.late_ms) / 1000)
             await self._answers_flow.wait()
-            await _write_frame(writer, frame[:4] + payload)
+            whole = struct.pack(">i", 4 + len(payload)) + frame[:4] + payload
+            if fault.through is not None:
+                await _write(writer, whole[: int(len(whole) * fault.through)])
+                if fault.through:
+                    # An abort throws away what is still unsent here, and the half is to arrive.
+                    await asyncio.sleep(0.01)
+                return
+            await _write(writer, whole)
 
     def _rewritten(self, request: ProxiedRequest, payload: bytes) -> bytes | None:
         answer = Answer(request.api_key, request.version, request.correlation_id, payload, request.node)
@@ -259,6 +347,15 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _write_frame(writer: asyncio.StreamWriter, frame: bytes) -> None:
-    writer.write(struct.pack(">i", len(frame)) + frame)
+    await _write(writer, struct.pack(">i", len(frame)) + frame)
+
+
+def _harmless(correlation_id: int) -> bytes:
+    """A request that changes nothing: ApiVersions v0 without a client id."""
+    return struct.pack(">hhih", API_VERSIONS, 0, correlation_id, -1)
+
+
+async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
     with contextlib.suppress(ConnectionResetError):
         await writer.drain()

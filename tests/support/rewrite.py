@@ -13,8 +13,9 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any, NamedTuple
 
+from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import i16, i32
+from kio.static.primitive import i16, i32, i64
 
 PRODUCE, METADATA, FIND_COORDINATOR, API_VERSIONS = 0, 3, 10, 18
 UNSUPPORTED_VERSION = b"\x00\x23"
@@ -89,6 +90,13 @@ def limit_versions(limits: Mapping[int, tuple[int, int] | None]) -> Hook:
     return hook
 
 
+def without_features(answer: Answer) -> bytes | None:
+    """Hides the cluster's features, so that clients take it for one without ``transaction.version`` 2 (KIP-890)."""
+    if answer.api_key != API_VERSIONS or answer.version < 3 or answer.payload[:2] == UNSUPPORTED_VERSION:
+        return answer.payload
+    return encode(replace(decode(answer), finalized_features=(), finalized_features_epoch=i64(-1)))
+
+
 def translate_addresses(translate: Translate) -> Hook:
     """Puts another address in the place of each broker's, in every answer that names one."""
 
@@ -114,3 +122,23 @@ def translate_addresses(translate: Translate) -> Hook:
         return answer.payload
 
     return hook
+
+
+def metadata_error(answer: Answer, topic: str, code: int, left: list[int], *, of_partition: bool) -> bytes:
+    """The next ``left[0]`` Metadata answers about ``topic`` have this error, the topic's own or its partitions'."""
+    if answer.api_key != METADATA or not left[0]:
+        return answer.payload
+    value = decode(answer)
+    if all(entry.name != topic for entry in value.topics):
+        return answer.payload
+    left[0] -= 1
+
+    def changed(entry: Any) -> Any:
+        if entry.name != topic:
+            return entry
+        if not of_partition:
+            return replace(entry, error_code=ErrorCode(code), partitions=())
+        parts = tuple(replace(part, error_code=ErrorCode(code)) for part in entry.partitions)
+        return replace(entry, partitions=parts)
+
+    return encode(replace(value, topics=tuple(changed(entry) for entry in value.topics)))

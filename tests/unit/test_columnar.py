@@ -207,3 +207,22 @@ def test_a_row_can_be_looked_at() -> None:
     columns = Columns(arrow([{"value": b"v", "topic": "t", "partition": 1, "timestamp": 7}]))
     assert len(columns) == 1
     assert columns.row(0) == ("t", 1, 7, None, b"v", b"\x00")
+
+
+def test_rows_of_a_batch_that_was_split_are_counted_by_their_part() -> None:
+    """Two callers take turns; of each, the rows are told apart that came into the part that failed."""
+    world = World(topics={"t": 1}, idempotent=True, batch_size=4096, linger_ms=10)
+    world.cluster.fail("t", 0, 10, 0, 87)
+    mine, other = Deliveries(), Deliveries()
+    for number in range(8):
+        deliveries = other if number in (1, 2, 6) else mine
+        rows = [{"value": b"%d" % number + bytes(100)}]
+        append_columns(world.producer, Columns(arrow(rows, "value"), "t"), deliveries, deliveries.rows)
+    world.run(500)
+    assert world.metric("batch-split-total") == 1
+    # Parts of three, three and two records; the second one is refused for good.
+    assert [value[:1] for value in world.values("t") if value is not None] == [b"0", b"1", b"2", b"6", b"7"]
+    assert (mine.collect(), other.collect()) == (0, 0)
+    assert (mine.rows, mine.acknowledged, mine.failed, mine.first_failed_row) == (5, 2, 3, 1)
+    assert (other.rows, other.acknowledged, other.failed, other.first_failed_row) == (3, 3, 0, -1)
+    assert (mine.batches, other.batches) == (1, 1)

@@ -114,8 +114,6 @@ def test_unknown_key(key: str, hint: str) -> None:
         ("security.protocol", "SSL", "TLS"),
         ("security.protocol", "sasl_plaintext", "SASL"),
         ("security.protocol", "SASL_SSL", "TLS and no SASL"),
-        ("transactional.id", "t", "transactions"),
-        ("transaction.timeout.ms", 1000, "transactions"),
         ("enable.metrics.push", True, "telemetry"),
         ("metric.reporters", "a.B", "reporters"),
         ("security.providers", "a.B", "providers"),

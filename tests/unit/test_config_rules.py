@@ -108,3 +108,27 @@ def test_custom_partitioner_makes_the_builtins_options_idle() -> None:
     assert [note.text for note in made.notes] == [
         "partitioner.ignore.keys has no effect: it is for the built-in partitioner"
     ]
+
+
+@pytest.mark.parametrize(
+    ("values", "refused"),
+    [
+        ({}, None),
+        ({"buffer.memory.max.node.share": "0.5"}, None),
+        ({"buffer.memory.max.node.share": 0.03}, "max.request.size"),
+        ({"buffer.memory.max.node.share": 0.03, "max.request.size": 16384}, None),
+        ({"buffer.memory.max.node.share": 0.03, "max.request.size": 100, "batch.size": 2_000_000}, "batch.size"),
+        ({"buffer.memory.max.node.share": 0}, "batch.size"),
+        # A record is never larger than buffer.memory, whatever max.request.size says.
+        ({"buffer.memory.max.node.share": 0.99, "buffer.memory": 1000, "batch.size": 10}, "max.request.size"),
+        ({"buffer.memory.max.node.share": 1, "buffer.memory": 1000}, None),
+    ],
+)
+def test_a_share_must_hold_a_batch_and_a_record(values: dict[str, Any], refused: str | None) -> None:
+    if refused is None:
+        assert config(values)["buffer.memory.max.node.share"] <= 1
+        return
+    with pytest.raises(ConfigError) as caught:
+        config(values)
+    text = str(caught.value)
+    assert "buffer.memory.max.node.share is" in text and f"at least {refused} (" in text

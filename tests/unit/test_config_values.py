@@ -81,6 +81,7 @@ def test_int_and_long_have_their_sizes() -> None:
         ("acks", -1, -1),
         ("compression.type", "zstd", "zstd"),
         ("metadata.recovery.strategy", "REBOOTSTRAP", "rebootstrap"),
+        ("metrics.recording.level", "DEBUG", "DEBUG"),
         ("connections.max.idle.ms", -1, -1),
         ("partitioner.class", "builtin", None),
         ("partitioner.class", "round_robin", "round_robin"),

@@ -7,7 +7,19 @@ import pickle
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.model import Node, PartitionInfo, ProducerRecord, RecordMetadata, TopicPartition
+from forebay.model import (
+    ConsumerGroupMetadata,
+    Node,
+    OffsetAndMetadata,
+    PartitionInfo,
+    ProducerRecord,
+    RecordMetadata,
+    TailRecord,
+    TopicPartition,
+    TransactionDescription,
+    TransactionIdentity,
+    TransactionListing,
+)
 
 
 def test_values_print_as_kafka_prints_them() -> None:
@@ -24,6 +36,12 @@ def test_values_print_as_kafka_prints_them() -> None:
         PartitionInfo("t", 0, None),
         RecordMetadata("t", 0, 1, 2, 3, 4),
         ProducerRecord("t", b"v", headers=[("h", None)], timestamp_ms=0),
+        OffsetAndMetadata(5, 1, "m"),
+        ConsumerGroupMetadata("g", 3, "member", "instance"),
+        TransactionIdentity("tx", 5, 1, 2),
+        TransactionDescription("Ongoing", 5, 1, 60_000, 0, (TopicPartition("t", 0),), 1),
+        TransactionListing("tx", 5, "Ongoing"),
+        TailRecord(1, 2, None, b"v", (("h", None),)),
     ],
 )
 def test_they_pickle_and_compare(value: object) -> None:
@@ -67,3 +85,25 @@ def test_records_with_the_same_fields_are_equal_and_any_field_tells_them_apart()
         ProducerRecord("t", "v", "k", [("h", b"1")], 1, 8),
     ]
     assert all(other != one for other in others)
+
+
+def test_an_offset_to_commit_is_not_negative() -> None:
+    assert OffsetAndMetadata(0) == OffsetAndMetadata(0, -1, "")
+    with pytest.raises(IllegalArgumentError, match="Invalid negative offset: -1"):
+        OffsetAndMetadata(-1)
+    with pytest.raises(IllegalArgumentError, match="Invalid leader epoch: -2"):
+        OffsetAndMetadata(0, -2)
+
+
+@pytest.mark.parametrize("group", ["", None, 5])
+def test_offsets_are_committed_for_a_group(group: object) -> None:
+    with pytest.raises(IllegalArgumentError, match="group_id must be a non-empty str"):
+        ConsumerGroupMetadata(group)  # type: ignore[arg-type]
+
+
+def test_a_generation_is_that_of_a_member() -> None:
+    """H testInvalidGenerationIdAndMemberIdCombinedInSendOffsets: generation 2 of an empty member."""
+    assert ConsumerGroupMetadata("g", 0).member_id == ""
+    assert ConsumerGroupMetadata("g", -1, "m").generation_id == -1
+    with pytest.raises(IllegalArgumentError, match="Generation 2 of group 'g' was given without a member_id"):
+        ConsumerGroupMetadata("g", 2)

@@ -102,6 +102,10 @@ class RealKafka:
         """The ids of all nodes, running or not."""
         return tuple(node.id for node in self._nodes)
 
+    def address(self, node: int = 0) -> tuple[str, int]:
+        """Host and port of a node, running or not."""
+        return "127.0.0.1", self._nodes[node].port
+
     def pid(self, node: int = 0) -> int | None:
         """The process id of a node's JVM; None when it is not running."""
         return self._nodes[node].pid
@@ -198,6 +202,27 @@ class RealKafka:
         found.guard.wait(STOP_TIMEOUT_S)
         found.guard.stdout.close()
         found.guard = found.pid = None
+
+    def stop_node(self, node: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Ends a node in good order (SIGTERM: it hands its partitions over first), by force after ``timeout_s``."""
+        found = self._nodes[node]
+        if found.guard is None:
+            return
+        self._signal(node, signal.SIGTERM)
+        try:
+            # It ends with the node.
+            found.guard.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            pass  # kill_node is the force
+        self.kill_node(node)
+
+    def heal(self) -> None:
+        """Lets every frozen node go on and starts every one that is not running; does not wait for them."""
+        for node in self._nodes:
+            if node.pid is None:
+                self.start_node(node.id)
+            else:
+                self.thaw_node(node.id)
 
     def freeze_node(self, node: int) -> None:
         """Stops a node in the middle of whatever it does (SIGSTOP): connections stay, answers do not come."""

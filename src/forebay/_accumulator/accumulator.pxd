@@ -1,5 +1,7 @@
 cimport cython
 from forebay._accumulator.batch cimport ProducerBatch
+from forebay._accumulator.closing cimport BatchCloser
+from forebay._accumulator.incomplete cimport IncompleteBatches
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.topic cimport PartitionQueue, TopicChange, TopicState, change_of
@@ -9,22 +11,16 @@ from forebay._future cimport RecordFuture
 
 cdef class RecordAccumulator:
     cdef cython.pymutex lock
-    cdef cython.pymutex tracking
     cdef readonly BufferPool pool
     cdef readonly BatchSchedule schedule
     cdef readonly dict topics
     cdef readonly Py_ssize_t batch_size
     cdef readonly int codec_id
-    cdef readonly bint closed
-    cdef readonly int flushes
-    cdef readonly object compressor
-    cdef object codec
-    cdef object estimator
     cdef object make_partitioner
-    cdef public object wake
     cdef readonly Py_ssize_t max_raw_size
-    # Guarded by tracking, as closed and flushes.
-    cdef set open_batches
+    cdef readonly BatchCloser closer
+    cdef readonly IncompleteBatches incomplete_batches
+    cdef public object guard
     cpdef TopicState topic(self, str name)
     cpdef TopicState refresh(self, str name, object cluster)
     cdef int append(
@@ -56,12 +52,14 @@ cdef class RecordAccumulator:
     cdef int start_locked(
         self, TopicState topic, bint sticky, ProducerBatch batch, RecordView record, RecordFuture future, object callback
     )
+    cdef Buffer allocate(self, TopicState topic, int partition, RecordView record, object ticket)
     cdef void settle(self, Buffer buffer, object ticket)
     cdef void extend(self, TopicState topic, int partition, RecordView record)
     cdef Py_ssize_t size_for(self, RecordView record)
     cdef PartitionQueue queue_of(self, TopicState topic, int partition)
     cdef int close_last(self, PartitionQueue queue, ProducerBatch batch) noexcept
-    cdef void close_full(self, PartitionQueue queue)
-    cdef list listed(self, int flushes)
+    cdef bint refuses(self) noexcept
+    cdef object refusal(self)
     cpdef bint flushing(self)
+    cdef list taken(self, bint unsent_only)
     cpdef void deallocate(self, ProducerBatch batch)

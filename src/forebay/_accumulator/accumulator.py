@@ -3,12 +3,11 @@
 ``append`` runs on the application's threads and never blocks: it writes the record into the partition's open
 batch, or starts a new batch with memory from the pool, or answers WAIT, and then its ticket stands in the pool's
 line and the caller waits on it and calls again.  What the sender's thread does with the batches is in
-``schedule``.  Lock order: this lock, one queue's, then ``tracking``, the pool's or the schedule's.
+``schedule``.  Lock order: this lock, one queue's, then that of ``incomplete``, the pool's or the schedule's.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,8 @@ from forebay.errors import ProducerClosedError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.closing import BatchCloser
+    from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
@@ -28,14 +29,14 @@ else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.closing import BatchCloser
+    from forebay._accumulator.incomplete import IncompleteBatches
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.schedule import BatchSchedule
     from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
     from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
     from forebay._future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-
-logger = logging.getLogger("forebay.sender")
 
 BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
 
@@ -63,7 +64,8 @@ class RecordAccumulator:
         compressor: of ``compression.type``; None for none.
         estimator: the compression ratios of this producer's topics; None without compression.
         make_partitioner: a BuiltInPartitioner for a topic's name.
-        max_raw_size: most bytes of a compressed batch before compression (``max.request.size``); 0 for no limit.
+        max_raw_size: most bytes of a compressed batch before compression (``max.request.size``); 0 for no limit.  What
+            compresses worse than promised would be split, but that reads every record back on the sender's thread.
     """
 
     def __init__(
@@ -81,19 +83,14 @@ class RecordAccumulator:
         self.schedule = schedule
         self.batch_size = max(batch_size, 1)
         self.make_partitioner = make_partitioner
-        self.compressor = compressor
-        self.codec = None if compressor is None else compressor.type
-        self.codec_id = 0 if compressor is None else int(compressor.type)
-        self.estimator = estimator
+        self.closer = BatchCloser(compressor, estimator)
+        self.codec_id = self.closer.codec_id
         self.max_raw_size = max_raw_size
-        self.wake: Callable[[], Any] | None = None  # ends the sender's wait
         self.topics: dict[str, TopicState] = {}
-        self.open_batches: set[ProducerBatch] = set()
-        self.closed = False
-        self.flushes = 0
+        self.incomplete_batches = IncompleteBatches()
+        self.guard: Any = None  # says why nothing is taken while it is sealed
         if not cython.compiled:
             self.lock = threading.Lock()
-            self.tracking = threading.Lock()
 
     # Topics
 
@@ -120,6 +117,18 @@ class RecordAccumulator:
         for name in list(self.topics):
             self.refresh(name, cluster)
         self.schedule.follow_leaders()
+        if self.pool.owner_limit > 0:
+            # Those in line may wait for the share of a node that does not lead their partition any more.
+            self.pool.wake_waiters()
+
+    def in_use(self, name: str, since: float) -> bool:
+        """Whether the topic has batches that wait, or had one sent from ``since`` (monotonic ms) on; sender thread.
+
+        Only a new batch tells the metadata that its topic is wanted, and one may stay open for longer than
+        metadata.max.idle.ms.
+        """
+        state: TopicState | None = self.topics.get(name)
+        return state is not None and state.in_use(since)
 
     # Appending: any application thread
 
@@ -143,22 +152,25 @@ class RecordAccumulator:
 
         Raises:
             ProducerClosedError: the producer was closed meanwhile.
+            KafkaError: it is sealed; the guard's.
         """
         buffer: Buffer | None = None
         status: cython.int
         try:
             while True:
-                if self.closed:
-                    raise ProducerClosedError("Producer closed while send in progress")
+                if self.refuses():
+                    raise self.refusal()
                 status = self.try_append(topic, partition, record, future, callback)
                 if status == NEEDS_CHUNK:
                     self.extend(topic, partition, record)
                     continue
                 if status == NEEDS_BATCH:
                     if buffer is None:
-                        owner: object = self.queue_of(topic, partition).leader_id
-                        buffer = self.pool.allocate(self.size_for(record), owner, ticket)
+                        buffer = self.allocate(topic, partition, record, ticket)
                         if buffer is None:
+                            # Whoever sealed may have woken the line before we stood in it.
+                            if self.refuses():
+                                raise self.refusal()
                             return WAIT
                     status = self.start_batch(topic, partition, buffer, record, future, callback, now)
                 if status & APPENDED:
@@ -169,6 +181,15 @@ class RecordAccumulator:
             raise
         self.settle(buffer, ticket)
         return status
+
+    @cython.cfunc
+    def allocate(self, topic: TopicState, partition: cython.int, record: RecordView, ticket: Any) -> Buffer | None:
+        size: cython.Py_ssize_t = self.size_for(record)
+        sticky: cython.bint = partition < 0
+        queue: PartitionQueue = self.queue_of(topic, partition)
+        if sticky and topic.leave_full_node(queue, size, self.pool):
+            queue = self.queue_of(topic, partition)
+        return self.pool.allocate(size, queue.leader_id, ticket, sticky)
 
     @cython.cfunc
     def settle(self, buffer: Buffer | None, ticket: Any) -> cython.void:
@@ -233,7 +254,7 @@ class RecordAccumulator:
                 if not sticky or not topic.partitioner.is_changed(queue.partition):
                     status = self.try_locked(topic, queue, sticky, record, future, callback)
             if status & CLOSED_LAST:
-                self.close_full(queue)
+                self.closer.close_full(queue)
                 status &= ~CLOSED_LAST
         return status
 
@@ -281,33 +302,6 @@ class RecordAccumulator:
         return CLOSED_LAST
 
     @cython.cfunc
-    def close_full(self, queue: PartitionQueue) -> cython.void:
-        batch: ProducerBatch | None
-        while True:
-            batch = None
-            with queue.lock:
-                if len(queue.to_close) > 0:
-                    batch = queue.to_close.pop()
-            if batch is None:
-                return
-            try:
-                self.close_batch(batch)
-            except Exception:
-                # The record was accepted, so its send() must not raise: the sender tries again, and fails the batch
-                # if it cannot be closed.
-                logger.debug("closing %r failed", batch, exc_info=True)
-            finally:
-                # Ctrl-C in the middle: the sender closes it then.
-                with queue.lock:
-                    batch.closing = False
-                    abandoned: cython.bint = batch.let_go
-                if abandoned:
-                    batch.release()
-                # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.
-                if self.wake is not None:
-                    self.wake()
-
-    @cython.cfunc
     def start_batch(
         self,
         topic: TopicState,
@@ -328,7 +322,7 @@ class RecordAccumulator:
             write_limit=buffer.size,
             created=now,
             codec_id=self.codec_id,
-            compression_ratio=1.0 if self.codec_id == 0 else self.estimator.estimation(topic.name, self.codec),
+            compression_ratio=self.closer.ratio(topic.name),
             raw_limit=self.max_raw_size,
         )
         idle: cython.bint
@@ -339,7 +333,7 @@ class RecordAccumulator:
         if status & NEW and idle:
             self.schedule.activate(queue)
         if status & CLOSED_LAST:
-            self.close_full(queue)
+            self.closer.close_full(queue)
         return status & (APPENDED | NEW | FULL)
 
     @cython.cfunc
@@ -360,10 +354,8 @@ class RecordAccumulator:
         if not status & NEEDS_BATCH:
             return status
         # Known to flush and close from the moment it holds a record, and not before: they wait for all there are.
-        with self.tracking:
-            if self.closed:
-                return status & CLOSED_LAST
-            self.open_batches.add(batch)
+        if not self.incomplete_batches.admit(batch):
+            return status & CLOSED_LAST
         batch.try_append(record, future, callback)
         queue.add(batch)
         cython.cast(Buffer, batch.chunk).retain()
@@ -395,51 +387,32 @@ class RecordAccumulator:
         if chunk is not None:
             chunk.release()
         if status & CLOSED_LAST:
-            self.close_full(queue)
-
-    # Closing batches: the thread that filled one, else the sender
-
-    def close_batch(self, batch: ProducerBatch) -> None:
-        """Makes a batch's bytes final and lets the ratio estimate learn from it."""
-        if batch.closed:
-            return
-        batch.close(self.compressor)
-        if batch.compressed:
-            self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
-
-    def close_batches(self, batches: list[ProducerBatch]) -> None:
-        """Closes what the sender drained, in one call of the compressor for all that no application thread closed."""
-        open_ones = [batch for batch in batches if not batch.closed]
-        if self.codec_id == 0 or len(open_ones) < 2:
-            for batch in open_ones:
-                self.close_batch(batch)
-            return
-        packed = self.compressor.compress_many([batch.pieces() for batch in open_ones])
-        for batch, output in zip(open_ones, packed, strict=True):
-            batch.close_with(output)
-            self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+            self.closer.close_full(queue)
 
     # Flush, and the end
+
+    @property
+    def closed(self) -> bool:
+        """True once ``close`` was called."""
+        return self.incomplete_batches.closed
 
     @cython.ccall
     def flushing(self) -> cython.bint:
         """True while somebody waits in flush(): linger does not count then."""
-        return self.flushes > 0
+        return self.incomplete_batches.flushes > 0
 
     def begin_flush(self) -> list[ProducerBatch]:
         """Makes everything sendable; the batches that a flush has to wait for.  ``end_flush`` must follow."""
-        return self.listed(1)
+        return self.incomplete_batches.listed(1)
 
     def end_flush(self) -> None:
         """Ends what ``begin_flush`` began, however the wait went."""
-        with self.tracking:
-            self.flushes -= 1
+        self.incomplete_batches.add_flushes(-1)
 
     @cython.ccall
     def deallocate(self, batch: ProducerBatch) -> cython.void:
         """A batch has its outcome: it lets go of its memory, which returns once no request needs it."""
-        with self.tracking:
-            self.open_batches.discard(batch)
+        self.incomplete_batches.discard(batch)
         queue: PartitionQueue = batch.queue
         with queue.lock:
             # A thread that compresses it still reads the memory, and lets go when it is through.
@@ -450,51 +423,74 @@ class RecordAccumulator:
 
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch without an outcome: open, waiting or in flight."""
-        return self.listed(0)
-
-    @cython.cfunc
-    def listed(self, flushes: cython.int) -> list[Any]:
-        # The list is made before the lock: making one may run the garbage collector, and so anybody's finalisers.
-        at: cython.Py_ssize_t = 0
-        while True:
-            batches: list[Any] = [None] * (len(self.open_batches) + 8)
-            with self.tracking:
-                enough: cython.bint = len(self.open_batches) <= len(batches)
-                if enough:
-                    self.flushes += flushes
-                    for batch in self.open_batches:
-                        batches[at] = batch
-                        at += 1
-            if enough:
-                return batches[:at]
+        return self.incomplete_batches.listed(0)
 
     def take_waiting(self) -> list[ProducerBatch]:
         """Empties every queue (a forced close); the batches that were waiting.  Sender thread.
 
         Over all queues, not the schedule's lines: a queue gets its first batch before the schedule hears of it.
         """
+        return self.taken(False)
+
+    def take_unsent(self) -> list[ProducerBatch]:
+        """As ``take_waiting``, but what has a sequence stays: it was sent once, and its outcome is not known."""
+        return self.taken(True)
+
+    @cython.cfunc
+    def taken(self, unsent_only: cython.bint) -> list[Any]:
         taken: list[Any] = []
         queue: PartitionQueue
         state: TopicState
+        batch: ProducerBatch
         for state in list(self.topics.values()):
             for queue in list(state.queues):
+                kept: list[Any] = []
                 with queue.lock:
                     while len(queue.batches) > 0:
-                        taken.append(queue.pop_head())
+                        batch = queue.pop_head()
+                        if unsent_only and batch.has_sequence():
+                            kept.append(batch)
+                        else:
+                            taken.append(batch)
+                    queue.batches.extend(kept)
         return taken
 
     def has_incomplete(self) -> bool:
         """True while any batch has no outcome."""
-        return len(self.open_batches) > 0
+        return len(self.incomplete_batches.batches) > 0
 
     def close(self) -> None:
         """Refuses further appends; what is in batches stays there."""
-        with self.tracking:
-            self.closed = True
+        self.incomplete_batches.close()
         self.pool.close()
+
+    # Sealing: between a transaction's end and the beginning of the next
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def refuses(self) -> cython.bint:
+        return self.incomplete_batches.closed or self.incomplete_batches.sealed
+
+    @cython.cfunc
+    def refusal(self) -> Any:
+        if self.incomplete_batches.closed or self.guard is None:
+            return ProducerClosedError("Producer closed while send in progress")
+        return self.guard.refusal()
+
+    def seal(self) -> None:
+        """Once this has returned, no append succeeds until ``unseal``; any thread, idempotent.
+
+        Who waits for memory is woken, and gets ``guard.refusal()`` as everybody else does.
+        """
+        self.incomplete_batches.seal()
+        self.pool.wake_waiters()
+
+    def unseal(self) -> None:
+        """Appends are taken again."""
+        self.incomplete_batches.unseal()
 
     def __repr__(self) -> str:
         return (
-            f"<RecordAccumulator: {len(self.topics)} topics, {len(self.open_batches)} batches, "
+            f"<RecordAccumulator: {len(self.topics)} topics, {len(self.incomplete_batches)} batches, "
             f"{self.pool.available()} of {self.pool.total} bytes free>"
         )

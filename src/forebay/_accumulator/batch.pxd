@@ -1,4 +1,5 @@
 from forebay._codec._prim cimport RecordView
+from forebay._accumulator.account cimport BatchAccount
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._future cimport BatchResult, RecordFuture
 
@@ -8,6 +9,7 @@ cdef class ProducerBatch:
     cdef readonly int partition
     cdef readonly object queue
     cdef readonly BatchResult result
+    cdef readonly BatchAccount account
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
     cdef readonly list buffers
     cdef list ends
@@ -33,12 +35,10 @@ cdef class ProducerBatch:
     cdef readonly int codec_id
     cdef readonly int final_state
     cdef readonly double created
-    cdef public double last_attempt
     cdef public double drained
     cdef public long long drain_number
     cdef public double retry_at
     cdef public int attempts
-    cdef public bint retrying
     cdef public bint in_flight
     cdef readonly int leader_epoch
     cdef readonly int attempts_when_leader_last_changed
@@ -51,6 +51,7 @@ cdef class ProducerBatch:
     cdef Py_ssize_t try_append(self, RecordView record, RecordFuture future, object callback)
     cdef Py_ssize_t body_size(self, RecordView record) noexcept
     cdef Py_ssize_t room_for(self, Py_ssize_t size) noexcept
+    cdef bint affords(self, object callback)
     cdef bint lacks_chunk(self, RecordView record) noexcept
     cdef void attach(self, RecordView record, RecordFuture future, object callback)
     cpdef bint is_full(self)
@@ -68,7 +69,9 @@ cdef class ProducerBatch:
     cpdef bytearray header(self)
     cpdef void hold(self, list held)
     cpdef void release(self)
+    cpdef bint move_to(self, object owner)
     cpdef bint reached_delivery_timeout(self, double timeout_ms, double now)
     cpdef bint complete(self, long long base_offset, long long log_append_time, object report)
     cpdef bint fail(self, object error, dict record_errors, object report)
     cpdef bint abort(self, object error, object report)
+    cpdef bint supersede(self, list children)

@@ -14,14 +14,18 @@ import cython
 from forebay.errors import IllegalStateError
 
 if cython.compiled:
+    from cython.cimports.forebay._accumulator.account import BatchAccount
     from cython.cimports.forebay._accumulator.pool import Buffer, adopt
     from cython.cimports.forebay._codec._prim import RecordView
     from cython.cimports.forebay._future import BatchResult, RecordFuture
+    from cython.cimports.forebay._future_split import split_result
     from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size, write_record
 else:
+    from forebay._accumulator.account import BatchAccount
     from forebay._accumulator.pool import Buffer, adopt
     from forebay._codec._prim import RecordView
     from forebay._future import BatchResult, RecordFuture
+    from forebay._future_split import split_result
     from forebay._records.batch_v2 import record_body_size, record_size, write_record
 
 from forebay._records.batch_v2 import batch_header
@@ -39,6 +43,7 @@ NOT_FINAL = cython.declare(cython.int, 0)
 SUCCEEDED = cython.declare(cython.int, 1)
 FAILED = cython.declare(cython.int, 2)
 ABORTED = cython.declare(cython.int, 3)
+SPLIT = cython.declare(cython.int, 4)
 
 ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
 
@@ -57,6 +62,7 @@ class ProducerBatch:
         compression_ratio: the topic's estimate for its codec; 1.0 without compression.
         codec_id: record format v2's codec number, 0 for none.
         raw_limit: most bytes of header and records before compression, a first record excepted; 0 for no limit.
+        first: of a part of a batch that was split: the index of its first record in the batch that was appended to.
     """
 
     def __init__(
@@ -71,11 +77,13 @@ class ProducerBatch:
         codec_id: cython.int = 0,
         compression_ratio: cython.double = 1.0,
         raw_limit: cython.Py_ssize_t = 0,
+        first: cython.int = 0,
     ) -> None:
         self.queue = queue
         self.topic = topic
         self.partition = partition
-        self.result = BatchResult(topic, partition)
+        self.account = BatchAccount(chunk.pool, chunk.owner)
+        self.result = BatchResult(topic, partition, self.account, first)
         self.buffers: list[Any] = []
         self.ends: list[int] = []
         self.payload: list[Any] = []
@@ -85,17 +93,13 @@ class ProducerBatch:
         self.compressed = codec_id != 0
         self.compression_ratio = compression_ratio
         self.created = created
-        self.last_attempt = created
         self.drained = self.retry_at = 0.0
-        self.leader_epoch = -1
-        self.attempts_when_leader_last_changed = -1
-        self.last_node = -1
+        self.leader_epoch = self.attempts_when_leader_last_changed = self.last_node = -1
         self.set_producer_state(-1, -1, -1, False)
         self.raw_size = self.max_record_size = self.payload_size = self.position = 0
         self.record_count = self.attempts = self.drain_number = 0
         self.final_state = NOT_FINAL
-        self.closed_for_appends = self.closing = self.closed = self.let_go = False
-        self.retrying = self.in_flight = False
+        self.closed_for_appends = self.closing = self.closed = self.let_go = self.in_flight = False
         self.last_error: Any = None
         self.chunk: Buffer | None = None
         self.add_chunk(chunk)
@@ -113,6 +117,8 @@ class ProducerBatch:
         size: cython.Py_ssize_t = self.room_for(record_size(body))
         if size <= 0:
             return size
+        if not self.affords(callback):
+            return NO_ROOM
         self.position = write_record(
             self.base,
             self.position,
@@ -164,6 +170,17 @@ class ProducerBatch:
             return NEEDS_CHUNK
         return NO_ROOM
 
+    @cython.cfunc
+    def affords(self, callback: Any) -> cython.bint:
+        # Whether there is memory for what the record costs beside its bytes.  For a first record it need not be there:
+        # who waited in line for the chunk has a place in it.
+        if self.record_count == 0:
+            self.account.open(callback)
+            return True
+        if self.account.stopped:
+            return False
+        return callback is None or self.account.afford(callback, self.result.latest_callback(), self.record_count)
+
     @cython.exceptval(check=False)
     @cython.cfunc
     def lacks_chunk(self, record: RecordView) -> cython.bint:
@@ -178,7 +195,9 @@ class ProducerBatch:
         future.key_size = cython.cast(cython.int, record.key_size)
         future.value_size = cython.cast(cython.int, record.value_size)
         if callback is not None:
-            self.result.add_callback(future, callback)
+            # Somebody may add a late callback to an earlier record in the same moment.
+            with self.result.lock:
+                self.result.add_callback(future, callback)
 
     @cython.ccall
     def estimated_size(self) -> cython.Py_ssize_t:
@@ -197,6 +216,8 @@ class ProducerBatch:
     @cython.cfunc
     def add_chunk(self, chunk: Buffer) -> cython.void:
         self.seal_chunk()
+        if len(self.buffers) > 0:  # the first one is in the cost of every batch
+            self.account.add_chunk()
         self.buffers.append(chunk)
         self.chunk = chunk
         self.base = chunk.base
@@ -302,6 +323,19 @@ class ProducerBatch:
         buffer: Buffer
         for buffer in buffers:
             buffer.release()
+        self.account.close()
+
+    @cython.ccall
+    def move_to(self, owner: Any) -> cython.bint:
+        """Counts its memory against another owner's share: another node leads its partition now.
+
+        Queue's lock held if the batch is open.  True if something changed: ``account.settle()`` is due then, outside
+        that lock.
+        """
+        if owner == self.account.owner:
+            return False
+        self.account.move(owner, self.buffers)
+        return True
 
     @cython.ccall
     def has_sequence(self) -> cython.bint:
@@ -375,6 +409,15 @@ class ProducerBatch:
         self.final_state = ABORTED
         return self.result.settle(-1, -1, error, None, self.record_count, report)
 
+    @cython.ccall
+    def supersede(self, children: list[Any]) -> cython.bint:
+        """The records go on in ``children``.  False, without effect, if it has an outcome."""
+        if self.final_state != NOT_FINAL:
+            return False
+        parts: list[Any] = [child.result for child in children]
+        self.final_state = SPLIT
+        return split_result(self.result, parts)
+
     def _finish(self, state: cython.int) -> bool:
         if self.final_state == NOT_FINAL:
             self.final_state = state
@@ -392,7 +435,7 @@ class ProducerBatch:
 
     def __repr__(self) -> str:
         state = (
-            ("open", "succeeded", "failed", "aborted")[self.final_state]
+            ("open", "succeeded", "failed", "aborted", "split")[self.final_state]
             if self.final_state
             else ("closed" if self.closed else "full" if self.closed_for_appends else "open")
         )

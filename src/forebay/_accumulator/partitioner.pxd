@@ -27,6 +27,7 @@ cdef class BuiltInPartitioner:
     cpdef bint set_partitions(self, int count, object available) except? -1
     cpdef void update_stats(self, object queue_sizes, object partitions)
     cpdef int next_partition(self) except? -2
+    cpdef void move_to(self, int partition)
     cdef void start_over(self)
 
 

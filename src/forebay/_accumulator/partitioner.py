@@ -245,12 +245,16 @@ class BuiltInPartitioner:
             return self.available[number % size]
         return cython.cast(cython.int, number % self.count)
 
-    @cython.cfunc
-    def start_over(self) -> cython.void:
-        chosen: cython.int = self.next_partition()
+    @cython.ccall
+    def move_to(self, partition: cython.int) -> cython.void:
+        """Makes ``partition`` the sticky one, for a reason that the loads do not know."""
         self.produced = 0
         # Last, as it is what lets other threads in.
-        self.partition = chosen
+        self.partition = partition
+
+    @cython.cfunc
+    def start_over(self) -> cython.void:
+        self.move_to(self.next_partition())
 
 
 @cython.final

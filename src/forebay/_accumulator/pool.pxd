@@ -3,7 +3,8 @@ cimport cython
 
 cdef class Buffer:
     cdef readonly Py_ssize_t size
-    cdef readonly object owner
+    # Guarded by the pool's lock.
+    cdef public object owner
     cdef readonly int holds
     cdef readonly object data
     cdef readonly bint adopted
@@ -18,6 +19,7 @@ cpdef Buffer adopt(BufferPool pool, bytes data, object owner)
 
 cdef class PoolWaiter:
     cdef readonly Py_ssize_t size
+    cdef readonly bint roaming
     cdef readonly object owner
     cdef readonly object ticket
     cdef readonly int state
@@ -29,24 +31,32 @@ cdef class BufferPool:
     cdef readonly long long total
     cdef readonly Py_ssize_t poolable_size
     cdef readonly long long owner_limit
+    cdef readonly Py_ssize_t overhead
+    cdef long long overhead_left
     cdef readonly bint closed
     cdef long long left
     cdef list free
     cdef list waiters
     cdef dict used_by
-    cpdef Buffer allocate(self, Py_ssize_t size, object owner, object ticket)
+    cpdef Buffer allocate(self, Py_ssize_t size, object owner, object ticket, bint roaming=*)
     cpdef Buffer try_chunk(self, object owner)
     cpdef void cancel(self, object ticket)
     cpdef void charge(self, object owner, Py_ssize_t size)
     cpdef void credit(self, object owner, Py_ssize_t size)
+    cpdef bint exceeds_share(self, Py_ssize_t size, object owner)
     cpdef Py_ssize_t queued(self)
     cpdef long long available(self)
     cpdef long long unallocated(self)
     cpdef void close(self)
-    cdef Buffer claim(self, PoolWaiter waiter)
+    cpdef void wake_waiters(self)
+    cdef Buffer claim(self, PoolWaiter waiter, object owner)
+    cdef Buffer claim_now(self, PoolWaiter waiter)
     cdef Buffer create(self, Py_ssize_t size, object owner)
-    cdef bint has_room(self, Py_ssize_t size, object owner)
+    cdef bint lacks_share(self, Py_ssize_t size, object owner)
+    cdef bint may_have(self, Py_ssize_t size, object owner)
     cdef void take(self, object owner, long long size)
+    cdef void reattribute(self, object before, object owner, long long size)
     cdef Buffer take_free(self, Py_ssize_t size, object owner)
     cdef PoolWaiter grant_next(self)
+    cdef void grant_all(self)
     cdef void settle(self)

@@ -3,8 +3,9 @@
 Memory is credit against ``buffer.memory``.  Chunks of ``batch.size`` that come back are kept for reuse, within
 the credit that is left; other sizes are credit only.  Who finds too little leaves a ticket and waits in line.
 The line is strictly first in, first out (the Java pool lets a newcomer take memory ahead of those who wait), so
-what is let go gathers for the head of the line and a large request cannot starve.  The front end waits on its
-ticket and calls again.  Only ``charge``, for the output of compression, may overdraw.
+what is let go gathers for the head of the line and a large request cannot starve; who lacks only his own share does
+not hold up the others.  The front end waits on its ticket and calls again.  Only what is there already (``charge``:
+compressed output, what a batch costs beside its records) may overdraw.
 
 Each buffer counts its holders: its batch, and every request whose bytes may still be written.  It goes back when
 the last one lets go and never before (KAFKA-19012: memory was given back that a socket still read).
@@ -95,9 +96,10 @@ def adopt(pool: BufferPool, data: bytes, owner: Any) -> Buffer:
 class PoolWaiter:
     """A place in the line; its ticket's ``grant`` refers to it."""
 
-    def __init__(self, size: cython.Py_ssize_t, owner: Any, ticket: Any) -> None:
+    def __init__(self, size: cython.Py_ssize_t, owner: Any, ticket: Any, roaming: cython.bint) -> None:
         self.size = size
         self.owner = owner
+        self.roaming = roaming
         self.ticket = ticket
         self.state = QUEUED
         self.buffer: Buffer | None = None
@@ -112,14 +114,23 @@ class BufferPool:
         total: most bytes to hand out (``buffer.memory``).
         poolable_size: the size that is kept for reuse (``batch.size``).
         owner_limit: most bytes one owner (a broker) may hold; 0 for no limit.
+        overhead: bytes that each batch costs beside its chunks.
+        overhead_free: how many bytes of that are not counted; those above are.
     """
 
     def __init__(
-        self, total: cython.longlong, poolable_size: cython.Py_ssize_t, owner_limit: cython.longlong = 0
+        self,
+        total: cython.longlong,
+        poolable_size: cython.Py_ssize_t,
+        owner_limit: cython.longlong = 0,
+        overhead: cython.Py_ssize_t = 0,
+        overhead_free: cython.longlong = 0,
     ) -> None:
         self.total = total
         self.poolable_size = poolable_size
         self.owner_limit = owner_limit
+        self.overhead = overhead
+        self.overhead_left = overhead_free
         self.left = total
         self.free: list[Any] = []
         self.waiters: list[Any] = []
@@ -129,12 +140,14 @@ class BufferPool:
             self.lock = threading.Lock()
 
     @cython.ccall
-    def allocate(self, size: cython.Py_ssize_t, owner: Any, ticket: Any) -> Buffer | None:
+    def allocate(self, size: cython.Py_ssize_t, owner: Any, ticket: Any, roaming: cython.bint = False) -> Buffer | None:
         """A buffer of ``size`` bytes, or None: then ``ticket`` (unless it is None) stands in line.
 
         After the ticket was woken the same call with the same ticket takes what was granted, or returns None if
         it was woken early.  A caller that gives up calls ``cancel``.  ``owner`` names whose share it counts
-        against.
+        against; with another owner than before a ticket keeps its place in the line.  ``roaming`` says that the
+        caller could use the share of another owner: it is woken early, to look, whenever memory comes back that
+        it may not have.
 
         Raises:
             IllegalArgumentError: ``size`` is more than the whole pool.
@@ -147,8 +160,8 @@ class BufferPool:
                 "(buffer.memory)."
             )
         if ticket is not None and ticket.grant is not None:
-            return self.claim(ticket.grant)
-        waiter: PoolWaiter | None = None if ticket is None else PoolWaiter(size, owner, ticket)
+            return self.claim(ticket.grant, owner)
+        waiter: PoolWaiter | None = None if ticket is None else PoolWaiter(size, owner, ticket, roaming)
         granted: cython.bint = False
         closed: cython.bint = False
         buffer: Buffer | None = None
@@ -156,7 +169,7 @@ class BufferPool:
             closed = self.closed
             if closed:
                 pass
-            elif len(self.waiters) == 0 and self.has_room(size, owner):
+            elif self.may_have(size, owner):
                 granted = True
                 buffer = self.take_free(size, owner)
             elif waiter is not None:
@@ -205,6 +218,17 @@ class BufferPool:
         self.settle()
 
     @cython.ccall
+    def exceeds_share(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
+        """Whether ``size`` bytes more are above what ``owner`` may hold; an answer that may be old at once."""
+        with self.lock:
+            return self.lacks_share(size, owner)
+
+    def holders(self) -> list[tuple[Any, int]]:
+        """Who holds how many bytes, the largest first; nobody who holds none."""
+        held = [(owner, size) for owner, size in list(self.used_by.items()) if size > 0]
+        return sorted(held, key=lambda one: -one[1])
+
+    @cython.ccall
     def queued(self) -> cython.Py_ssize_t:
         """How many callers stand in line."""
         return len(self.waiters)
@@ -233,21 +257,41 @@ class BufferPool:
         for waiter in waiting:
             waiter.ticket.wake()
 
+    @cython.ccall
+    def wake_waiters(self) -> cython.void:
+        """Wakes everybody in line to look around; their places stay theirs."""
+        with self.lock:
+            # Only to come before or after whoever is joining; a list must not be made under the lock.
+            pass
+        waiting: list[Any] = list(self.waiters)
+        for waiter in waiting:
+            waiter.ticket.wake()
+
     @cython.cfunc
-    def claim(self, waiter: PoolWaiter) -> Buffer | None:
+    def claim(self, waiter: PoolWaiter, owner: Any) -> Buffer | None:
         with self.lock:
             state: cython.int = waiter.state
             if state == GRANTED:
                 waiter.state = ENDED
                 waiter.ticket.grant = None
+            elif state == QUEUED:
+                waiter.owner = owner
         if state == QUEUED:
-            return None
+            return self.claim_now(waiter)
         if state == ENDED:
             waiter.ticket.grant = None
             raise ProducerClosedError("Producer closed while allocating memory")
         buffer: Buffer | None = waiter.buffer
         waiter.buffer = None
         return self.create(waiter.size, waiter.owner) if buffer is None else buffer
+
+    @cython.cfunc
+    def claim_now(self, waiter: PoolWaiter) -> Buffer | None:
+        # Of another owner there may be room at once, and nothing else might come back to say so.
+        if self.owner_limit == 0:
+            return None
+        self.grant_all()
+        return self.claim(waiter, waiter.owner) if waiter.state != QUEUED else None
 
     @cython.cfunc
     def create(self, size: cython.Py_ssize_t, owner: Any) -> Buffer:
@@ -259,20 +303,33 @@ class BufferPool:
             raise
 
     @cython.cfunc
-    def has_room(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
-        if self.left < size:
+    def lacks_share(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
+        return self.owner_limit > 0 and self.used_by.get(owner, 0) + size > self.owner_limit
+
+    @cython.cfunc
+    def may_have(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
+        # A newcomer may pass those in line who lack their own share, and nobody else.
+        if self.left < size or self.lacks_share(size, owner):
             return False
-        return self.owner_limit == 0 or self.used_by.get(owner, 0) + size <= self.owner_limit
+        waiter: PoolWaiter
+        for waiter in self.waiters:
+            if not self.lacks_share(waiter.size, waiter.owner):
+                return False
+        return True
 
     @cython.cfunc
     def take(self, owner: Any, size: cython.longlong) -> cython.void:
         # Kept buffers beyond the credit left are dropped, which only frees plain memory: nothing of the user's can
         # run here.
         self.left -= size
-        if self.owner_limit:
-            self.used_by[owner] = self.used_by.get(owner, 0) + size
+        self.used_by[owner] = self.used_by.get(owner, 0) + size
         while len(self.free) > 0 and cython.cast(cython.longlong, len(self.free)) * self.poolable_size > self.left:
             self.free.pop()
+
+    @cython.cfunc
+    def reattribute(self, before: Any, owner: Any, size: cython.longlong) -> cython.void:
+        self.used_by[before] = self.used_by.get(before, 0) - size
+        self.used_by[owner] = self.used_by.get(owner, 0) + size
 
     @cython.cfunc
     def take_free(self, size: cython.Py_ssize_t, owner: Any) -> Buffer | None:
@@ -289,24 +346,35 @@ class BufferPool:
     @cython.cfunc
     def grant_next(self) -> PoolWaiter | None:
         waiter: PoolWaiter
-        for entry in self.waiters:
-            waiter = entry
+        for waiter in self.waiters:
+            # One who lacks a share of his own does not hold up those behind him.
+            if self.lacks_share(waiter.size, waiter.owner):
+                continue
             if self.left < waiter.size:
                 return None
-            # One who only lacks a share of his own does not hold up those behind him.
-            if self.has_room(waiter.size, waiter.owner):
-                self.waiters.remove(waiter)
-                waiter.buffer = self.take_free(waiter.size, waiter.owner)
-                waiter.state = GRANTED
-                return waiter
+            self.waiters.remove(waiter)
+            waiter.buffer = self.take_free(waiter.size, waiter.owner)
+            waiter.state = GRANTED
+            return waiter
         return None
 
     @cython.cfunc
-    def settle(self) -> cython.void:
-        # Grants what the line's head can have, and wakes outside the lock.
+    def grant_all(self) -> cython.void:
+        # Grants what the line can have, and wakes outside the lock.
+        waiter: PoolWaiter | None
         while len(self.waiters) > 0:
             with self.lock:
-                waiter: PoolWaiter | None = self.grant_next()
+                waiter = self.grant_next()
             if waiter is None:
                 return
             waiter.ticket.wake()
+
+    @cython.cfunc
+    def settle(self) -> cython.void:
+        # Memory came back, or moved from one owner to another.
+        self.grant_all()
+        waiter: PoolWaiter
+        if self.owner_limit > 0 and len(self.waiters) > 0:
+            for waiter in list(self.waiters):
+                if waiter.roaming:
+                    waiter.ticket.wake()

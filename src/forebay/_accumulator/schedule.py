@@ -122,6 +122,19 @@ class BatchSchedule:
             self.nodes[node_id] = deque([queue for queue in line if queue.leader_id == node_id])
             for queue in moved:
                 self._line(queue.leader_id).append(queue)
+                self.move_memory(queue)
+
+    @cython.cfunc
+    def move_memory(self, queue: PartitionQueue) -> cython.void:
+        # What waits for the new leader is memory of its share; what is in flight stays with the node it went to.
+        batch: ProducerBatch
+        moved: ProducerBatch | None = None
+        with queue.lock:
+            for batch in queue.batches:
+                if batch.move_to(queue.leader_id):
+                    moved = batch
+        if moved is not None:
+            moved.account.settle()
 
     # Which nodes are ready
 
@@ -267,6 +280,7 @@ class BatchSchedule:
         if gate is not None:
             gate.stamp(queue, batch)
         batch.drained = now
+        queue.state.last_used = now
         if batch.drain_number == 0:
             self.drains += 1
             batch.drain_number = self.drains
@@ -277,11 +291,16 @@ class BatchSchedule:
     @cython.ccall
     def reenqueue(self, batch: ProducerBatch, now: cython.double, gate: Any) -> cython.void:
         """Puts a batch back for another attempt after its backoff, which is drawn here, once."""
-        queue: PartitionQueue = batch.queue
         batch.attempts += 1
-        batch.last_attempt = now
         batch.retry_at = now + self.backoff.delay(batch.attempts - 1)
-        batch.retrying = True
+        self.put_back(batch, gate)
+
+    @cython.ccall
+    def put_back(self, batch: ProducerBatch, gate: Any) -> cython.void:
+        """Puts a batch where it belongs in its queue, and the queue where it is looked at."""
+        queue: PartitionQueue = batch.queue
+        if batch.move_to(queue.leader_id):
+            batch.account.settle()
         queue.insert(batch, gate)
         self._expect_expiry(batch)
         activate: cython.bint = False

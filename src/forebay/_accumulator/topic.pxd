@@ -1,6 +1,7 @@
 cimport cython
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.partitioner cimport BuiltInPartitioner
+from forebay._accumulator.pool cimport BufferPool
 
 
 cdef class PartitionQueue:
@@ -33,12 +34,14 @@ cdef class TopicState:
     cdef readonly BuiltInPartitioner partitioner
     cdef readonly object cluster
     cdef readonly long long version
+    cdef readonly bint missing
     cdef readonly double last_used
     cdef public bint loaded
     cdef public bint weighted
     cdef public object sensors
     cdef void apply(self, TopicChange change)
     cdef PartitionQueue queue(self, int partition)
+    cdef bint leave_full_node(self, PartitionQueue queue, Py_ssize_t size, BufferPool pool)
 
 
 cdef class TopicChange:

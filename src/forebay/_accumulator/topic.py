@@ -14,11 +14,13 @@ from forebay.errors import IllegalStateError
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
+    from cython.cimports.forebay._accumulator.pool import BufferPool
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
+    from forebay._accumulator.pool import BufferPool
 
 
 @cython.final
@@ -91,7 +93,9 @@ class TopicState:
     """One topic.  ``partitioner``'s fields are guarded by the lock of the sticky partition's queue.
 
     ``queues`` and ``partition_count`` change under the accumulator's lock.  Queues only grow: a topic that was deleted
-    and made again smaller keeps them, and their batches expire.  The count never goes back to 0.
+    and made again smaller keeps them, and their batches expire.  The count never goes back to 0, as senders divide by
+    it; ``missing`` says that the newest metadata does not know the topic, and then a send waits until it does.
+    ``last_used``, the monotonic ms of the last drain, belongs to the sender thread.
     """
 
     def __init__(self, name: str, partitioner: BuiltInPartitioner) -> None:
@@ -101,7 +105,8 @@ class TopicState:
         self.partition_count = 0
         self.cluster = None
         self.version = -1
-        self.last_used = 0
+        self.missing = False
+        self.last_used = 0.0
         self.loaded = False
         self.weighted = False
         self.sensors = None
@@ -114,6 +119,10 @@ class TopicState:
             )
         found: PartitionQueue = self.queues[partition]
         return found
+
+    def in_use(self, since: cython.double) -> bool:
+        """See ``RecordAccumulator.in_use``."""
+        return self.last_used >= since or any(queue.batches for queue in self.queues)
 
     @cython.cfunc
     def apply(self, change: TopicChange) -> cython.void:
@@ -135,7 +144,8 @@ class TopicState:
                 queue = self.queues[partition]
                 queue.leader_id = leader_id
                 queue.leader_epoch = leader_epoch
-            if change.count == 0:
+            self.missing = change.count == 0
+            if self.missing:
                 for queue in self.queues:
                     queue.leader_id = -1
             self.version = change.version
@@ -159,6 +169,39 @@ class TopicState:
                     self.partitioner.set_partitions(count, available)
                     return
             sticky = self.partitioner.peek()
+
+    @cython.cfunc
+    def leave_full_node(self, queue: PartitionQueue, size: cython.Py_ssize_t, pool: BufferPool) -> cython.bint:
+        """Moves the sticky choice from ``queue`` to a partition whose node may hold ``size`` bytes more.
+
+        False where it may stay, and where no node has room (buffer.memory.max.node.share).
+        """
+        if pool.owner_limit == 0 or not pool.exceeds_share(size, queue.leader_id):
+            return False
+        chosen: cython.int = self._with_room(size, pool)
+        if chosen < 0:
+            return False
+        with queue.lock:
+            if not self.partitioner.is_changed(queue.partition):
+                self.partitioner.move_to(chosen)
+        return True
+
+    def _with_room(self, size: cython.Py_ssize_t, pool: BufferPool) -> int:
+        available: tuple[int, ...] = self.partitioner.available
+        if len(available) == 0:
+            return -1
+        full: set[int] = set()
+        # From a random one on, so that the threads that leave do not all go to the same.
+        first: cython.int = self.partitioner.random() % len(available)
+        for at in range(len(available)):
+            queue: PartitionQueue = self.queues[available[(first + at) % len(available)]]
+            leader: cython.int = queue.leader_id
+            if leader < 0 or leader in full:
+                continue
+            if not pool.exceeds_share(size, leader):
+                return queue.partition
+            full.add(leader)
+        return -1
 
     def __repr__(self) -> str:
         return f"<TopicState {self.name}: {self.partition_count} partitions, sticky {self.partitioner.peek()}>"

@@ -1,1 +1,1 @@
-"""See DESIGN.md."""
+"""What a producer's owner asks the cluster for besides producing: see ``forebay.control``."""

@@ -19,6 +19,8 @@ CURRENT_MAGIC = 2
 _THROTTLED_BY_CLIENT_SINCE: Mapping[int, int] = MappingProxyType(
     {
         ApiKey.PRODUCE: 6,
+        ApiKey.FETCH: 8,
+        ApiKey.LIST_OFFSETS: 3,
         ApiKey.METADATA: 6,
         ApiKey.FIND_COORDINATOR: 2,
         ApiKey.API_VERSIONS: 2,

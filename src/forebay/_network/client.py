@@ -18,7 +18,7 @@ from forebay._network.broker_versions import ApiVersions, client_throttles
 from forebay._network.connection_states import ABSENT, ConnectionStates, State
 from forebay._network.connector import Connector
 from forebay._network.handshake import check_versions
-from forebay._network.lost import describe_loss
+from forebay._network.lost import describe_loss, describe_unready
 from forebay._network.metadata_updater import MetadataUpdater
 from forebay._network.node_choice import choose_node, patience_left
 from forebay._network.overdue import idle_at, overdue_at, timeout_error
@@ -177,9 +177,16 @@ class NetworkClient:
         nodes = self._metadata.cluster().nodes
         return choose_node(nodes, int(self._random() * len(nodes)), self._nodes, self, now)
 
-    def has_ready_nodes(self, now: float) -> bool:
-        """Whether any node is connected and not throttled."""
-        return any(state.state is State.READY and now >= state.throttled_until for state in self._nodes.values())
+    def connection_error(self, node_id: int) -> KafkaError | None:
+        """What ended the last connection to a node, or the attempt at one, since it was ready."""
+        state = self._nodes.get(node_id)
+        return None if state is None else state.last_error
+
+    def unready_reason(self, node_id: int, now: float) -> str | None:
+        """Why a node cannot be sent to now, in words; None if it can."""
+        if self.can_send(node_id, now):
+            return None
+        return describe_unready(self._nodes.get(node_id), now)
 
     def in_flight_count(self, node_id: int | None = None) -> int:
         """Requests that wait for an answer, of one node or of all."""
@@ -456,6 +463,7 @@ class NetworkClient:
     def _lose(self, state: NodeState, error: KafkaError, now: float, timed_out: bool = False) -> None:
         level, kind, text = describe_loss(state, error, timed_out)
         self._log.log(level, (kind, state.node.id), now, "%s", text)
+        state.last_error = error
         self._drop(state, error, now, timed_out)
         self._updater.disconnected(state, error, now)
 

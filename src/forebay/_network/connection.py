@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
-from forebay._protocol.framing import frame_size, request_frame, response_header
+from forebay._protocol.framing import correlation_id, frame_size, request_frame, response_header
 from forebay._protocol.versions import api_name
 from forebay.errors import KafkaError, ProtocolError
 
@@ -98,6 +98,7 @@ class Connection:
             rest = data[used:] if used else data
             size = self._frame_size(rest)
             if total - used - 4 < size:
+                self._check_begun(rest, size)
                 break
             if not self.in_flight.count:
                 raise ProtocolError(f"{self.node} sent {size} bytes that nothing was asked for")
@@ -130,6 +131,20 @@ class Connection:
             for request in self.in_flight.clear()
         ]
 
+    def _check_begun(self, begun: Any, size: int) -> None:
+        """Refuses an answer as soon as it can be no answer: the rest of it is not worth the wait and the memory."""
+        if not self.in_flight.count:
+            raise ProtocolError(f"{self.node} sent {size} bytes that nothing was asked for")
+        if len(begun) >= 8:
+            self._check_correlation(self.in_flight.first(), correlation_id(begun[4:8]))
+
+    def _check_correlation(self, request: ClientRequest, found: int) -> None:
+        if found != request.correlation_id:
+            raise ProtocolError(
+                f"{self.node} answered with correlation id {found}, "
+                f"the oldest request waiting has {request.correlation_id} ({api_name(request.api_key)})"
+            )
+
     def _frame_size(self, data: Any) -> int:
         try:
             return frame_size(data, self.max_frame)
@@ -139,12 +154,9 @@ class Connection:
 
     @cython.cfunc
     def _answer(self, request: ClientRequest, frame: Any, now: cython.double) -> object:
-        correlation_id, start = response_header(request.api_key, request.version, frame)
-        if correlation_id != request.correlation_id:
-            raise ProtocolError(
-                f"{self.node} answered with correlation id {correlation_id}, "
-                f"the oldest request waiting has {request.correlation_id} ({api_name(request.api_key)})"
-            )
+        found, start = response_header(request.api_key, request.version, frame)
+        if found != request.correlation_id:
+            self._check_correlation(request, found)
         try:
             body = request.parse(request.version, frame[start:])
         except ProtocolError as error:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from forebay._backoff import ExponentialBackoff
-from forebay.errors import AuthenticationError, IllegalStateError
+from forebay.errors import AuthenticationError, IllegalStateError, KafkaError
 from forebay.model import Node
 
 
@@ -83,6 +83,7 @@ class NodeState:
         "failed_attempts",
         "failed_setups",
         "last_attempt",
+        "last_error",
         "node",
         "reconnect_backoff_ms",
         "resolution",
@@ -99,6 +100,7 @@ class NodeState:
         self.addresses = Addresses()
         self.authentication_error: AuthenticationError | None = None
         self.last_attempt = float("-inf")
+        self.last_error: KafkaError | None = None  # what ended the last connection, or the attempt at it
         self.failed_attempts = 0
         self.failed_setups = 0
         self.reconnect_backoff_ms = reconnect_backoff_ms
@@ -171,7 +173,7 @@ class ConnectionStates:
     def ready(self, state: NodeState) -> None:
         """Requests may be sent.  Only now the failures are forgotten: accepting and hanging up is one too."""
         state.move(State.READY)
-        state.authentication_error = None
+        state.authentication_error = state.last_error = None
         state.failed_attempts = 0
         state.reconnect_backoff_ms = self._reconnect.delay(0)
         self._reset_setup(state)

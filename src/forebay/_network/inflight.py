@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
-from forebay.errors import IllegalStateError
+from forebay.errors import DisconnectError, IllegalStateError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +135,19 @@ class ClientResponse:
         self.size = size
         # Set by the client, which knows whether waiting is its part.
         self.throttle_ms = 0.0
+
+    @property
+    def failure(self) -> KafkaError | None:
+        """``error`` as it concerns this request, to be asked whether another try may help.
+
+        Bytes that make no sense end a connection, and every request on it, whichever they were meant for: for the
+        request that is a lost connection.  A ProtocolError that stays one would pass for the broker's last word.
+        """
+        if not self.disconnected or not isinstance(self.error, ProtocolError):
+            return self.error
+        lost = DisconnectError(str(self.error))
+        lost.__cause__ = self.error
+        return lost
 
     @property
     def latency_ms(self) -> float:

@@ -40,5 +40,18 @@ def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple
     return logging.INFO, "disconnected", f"Lost the connection to {who}: {reason}"
 
 
+def describe_unready(state: NodeState | None, now: float) -> str:
+    """Why a node that cannot be sent to cannot be sent to."""
+    if state is None:
+        return "never connected"
+    if state.state is State.READY:
+        if now < state.throttled_until:
+            return f"throttled for another {state.throttled_until - now:.0f} ms"
+        return f"{state.connection.in_flight.count} request(s) without an answer"
+    if state.last_error is not None:
+        return state.last_error.message
+    return "not connected" if state.state is State.DISCONNECTED else "being connected"
+
+
 def _less(text: str, node: Node) -> str:
     return text.removeprefix(f"{node}: ")

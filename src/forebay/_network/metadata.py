@@ -70,6 +70,8 @@ class Metadata:
         self._max_idle = max_idle_ms
         self._listeners = tuple(on_update)
         self._log = logger or RateLimitedLogger("forebay.network")
+        # Asked for a topic that counts as idle, with the time its use must not lie before; by the sender thread.
+        self.in_use: Callable[[str, float], bool] = lambda topic, since: False
         # Sender thread only:
         self._snapshot = MetadataSnapshot()
         self._seen = SeenEpochs()
@@ -373,7 +375,7 @@ class Metadata:
             idle_at = self._topics.get(topic)
             if idle_at is None:
                 return False
-            if idle_at > now or topic in self._new_topics:
+            if idle_at > now or topic in self._new_topics or self.in_use(topic, now - self._max_idle):
                 return True
             del self._topics[topic]
             self._errors.pop(topic, None)

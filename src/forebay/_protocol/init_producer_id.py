@@ -80,4 +80,7 @@ def decode_init_producer_id(version: int, payload: bytes | memoryview) -> InitPr
     if version >= 6:
         ongoing_id, ongoing_epoch = reader.int64(), reader.int16()
     reader.tags()
+    if error_code == 0 and (producer_id < 0 or producer_epoch < 0):
+        # Batches stamped with it would pass for ones without an id, and a retry could write them twice.
+        reader.fail(f"producer id {producer_id} with epoch {producer_epoch} and no error")
     return InitProducerIdResponse(throttle, error_code, producer_id, producer_epoch, ongoing_id, ongoing_epoch)

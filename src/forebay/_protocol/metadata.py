@@ -22,6 +22,10 @@ NO_TOPIC_ID = bytes(16)
 _PARTITION = Struct(">hii")
 _PARTITION_WITH_EPOCH = Struct(">hiii")
 
+# Partitions are numbered from 0 and memory is set aside up to the highest; a broker may leave some out, but a number
+# far above how many it lists comes from damaged bytes.
+_MOST_LEFT_OUT = 1000
+
 
 class MetadataPartition(NamedTuple):
     """A partition; ``leader_id`` is -1 while it has no leader, ``leader_epoch`` -1 before v7."""
@@ -146,6 +150,10 @@ class _Parse:
         topic_id = reader.raw(16) if version >= 10 else NO_TOPIC_ID
         is_internal = reader.boolean() if version >= 1 else False
         partitions = reader.array(self._partition, 18)
+        highest = 4 * len(partitions) + _MOST_LEFT_OUT
+        for found in partitions:
+            if not 0 <= found.partition <= highest:
+                reader.fail(f"partition {found.partition} of topic {name!r}, of which {len(partitions)} are listed")
         if version >= 8:
             reader.int32()
         reader.tags()

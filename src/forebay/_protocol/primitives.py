@@ -165,6 +165,13 @@ class Reader:
         value = self.nullable_string()
         return self.fail("null where a string is required") if value is None else value
 
+    def nullable_bytes(self) -> bytes | None:
+        """Bytes with their length before them, copied."""
+        size = self.uvarint() - 1 if self._flexible else self.int32()
+        if size < 0:
+            return None if size == -1 else self.fail(f"{size} bytes of data")
+        return self.raw(size)
+
     def count(self, smallest: int) -> int:
         """An array's number of elements, none of which takes less than ``smallest`` bytes; -1 if it is null."""
         found = self.uvarint() - 1 if self._flexible else self.int32()

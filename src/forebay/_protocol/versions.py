@@ -42,9 +42,21 @@ SUPPORTED: Mapping[int, Range] = MappingProxyType(
     {
         # v13 names topics by id only; nothing a producer needs came with it.
         ApiKey.PRODUCE: (0, 12),
+        # Likewise; and v4 is the first that knows transactions.
+        ApiKey.FETCH: (4, 12),
+        ApiKey.LIST_OFFSETS: (2, 6),
         ApiKey.METADATA: (0, 13),
+        ApiKey.FIND_COORDINATOR: (0, 6),
         ApiKey.API_VERSIONS: (0, 4),
+        ApiKey.CREATE_TOPICS: (2, 7),
         ApiKey.INIT_PRODUCER_ID: (0, 6),
+        # v4 and later are for brokers among themselves.
+        ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),
+        ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
+        ApiKey.END_TXN: (0, 5),
+        ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+        ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+        ApiKey.LIST_TRANSACTIONS: (0, 2),
     }
 )
 """What this package encodes and decodes itself."""

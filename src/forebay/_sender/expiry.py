@@ -5,14 +5,42 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError
+
+IN_FLIGHT = "in flight"
+
+
+def waiting_phase(batch: Any, now: float, *, client: Any, transactions: Any, linger_ms: float) -> str:
+    """What a batch that was not on its way waited for when its time ran out; asked without it in its queue.
+
+    Args:
+        batch: a ProducerBatch.
+        client: knows whether the leader's node could be sent to, and why not.
+        transactions: the gate, or None.
+        linger_ms: ``linger.ms``.
+    """
+    queue = batch.queue
+    if queue.leader_id < 0:
+        return "no leader known"
+    if queue.muted:
+        return "muted behind a batch in flight"
+    reason = client.unready_reason(queue.leader_id, now)
+    if reason is not None:
+        return f"queued (node {queue.leader_id} not ready: {reason})"
+    if batch.attempts > 0 and now < batch.retry_at:
+        return "backing off"
+    if transactions is not None and not transactions.has_producer_id:
+        return "waiting for a producer id"
+    if queue.in_flight > 0:
+        return "held back until the batches before it are settled"
+    return "lingering" if batch.attempts == 0 and now - batch.created < linger_ms else "queued"
 
 
 def expiry_error(batch: Any, phase: str, now: float) -> KafkaError:
     """The error for a batch older than ``delivery.timeout.ms``.
 
     Args:
-        batch: a ProducerBatch.
+        batch: a ProducerBatch; its ``last_error``, if it has one, becomes the cause.
         phase: where its time ran out.
         now: monotonic ms.
     """
@@ -21,17 +49,28 @@ def expiry_error(batch: Any, phase: str, now: float) -> KafkaError:
         f"Expiring {batch.record_count} record(s) for {batch.topic}-{batch.partition}:{age} ms has passed since batch "
         "creation",
         phase=phase,
-        attempts=batch.attempts + (1 if phase == "in flight" else 0),
+        attempts=batch.attempts + (1 if phase == IN_FLIGHT else 0),
         age_ms=age,
     )
-    if batch.last_node >= 0:
+    leader = batch.queue.leader_id
+    if phase == IN_FLIGHT or (leader < 0 and batch.last_node >= 0):
         error.with_context(node=batch.last_node)
     else:
-        error.with_context(leader=batch.queue.leader_id if batch.queue.leader_id >= 0 else "unknown")
+        error.with_context(node=leader if leader >= 0 else "unknown")
     if batch.last_error is not None:
         error.with_context(last_error=f"{type(batch.last_error).__name__}: {batch.last_error.message}")
         error.__cause__ = batch.last_error
     return error
+
+
+def too_large(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:
+    """The error for a single record that the broker refused as too large: nothing is left to be split."""
+    said = "" if error.message == error.default_message() else f" (the broker: {error.message})"
+    return RecordTooLargeError(
+        f"A record of {batch.max_record_size} bytes, {batch.size} in a batch of its own as it was sent, is larger than "
+        f"the broker takes{said}; the limit is max.message.bytes of topic {batch.topic}, or message.max.bytes of the "
+        "broker where the topic has none"
+    )
 
 
 def explained(batch: Any, error: KafkaError, phase: str, now: float) -> KafkaError:

@@ -4,6 +4,7 @@ from forebay._accumulator.accumulator cimport RecordAccumulator
 cdef class BatchOutcomes:
     cdef RecordAccumulator accumulator
     cdef object metadata
+    cdef object client
     cdef object transactions
     cdef object metrics
     cdef object log

@@ -1,4 +1,4 @@
-"""What becomes of a batch: acknowledged, sent again, failed, given up.
+"""What becomes of a batch: acknowledged, sent again, split, failed, given up.
 
 The one place where an outcome meets everybody who has to hear of it: the transaction manager's sequences, the batch's
 callbacks and waiters, the pool, the metrics and the log.  Sender thread only.
@@ -11,9 +11,10 @@ from typing import Any
 
 import cython
 
-from forebay._sender.expiry import expiry_error, explained
+from forebay._accumulator.split import split_and_reenqueue
+from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, waiting_phase
 from forebay._sender.produce import record_errors_in
-from forebay.errors import KafkaError, UnknownTopicOrPartitionError
+from forebay.errors import ConcurrentTransactionsError, KafkaError, RecordTooLargeError, UnknownTopicOrPartitionError
 from forebay.model import TopicPartition
 
 if cython.compiled:
@@ -25,6 +26,8 @@ else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
 
+SOON_MS = cython.declare(cython.double, 20.0)
+
 
 @cython.final
 @cython.cclass
@@ -34,6 +37,7 @@ class BatchOutcomes:
     Args:
         accumulator: gets batches back for another attempt, or their memory.
         metadata: told when an error says that it is stale.
+        client: asked what was wrong with a node.
         transactions: keeps the sequences (idempotence), or None.
         metrics: the producer's sensors.
         log: limited, under ``forebay.sender``.
@@ -47,6 +51,7 @@ class BatchOutcomes:
         *,
         accumulator: RecordAccumulator,
         metadata: Any,
+        client: Any,
         transactions: Any,
         metrics: Any,
         log: Any,
@@ -56,6 +61,7 @@ class BatchOutcomes:
     ) -> None:
         self.accumulator = accumulator
         self.metadata = metadata
+        self.client = client
         self.transactions = transactions
         self.metrics = metrics
         self.log = log
@@ -76,11 +82,15 @@ class BatchOutcomes:
         batch.last_error = error
         if error.invalid_metadata:
             self.metadata.request_update(False)
-        if self._can_retry(batch, answer, error, now):
+        if batch.done:
+            self._fail(batch, answer, error, now)  # only the sequences have to hear of it
+        elif isinstance(error, RecordTooLargeError):
+            self._too_large(batch, answer, error, now)
+        elif self._can_retry(batch, answer, error, now):
             self._retry(batch, error, now)
-        elif error.retriable and not batch.done and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+        elif error.retriable and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
             # Only the time is over: the same words, whichever is noticed first.
-            self.give_up(batch, "in flight", now)
+            self.give_up(batch, IN_FLIGHT, now)
         else:
             self._fail(batch, answer, error, now)
         if isinstance(error, UnknownTopicOrPartitionError):
@@ -101,7 +111,7 @@ class BatchOutcomes:
                 self.accumulator.deallocate(batch)
 
     def _can_retry(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> bool:
-        if batch.done or batch.attempts >= self.retries:
+        if batch.attempts >= self.retries:
             return False
         if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
             return False
@@ -114,6 +124,9 @@ class BatchOutcomes:
         # Logging last, here and below: a filter or handler of the user's may raise.
         left: int = self.retries - batch.attempts
         self.accumulator.schedule.reenqueue(batch, now, self.transactions)
+        if batch.transactional and isinstance(error, ConcurrentTransactionsError):
+            # The transaction before this one is just being finished, which takes no backoff's time.
+            batch.retry_at = min(batch.retry_at, now + SOON_MS)
         self.metrics.record_retries.record(batch.record_count)
         self.topic_sensors(batch, now).retries.record(batch.record_count)
         self.log.warning(
@@ -126,14 +139,45 @@ class BatchOutcomes:
             error,
         )
 
-    def _fail(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> None:
+    def _too_large(self, batch: ProducerBatch, answer: Any, error: RecordTooLargeError, now: float) -> None:
+        if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+            self._fail(batch, None, expiry_error(batch, IN_FLIGHT, now), now, refused=True)
+        elif batch.record_count == 1:
+            self._fail(batch, answer, too_large(batch, error), now)
+        else:
+            self._split(batch, now)
+
+    def _split(self, batch: ProducerBatch, now: float) -> None:
+        try:
+            parts = split_and_reenqueue(self.accumulator, batch, self.transactions)
+        except (KafkaError, MemoryError) as cause:
+            error = KafkaError(f"Cannot split {batch.record_count} record(s) for {batch.topic}-{batch.partition}")
+            error.__cause__ = cause
+            self._fail(batch, None, error, now, refused=True)
+            return
+        self.metrics.batch_splits.record(1)
+        self.log.warning(
+            (batch.topic, "split"),
+            now,
+            "Message batch for %s-%d (%d records, %d bytes) was too large for node %d; it was split into %d batches, "
+            "which are sent instead of it",
+            batch.topic,
+            batch.partition,
+            batch.record_count,
+            batch.size,
+            batch.last_node,
+            parts,
+        )
+
+    def _fail(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float, *, refused: bool = False) -> None:
         if self.transactions is not None:
             # Refused for good: its sequences will never be written.  Out of retries: nobody knows.
-            self.transactions.on_failed(batch, error, batch.attempts < self.retries and not error.retriable)
+            final = refused or (batch.attempts < self.retries and not error.retriable)
+            self.transactions.on_failed(batch, error, final)
         record_errors = None
         if answer is not None:
             error, record_errors = record_errors_in(answer, error)
-        self.fail(batch, explained(batch, error, "in flight", now), record_errors, now)
+        self.fail(batch, explained(batch, error, IN_FLIGHT, now), record_errors, now)
 
     def fail(self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float) -> None:
         """Ends a batch with ``error``, counted and, as nobody may be listening, logged (repeats limited)."""
@@ -164,10 +208,24 @@ class BatchOutcomes:
             batch.partition,
         )
 
+    def give_up_waiting(self, batch: ProducerBatch, now: float) -> None:
+        """Fails a batch whose delivery timeout is over and that was taken out of its queue for that."""
+        phase = waiting_phase(
+            batch,
+            now,
+            client=self.client,
+            transactions=self.transactions,
+            linger_ms=self.accumulator.schedule.linger_ms,
+        )
+        self.give_up(batch, phase, now)
+
     def give_up(self, batch: ProducerBatch, phase: str, now: float) -> None:
         """Fails a batch whose delivery timeout is over."""
-        if batch.last_error is None:
+        queue: PartitionQueue = batch.queue
+        if batch.last_error is None and queue.leader_id >= 0:
             # Nothing came back for this batch; perhaps it is known why it never left.
+            batch.last_error = self.client.connection_error(queue.leader_id)
+        if batch.last_error is None:
             batch.last_error = self.metadata.last_error(batch.topic)
         error = expiry_error(batch, phase, now)
         if self.transactions is not None:

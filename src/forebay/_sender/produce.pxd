@@ -7,3 +7,4 @@ cdef class ProduceCall:
     cdef readonly dict refused
     cdef readonly double drained
     cdef object compressor
+    cdef str transactional_id

@@ -55,6 +55,7 @@ class ProduceCall:
         acks: cython.int,
         timeout_ms: cython.int,
         compressor: Any,
+        transactional_id: str | None = None,
     ) -> None:
         self.node_id = node_id
         self.acks = acks
@@ -62,6 +63,7 @@ class ProduceCall:
         self.batches = batches
         self.drained = drained
         self.compressor = compressor
+        self.transactional_id = transactional_id
         self.held: list[Any] = []
         # Batches that cannot be put into a request of the broker's version, and why; they stay out of it.
         self.refused: dict[ProducerBatch, KafkaError] = {}
@@ -84,7 +86,7 @@ class ProduceCall:
                 self.refused[batch] = error
         if not entries:
             raise self.refused[self.batches[0]]
-        return encode_produce(version, None, self.acks, self.timeout_ms, entries)
+        return encode_produce(version, self.transactional_id, self.acks, self.timeout_ms, entries)
 
     def _entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
         if batch.codec_id == ZSTD and version < FIRST_ZSTD:
@@ -152,17 +154,22 @@ def error_in(answer: PartitionResponse) -> KafkaError | None:
 
 
 def record_errors_in(answer: PartitionResponse, error: KafkaError) -> tuple[KafkaError, dict[int, KafkaError] | None]:
-    """The batch's error and those of single records (KIP-467)."""
+    """The error of the batch's other records, and those of single records by index (KIP-467).
+
+    Only where the broker names one record alone is it clear that the partition's error is about that one.
+    """
     if not answer.record_errors:
         return error, None
     single = len(answer.record_errors) == 1
     kind = type(error) if single else InvalidRecordError
+    where = f"{answer.topic}-{answer.partition}"
     errors = {
-        index: kind(message or answer.error_message or "", partition=f"{answer.topic}-{answer.partition}")
+        index: kind(message or answer.error_message or error.message, partition=where)
         for index, message in answer.record_errors
     }
     rest = KafkaError(
-        f"Failed to append record because it was part of a batch which had one more more invalid records "
-        f"({len(errors)} of them, for {answer.topic}-{answer.partition})"
+        "Failed to append record because it was part of a batch which had one more more invalid records",
+        partition=where,
+        invalid_records=len(errors),
     )
     return rest, errors

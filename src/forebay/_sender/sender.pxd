@@ -11,6 +11,9 @@ cdef class Sender:
     cdef object metadata
     cdef object transactions
     cdef object metrics
+    cdef readonly object requests
+    cdef object session
+    cdef object producer_ids
     cdef object options
     cdef object log
     cdef readonly BatchOutcomes outcomes

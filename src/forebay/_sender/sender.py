@@ -18,7 +18,9 @@ from forebay._logging import RateLimitedLogger
 from forebay._protocol.produce import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._sender.produce import NEWEST_PRODUCE, error_in, match
-from forebay.errors import DisconnectError, KafkaError, NetworkError, ProtocolError
+from forebay._sender.producer_id import ProducerIdRequests
+from forebay._sender.transactional import TransactionalRequests
+from forebay.errors import KafkaError, NetworkError
 from forebay.model import TopicPartition
 
 if cython.compiled:
@@ -73,6 +75,7 @@ class Sender:
         transactions: the gate that stamps sequences (idempotence), or None.
         metrics: the producer's sensors.
         report: called with what a user's callback raised and the batch's result; must not raise.
+        requests: a transactional producer's; None for others.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Sender:
         metrics: Any,
         options: SenderOptions,
         report: Callable[[BaseException, Any], None],
+        requests: TransactionalRequests | None = None,
     ) -> None:
         self.accumulator = accumulator
         self.schedule = accumulator.schedule
@@ -94,15 +98,11 @@ class Sender:
         self.metrics = metrics
         self.options = options
         self.log = RateLimitedLogger("forebay.sender", prefix=options.log_prefix)
-        self.outcomes = BatchOutcomes(
-            accumulator=accumulator,
-            metadata=metadata,
-            transactions=transactions,
-            metrics=metrics,
-            log=self.log,
-            report=report,
-            retries=options.retries,
-            delivery_timeout_ms=options.delivery_timeout_ms,
+        self.outcomes = self._make_outcomes(report)
+        self.requests = requests
+        self.session = None if requests is None else requests.session
+        self.producer_ids = ProducerIdRequests(
+            client, transactions, options.request_timeout_ms, fail_waiting=self.fail_waiting
         )
         self.acks = options.acks
         self.max_request_size = options.max_request_size
@@ -114,6 +114,19 @@ class Sender:
         self.next_in_flight_expiry = INFINITY
         self.closing = False
         self.forced = False
+
+    def _make_outcomes(self, report: Callable[[BaseException, Any], None]) -> BatchOutcomes:
+        return BatchOutcomes(
+            accumulator=self.accumulator,
+            metadata=self.metadata,
+            client=self.client,
+            transactions=self.transactions,
+            metrics=self.metrics,
+            log=self.log,
+            report=report,
+            retries=self.options.retries,
+            delivery_timeout_ms=self.options.delivery_timeout_ms,
+        )
 
     # Any thread
 
@@ -140,21 +153,24 @@ class Sender:
         # Before anything is drained, so that no batch is failed and sent in the same turn; and before the transaction
         # manager's turn, in which it acts on what failed.
         self._expire(now)
-        delay: cython.double = -1 if self.transactions is None else self._prepare_producer_id(now)
+        delay: cython.double = -1 if self.transactions is None else self._prepare(now)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
-        if self.failed_records() != failed or (self.closing and not self.accumulator.has_incomplete()):
+        if self.requests is not None:
+            # After the batches: what the gate did not let out yet is asked for in the same turn.
+            delay = min(delay, self.requests.turn(now))
+        if self.failed_records() != failed or (self.closing and not self.has_work()):
             # What failed may have changed what there is to do, and an end may be waiting for just that.
             delay = 0
         self.client.poll(delay, now)
         self.metrics.roll(now)
 
     def has_work(self) -> bool:
-        """True while a batch has no outcome.
+        """True while a batch has no outcome, or a transaction no end.
 
         A batch counts from its first record on, also before the schedule hears of it.  Requests of the client's own
         do not: an end that waited for them would wait ``request.timeout.ms`` for a server that never answers.
         """
-        return self.accumulator.has_incomplete()
+        return self.accumulator.has_incomplete() or (self.session is not None and self.session.has_work())
 
     def unfinished_records(self) -> int:
         """Records in batches without an outcome."""
@@ -164,48 +180,23 @@ class Sender:
         """Records that failed since ever."""
         return int(self.metrics.record_errors.total)
 
-    def _prepare_producer_id(self, now: cython.double) -> cython.double:
-        """Sees to the producer id; ms to wait while there is none and nothing may be sent, else negative."""
+    def _prepare(self, now: cython.double) -> cython.double:
+        """Settles what the last turn left in doubt; ms to wait while nothing may be sent, else negative."""
         transactions = self.transactions
         transactions.begin_turn()
         if transactions.fatal_error is not None:
             self.fail_all(transactions.fatal_error)
             return -1
+        if self.requests is not None and self.session is not None:
+            if self.closing:
+                self.requests.prepare_close(now)
+            reason = self.session.purge_reason()
+            if reason is not None:
+                self._abort_each(self.accumulator.take_unsent(), reason)
+            return -1
         if transactions.has_producer_id:
             return -1
-        waiting = self.schedule.has_undrained()
-        if transactions.needs_producer_id(now, waiting):
-            return self._ask_for_producer_id(now)
-        return float(transactions.time_to_next_request(now, waiting))
-
-    def _ask_for_producer_id(self, now: cython.double) -> cython.double:
-        """Asks the least loaded node, or connects to it; ms until it is worth asking again, events apart."""
-        node = self.client.least_loaded_node(now)
-        if node is None:
-            return float(self.client.retry_delay(now))
-        if not self.client.ready(node, now):
-            return max(1.0, float(self.client.poll_delay(node, now)))
-        call = self.transactions.init_request()
-        self.client.send(
-            ClientRequest(
-                node.id,
-                call.api_key,
-                call.min_version,
-                call.max_version,
-                call.build,
-                call.parse,
-                timeout_ms=self.options.request_timeout_ms,
-                on_complete=lambda response: self._on_producer_id(response, str(node)),
-            ),
-            now,
-        )
-        return INFINITY
-
-    def _on_producer_id(self, response: ClientResponse, node: str) -> None:
-        answer = response.body if response.error is None else response.error
-        error = self.transactions.on_init_producer_id(answer, response.received, node=node)
-        if error is not None:
-            self.fail_waiting(error)
+        return float(self.producer_ids.turn(now, self.schedule.has_undrained()))
 
     def send_ready(self, now: cython.double) -> cython.double:
         """Sends one request to each node that has something due and can take it; ms to wait in poll."""
@@ -226,6 +217,8 @@ class Sender:
         return self._wait_until(now, min(delay, found.next_check))
 
     def _send_all(self) -> bool:
+        if self.session is not None and self.session.completing:
+            return True
         return self.accumulator.flushing() or self.accumulator.closed or self.closing
 
     def _send_to(self, found: ReadyNodes, send_all: cython.bint, now: cython.double) -> cython.double:
@@ -273,7 +266,7 @@ class Sender:
     def _closed(self, calls: list[Any], now: cython.double) -> list[Any]:
         """Makes the bytes of all batches final; what cannot be compressed fails by itself and is left out."""
         try:
-            self.accumulator.close_batches([batch for _, batches in calls for batch in batches])
+            self.accumulator.closer.close_batches([batch for _, batches in calls for batch in batches])
             return calls
         except Exception:  # noqa: BLE001 - a codec's own, or no memory; which batch it was is found below
             left = [(node_id, [batch for batch in batches if self._closes(batch, now)]) for node_id, batches in calls]
@@ -281,7 +274,7 @@ class Sender:
 
     def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
         try:
-            self.accumulator.close_batch(batch)
+            self.accumulator.closer.close_batch(batch)
         except Exception as cause:  # noqa: BLE001 - the batch fails with it
             error = KafkaError(
                 f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}"
@@ -320,13 +313,15 @@ class Sender:
             now,
             acks=self.acks,
             timeout_ms=self.options.request_timeout_ms,
-            compressor=self.accumulator.compressor,
+            compressor=self.accumulator.closer.compressor,
+            transactional_id=None if self.session is None else self.session.transactional_id,
         )
+        oldest, newest = (0, NEWEST_PRODUCE) if self.requests is None else self.requests.produce_versions
         request: ClientRequest = ClientRequest(
             node_id,
             PRODUCE,
-            0,
-            NEWEST_PRODUCE,
+            oldest,
+            newest,
             call.build,
             decode_produce,
             timeout_ms=self.options.request_timeout_ms,
@@ -428,12 +423,7 @@ class Sender:
         self.outcomes.tell(batch, failure)
 
     def _fail_call(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
-        error = response.error or NetworkError(f"The answer of node {call.node_id} was lost")
-        if response.disconnected and isinstance(error, ProtocolError):
-            # Bytes that make no sense end the connection; what was on it may be sent again on another.
-            lost = DisconnectError(str(error))
-            lost.__cause__ = error
-            error = lost
+        error = response.failure or NetworkError(f"The answer of node {call.node_id} was lost")
         for batch in call.batches:
             self.complete(batch, None, call.refused.get(batch, error), now)
 
@@ -460,7 +450,7 @@ class Sender:
     def _expire(self, now: cython.double) -> None:
         batch: ProducerBatch
         for batch in self.schedule.expired(now):
-            self.outcomes.give_up(batch, "waiting" if batch.attempts == 0 else "waiting to be sent again", now)
+            self.outcomes.give_up_waiting(batch, now)
         if now < self.next_in_flight_expiry:
             return
         self.next_in_flight_expiry = INFINITY
@@ -480,6 +470,14 @@ class Sender:
         self.fail_waiting(error)
         # Not only those known to be in flight: one that an error left in between must not be forgotten.
         self._abort_each([batch for batch in self.accumulator.incomplete() if not _waits(batch)], error)
+
+    def give_up(self, error: KafkaError) -> None:
+        """The end, whatever is left: batches fail with ``error``, and who waits for a transaction is told."""
+        try:
+            if self.session is not None:
+                self.session.close(KafkaError("The producer closed forcefully"))
+        finally:
+            self.fail_all(error)
 
     def _abort_each(self, batches: list[ProducerBatch], error: KafkaError) -> None:
         for batch in batches:

@@ -10,8 +10,8 @@ import logging
 import threading
 from typing import Any
 
+from forebay._callback_thread import note_sender_thread
 from forebay._clock import Clock
-from forebay._future import note_sender_thread
 from forebay._sender.sender import Sender
 from forebay.errors import KafkaError
 
@@ -121,7 +121,7 @@ class SenderThread:
                 logger.exception("Uncaught error while the producer's I/O thread ended")
 
     def _fail_all(self) -> None:
-        self.sender.fail_all(KafkaError("Producer is closed forcefully."))
+        self.sender.give_up(KafkaError("Producer is closed forcefully."))
 
     def _report(self, unacknowledged: int) -> None:
         if unacknowledged:

@@ -1,3 +1,4 @@
+from forebay._transactions.partitions cimport TransactionPartitions
 from forebay._transactions.sequences cimport PartitionSequences
 
 
@@ -17,6 +18,8 @@ cdef class TransactionManager:
     cdef list to_rewrite
     cdef list unresolved
     cdef dict parked
+    cdef object session
+    cdef readonly TransactionPartitions members
     cpdef void begin_turn(self)
     cpdef bint needs_producer_id(self, double now, bint has_undrained)
     cpdef double time_to_next_request(self, double now, bint has_undrained)

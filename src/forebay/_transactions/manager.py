@@ -10,7 +10,11 @@ after a retry; new stamps wait until every batch ahead of the gap is settled, an
 id is there (Java sends those batches without an id); the first batch goes alone (``confirm_first``); nothing depends
 on comparing sequences across the wrap.
 
-Sender thread only; other threads may read ``fatal_error``, ``producer_id`` and ``producer_epoch``.
+In a transactional producer the epoch is not ours to bump: a gap ends the transaction, and what follows from it is
+decided by the TransactionSession.  A partition becomes part of the transaction when its first batch comes to the gate.
+
+Sender thread only; other threads may read ``fatal_error``, ``producer_id`` and ``producer_epoch``.  While nothing is in
+a batch (before, between and after transactions) the session's callers may set and drop the identity.
 """
 
 from __future__ import annotations
@@ -39,13 +43,16 @@ from forebay.errors import (
 )
 
 if cython.compiled:
+    from cython.cimports.forebay._transactions.partitions import TransactionPartitions
     from cython.cimports.forebay._transactions.sequences import PartitionSequences
 else:
+    from forebay._transactions.partitions import TransactionPartitions
     from forebay._transactions.sequences import PartitionSequences
 
 if TYPE_CHECKING:
     from forebay._backoff import ExponentialBackoff
     from forebay._protocol.init_producer_id import InitProducerIdResponse
+    from forebay._transactions.dialog import TransactionDialog
     from forebay._transactions.gate import GatedQueue, StampedBatch
 
 log = logging.getLogger("forebay.transactions")
@@ -91,6 +98,8 @@ class TransactionManager:
         self.to_rewrite: list[PartitionSequences] = []
         self.unresolved: list[PartitionSequences] = []
         self.parked: dict[tuple[str, int], PartitionSequences] = {}
+        self.session: TransactionDialog | None = None
+        self.members: TransactionPartitions | None = None
 
     # ---- the producer id
 
@@ -193,6 +202,8 @@ class TransactionManager:
         self.enter(State.FATAL_ERROR)
         self.fatal_error = error
         self.has_producer_id = False
+        if self.session is not None:
+            self.session.fatal(error)
         log.error("The producer cannot go on: %s", error)
 
     @cython.cfunc
@@ -209,6 +220,8 @@ class TransactionManager:
         until the retries are through.
         """
         if not self.has_producer_id:
+            return False
+        if self.members is not None and not self.members.admits(self.sequences_of(queue)):
             return False
         if queue.gate_state is None:
             return True
@@ -231,6 +244,8 @@ class TransactionManager:
             return
         if not sequences.is_stamped_by(self.producer_id, self.producer_epoch):
             sequences.start(self.producer_id, self.producer_epoch, 0)
+        if self.members is not None:
+            self.members.started = True
         sequences.assign(batch)
 
     @cython.ccall
@@ -249,7 +264,9 @@ class TransactionManager:
         if queue.gate_state is None:
             # Nothing was sent to this partition, or its queue was let go meanwhile.
             known = self.parked.pop((queue.topic, queue.partition), None)
-            queue.gate_state = PartitionSequences(queue.topic, queue.partition, False) if known is None else known
+            queue.gate_state = (
+                PartitionSequences(queue.topic, queue.partition, self.members is not None) if known is None else known
+            )
         sequences: PartitionSequences = queue.gate_state
         return sequences
 
@@ -302,6 +319,8 @@ class TransactionManager:
         if sequences.is_overtaken(batch):
             return True  # it is in the log: another stamp would write it twice
         position: cython.Py_ssize_t = sequences.position(batch)
+        if self.members is not None:
+            return self.members.can_retry(sequences, position, error, log_start_offset)
         if isinstance(error, UnknownProducerIdError):
             # Without the log's start the broker does not know either (the partition may have moved away): ask again.
             if log_start_offset >= 0:
@@ -324,8 +343,14 @@ class TransactionManager:
             self.fail(error)
         sequences: PartitionSequences = self.sequences_of(batch.queue)
         position: cython.Py_ssize_t = sequences.position(batch)
+        if self.session is not None and (position >= 0 or batch.base_sequence < 0):
+            self.session.on_failed_batch(error)
         if position < 0:
             return  # never sent, or settled before
+        if self.members is not None:
+            refused: cython.bint = adjust_sequences or isinstance(error, OutOfOrderSequenceError)
+            self.members.lose(sequences, batch, error, refused)
+            return
         bump_due: cython.bint = sequences.drop(batch)
         if self.fatal_error is not None:
             return
@@ -367,7 +392,10 @@ class TransactionManager:
 
     @cython.cfunc
     def request_bump(self, sequences: PartitionSequences, position: cython.Py_ssize_t) -> cython.void:
-        if sequences.note_gap(position) and not sequences.bump_requested:
+        if self.members is not None:
+            sequences.note_gap(position)
+            self.members.note_damage(sequences)
+        elif sequences.note_gap(position) and not sequences.bump_requested:
             sequences.bump_requested = True
             self.to_rewrite.append(sequences)
 
@@ -393,9 +421,33 @@ class TransactionManager:
             sequences.rewrite(self.producer_id, self.producer_epoch)
         self.to_rewrite = []
 
+    # ---- transactions
+
+    def begin_session(self, session: TransactionDialog, members: TransactionPartitions) -> None:
+        """This producer is transactional; before anything is sent."""
+        self.session = session
+        self.members = members
+
+    def set_identity(self, producer_id: int, producer_epoch: int) -> None:
+        """A transactional producer goes on under this id and epoch; what is new to a partition begins at 0."""
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.has_producer_id = True
+        if self.members is not None:
+            self.members.restart(producer_id, producer_epoch)
+        log.info("Producer id %d with epoch %d", producer_id, producer_epoch)
+
+    def drop_identity(self) -> None:
+        """The id belongs to somebody else from here on."""
+        self.producer_id = NO_ID
+        self.producer_epoch = -1
+        self.has_producer_id = False
+
 
 def init_error(answer: InitProducerIdResponse, node: str) -> KafkaError | None:
     """The error in an answer to InitProducerId; None if it has an id."""
     if answer.error_code == 0 and answer.producer_id < 0:
         return ProtocolError(f"The broker {node} answered InitProducerId with the producer id {answer.producer_id}")
+    if answer.error_code == InvalidProducerEpochError.code:
+        return ProducerFencedError(node=node)  # by its older name
     return error_for(answer.error_code, node=node)

@@ -15,6 +15,9 @@ cdef class PartitionSequences:
     cdef readonly bint unresolved
     cdef readonly int gap
     cdef public bint bump_requested
+    cdef public long long asked_in
+    cdef public long long added_in
+    cdef public bint forgotten
     cdef readonly list in_flight
     cdef readonly list rewritten
     cdef list ordinals

@@ -62,6 +62,9 @@ class PartitionSequences:
         self.partition = partition
         self.transactional = transactional
         self.bump_requested = False
+        # Numbers of the last transactions that the partition was to be added to, and was added to.
+        self.asked_in = 0
+        self.added_in = 0
         self.in_flight: list[Any] = []
         self.rewritten: list[Any] = []
         # In step with in_flight: the how manieth batch of the partition each one is.
@@ -127,6 +130,8 @@ class PartitionSequences:
         self.next_sequence = next_sequence
         self.last_acked_sequence = NONE if next_sequence == 0 else decrement_sequence(next_sequence, 1)
         self.unresolved = False
+        # The broker does not know the producer here any more: it starts anew with sequence 0, whatever came before.
+        self.forgotten = False
         # How many batches in flight come before records that are lost for good; -1 if there is no such gap.
         self.gap = NONE
 

@@ -1,8 +1,9 @@
 """The states of a producer's identity and of its transaction, and the moves between them, as one table.
 
-The states and moves are those of the Java client.  A producer that is idempotent only knows ``UNINITIALIZED``,
-``INITIALIZING``, ``READY``, ``ABORTABLE_ERROR`` (a passing refusal, on the way back to ``UNINITIALIZED``) and
-``FATAL_ERROR``.
+The states and moves are those of the Java client, and one more: an open transaction may be handed over to somebody
+else, which leads from ``IN_TRANSACTION`` to ``UNINITIALIZED``.  A producer that is idempotent only knows
+``UNINITIALIZED``, ``INITIALIZING``, ``READY``, ``ABORTABLE_ERROR`` (a passing refusal, on the way back to
+``UNINITIALIZED``) and ``FATAL_ERROR``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class State(Enum):
 
 SOURCES: Mapping[State, frozenset[State]] = MappingProxyType(
     {
-        State.UNINITIALIZED: frozenset({State.READY, State.ABORTABLE_ERROR}),
+        State.UNINITIALIZED: frozenset({State.READY, State.ABORTABLE_ERROR, State.IN_TRANSACTION}),
         State.INITIALIZING: frozenset({State.UNINITIALIZED, State.ABORTING_TRANSACTION}),
         State.READY: frozenset({State.INITIALIZING, State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION}),
         State.IN_TRANSACTION: frozenset({State.READY}),
@@ -42,6 +43,29 @@ SOURCES: Mapping[State, frozenset[State]] = MappingProxyType(
     }
 )
 """For each state those it may be entered from."""
+
+
+ALLOWED_CALLS: Mapping[State, str] = MappingProxyType(
+    {
+        State.UNINITIALIZED: "init_transactions() and close()",
+        State.INITIALIZING: "close(), and init_transactions() again if it timed out",
+        State.READY: "begin_transaction(), set_transactional_id() and close()",
+        State.IN_TRANSACTION: (
+            "send(), send_offsets_to_transaction(), commit_transaction(), abort_transaction(), detach_transaction() "
+            "and close()"
+        ),
+        State.COMMITTING_TRANSACTION: "close(), and commit_transaction() again if it timed out",
+        State.ABORTING_TRANSACTION: "close(), and abort_transaction() again if it timed out",
+        State.ABORTABLE_ERROR: "abort_transaction() and close()",
+        State.FATAL_ERROR: "close()",
+    }
+)
+"""For each state what its owner may call, in words for error messages."""
+
+
+def illegal_call(current: State, call: str) -> IllegalStateError:
+    """The error of a call that the state does not allow."""
+    return IllegalStateError(f"Cannot call {call}() in state {current.value}; allowed now: {ALLOWED_CALLS[current]}")
 
 
 def move(current: State, target: State) -> State:

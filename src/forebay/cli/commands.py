@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,15 +87,17 @@ def perf(**values: Any) -> int:
     from forebay.cli.rows import unescape
     from forebay.producer import KafkaProducer
 
-    for flag in ("transactional_id", "transaction_duration_ms"):
-        if values[flag] is not None:
-            raise CommandError(f"--{flag.replace('_', '-')}: this version has no transactions")
     kinds = ("record_size", "payload_file", "payload_monotonic")
     if sum(values[kind] not in (None, False) for kind in kinds) != 1:
         raise CommandError("give exactly one of --record-size, --payload-file and --payload-monotonic")
     given = flags.given_options(values, "--command-property")
     if "client.id" not in given.values:
         given = given.plus({"client.id": command.CLIENT_ID}, "perf")
+    duration = values["transaction_duration_ms"]
+    if values["transactional_id"] is not None:
+        given = given.plus({"transactional.id": values["transactional_id"]}, "--transactional-id")
+    elif duration is not None and "transactional.id" not in given.values:
+        given = given.plus({"transactional.id": f"performance-producer-{uuid.uuid4()}"}, "perf")
     return command.run(
         command.PerfJob(
             config=flags.configuration(given, values["verbose"]),
@@ -108,6 +111,7 @@ def perf(**values: Any) -> int:
             interval_ms=values["interval_ms"],
             print_metrics=values["print_metrics"],
             verbosity=values["verbose"],
+            transaction_ms=command.TRANSACTION_MS if duration is None else duration,
         ),
         write,
         make=KafkaProducer,

@@ -121,8 +121,8 @@ PERF: list[Option] = [
     ),
     click.option("--reporting-interval", "interval_ms", type=float, default=5000.0, help="Ms between two lines."),
     click.option("--print-metrics", is_flag=True, help="Write the producer's metrics at the end."),
-    click.option("--transactional-id", hidden=True),
-    click.option("--transaction-duration-ms", hidden=True),
+    click.option("--transactional-id", help="Send in transactions under this id."),
+    click.option("--transaction-duration-ms", type=float, help="How long each stays open; 3000 unless said."),
     VERBOSE,
 ]
 

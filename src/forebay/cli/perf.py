@@ -19,10 +19,12 @@ from forebay.cli.latency import Stats
 from forebay.cli.progress import Display, LogLines
 from forebay.cli.tally import Tally
 from forebay.config import ProducerConfig
+from forebay.errors import KafkaError
 from forebay.producer import KafkaProducer
 
 CLIENT_ID = "perf-producer-client"
 INTERVAL_MS = 5000.0
+TRANSACTION_MS = 3000.0
 LEAST_PAUSE_MS = 2.0
 """A shorter pause costs more than it holds back."""
 
@@ -43,6 +45,8 @@ class PerfJob:
     interval_ms: float = INTERVAL_MS
     print_metrics: bool = False
     verbosity: int = 0
+    transaction_ms: float = TRANSACTION_MS
+    """How long a transaction stays open, where the configuration has a ``transactional.id``."""
 
     def payloads(self, write: Callable[[str], object]) -> Iterator[bytes]:
         """The values, without end."""
@@ -64,6 +68,8 @@ class PerfJob:
             raise CommandError("--throughput 0 would never send; -1 sets no limit")
         if self.interval_ms <= 0:
             raise CommandError(f"--reporting-interval must be above 0 ms, not {self.interval_ms:g}")
+        if self.transaction_ms <= 0:
+            raise CommandError(f"--transaction-duration-ms must be above 0, not {self.transaction_ms:g}")
 
 
 def run(
@@ -85,10 +91,42 @@ def run(
         producer = make(job.config)
         try:
             sending.partitions_of(producer, job.topic)
+            if job.config["transactional.id"] is not None:
+                producer.init_transactions()
         except BaseException:
             sending.abandon(producer)
             raise
         return _Measured(job, producer, write, clock).whole(values, shown)
+
+
+class _Transactions:
+    """Begins and commits as time passes; without a ``transactional.id`` it does nothing."""
+
+    def __init__(self, job: PerfJob, producer: KafkaProducer, clock: Clock) -> None:
+        self._used = job.config["transactional.id"] is not None
+        self._duration_ms = job.transaction_ms
+        self._producer = producer
+        self._clock = clock
+        self._begun: float | None = None
+
+    def before_send(self) -> None:
+        if self._used and self._begun is None:
+            self._producer.begin_transaction()
+            self._begun = self._clock.now()
+
+    def after_send(self) -> None:
+        if self._begun is not None and self._clock.now() - self._begun >= self._duration_ms:
+            self.end()
+
+    def end(self) -> None:
+        """Commits what is open.
+
+        Raises:
+            KafkaError: it cannot be committed; closing the producer aborts it.
+        """
+        if self._begun is not None:
+            self._begun = None
+            self._producer.commit_transaction()
 
 
 class _Measured:
@@ -118,7 +156,7 @@ class _Measured:
         interrupted: BaseException | None = None
         stuck = False
         try:
-            stuck = not self._feed(values)
+            stuck = not self._fed(values, shown)
             if self._job.print_metrics:
                 self._producer.flush()  # the metrics' lines come before the end of what they tell about
         except KeyboardInterrupt as error:
@@ -140,9 +178,21 @@ class _Measured:
             return exit_code_of(interrupted)
         if stuck:
             shown.error("stopped: the records that follow were not sent")
-        return FAILED if self._tally.failed else OK
+        return FAILED if self._tally.failed or stuck else OK
 
-    def _feed(self, values: Iterator[bytes]) -> bool:
+    def _fed(self, values: Iterator[bytes], shown: Display) -> bool:
+        transactions = _Transactions(self._job, self._producer, self._clock)
+        try:
+            complete = self._feed(values, transactions)
+            transactions.end()
+        except KafkaError as error:
+            if self._job.config["transactional.id"] is None:
+                raise
+            shown.error(f"the transaction is lost: {error}")
+            return False
+        return complete
+
+    def _feed(self, values: Iterator[bytes], transactions: _Transactions) -> bool:
         """False if it stopped early because no further record could do better."""
         job, clock, tally = self._job, self._clock, self._tally
         topic, send, settled = job.topic, self._producer.send, self._settled
@@ -154,7 +204,9 @@ class _Measured:
             if number == job.warmup and job.warmup:
                 self._steady = self._stats(job.records - job.warmup, steady=True)
                 self._all.quiet = True
+            transactions.before_send()
             send(topic, value, on_delivery=partial(settled, number, self._steady, sent_at, len(value)))
+            transactions.after_send()
             if tally.stuck is not None:
                 return False
             if job.throughput > 0:

@@ -95,6 +95,8 @@ class _Run:
         self._partitions = 0
         self._read = 0
         self._place = ""
+        self._in_transaction = job.config["transactional.id"] is not None
+        self._committed = False
 
     def whole(self) -> int:
         """Feeds and finishes; the exit code."""
@@ -102,6 +104,7 @@ class _Run:
         try:
             self._begin()
             self._feed()
+            self._commit()
         except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 -- what was accepted is finished and counted
             ended = error
         interrupted: BaseException | None = ended if isinstance(ended, KeyboardInterrupt) else None
@@ -113,6 +116,8 @@ class _Run:
         return self._outcome(ended, interrupted)
 
     def _outcome(self, ended: BaseException | None, interrupted: BaseException | None) -> int:
+        if self._in_transaction and not self._committed:
+            self._shown.error("the transaction was not committed: readers with read_committed see none of its records")
         if isinstance(ended, Exception):
             self._shown.line(told(ended).rstrip())
             return exit_code_of(ended)
@@ -127,6 +132,19 @@ class _Run:
         self._partitions = sending.partitions_of(self._producer, job.topic)
         if job.partition is not None and job.partition >= self._partitions:
             raise CommandError(f"partition {job.partition} of topic {job.topic!r}: {self._existing()}")
+        if self._in_transaction:
+            self._producer.init_transactions()
+            self._producer.begin_transaction()
+
+    def _commit(self) -> None:
+        """All or nothing under a ``transactional.id``; what is not committed is aborted when the producer closes.
+
+        Raises:
+            KafkaError: a record failed, or the coordinator refused.
+        """
+        if self._in_transaction:
+            self._producer.commit_transaction(self._job.config["delivery.timeout.ms"] / 1000)
+            self._committed = True
 
     def _existing(self) -> str:
         return f"it has {self._partitions} partition(s), 0 to {self._partitions - 1}"

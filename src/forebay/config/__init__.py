@@ -20,7 +20,7 @@ from forebay.config._secret import Secret
 from forebay.config._security import SECURITY_OPTIONS
 from forebay.errors import ConfigError
 
-AVAILABLE: frozenset[Feature] = frozenset()
+AVAILABLE: frozenset[Feature] = frozenset({Feature.TRANSACTIONS})
 """The features this version has, of those that options are waiting for."""
 
 _log = logging.getLogger("forebay.config")

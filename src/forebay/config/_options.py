@@ -91,6 +91,12 @@ _CORE = (
         ranges=_FROM_0,
     ),
     Option(
+        "buffer.memory.max.node.share", Type.DOUBLE, 1.0, LOW,
+        "The share of buffer.memory that records for one broker may take, so that a broker that cannot be reached "
+        "does not hold up those for the others; 1 sets no limit. Must leave room for batch.size and max.request.size.",
+        ranges=((0, 1),), ours=True,
+    ),
+    Option(
         "max.block.ms", LONG, 60_000, MEDIUM,
         "How long send() may wait in all, for metadata and for memory.",
         ranges=_FROM_0,

@@ -80,6 +80,21 @@ def _backoffs(values: Values, explicit: Explicit) -> Iterator[Note]:
             )
 
 
+def _node_share(values: Values, explicit: Explicit) -> Iterator[Note]:
+    share, memory = values["buffer.memory.max.node.share"], values["buffer.memory"]
+    if share == 1:
+        return
+    for name in ("batch.size", "max.request.size"):
+        # More than the whole buffer is refused record by record.
+        needed = min(values[name], memory)
+        if share * memory < needed:
+            raise ConfigError(
+                f"buffer.memory.max.node.share is {share:g}: of buffer.memory ({memory}) that is "
+                f"{int(share * memory)} bytes a broker, which must be at least {name} ({needed})"
+            )
+    yield from ()
+
+
 def _sasl(values: Values, explicit: Explicit) -> Iterator[Note]:
     if values["security.protocol"].startswith("SASL_") and not values["sasl.mechanism"]:
         raise ConfigError(f"sasl.mechanism is empty: security.protocol={values['security.protocol']} needs one")
@@ -102,6 +117,7 @@ RULES: tuple[Callable[[Values, Explicit], Iterator[Note]], ...] = (
     _idempotence,
     _transactions,
     _backoffs,
+    _node_share,
     _sasl,
     _partitioner,
 )

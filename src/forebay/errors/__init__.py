@@ -1,6 +1,7 @@
 """Every error of this package, in one tree; names are Java's with "Error" in the place of "Exception".
 
     KafkaError
+    ├── CommitFailedError                     the consumer group has moved on
     ├── ConfigError (ValueError)              an option is unknown, out of range, or at odds with another
     ├── IllegalArgumentError (ValueError)     an argument of a call
     ├── IllegalStateError (RuntimeError)
@@ -102,6 +103,7 @@ from forebay.errors._broker import (
 )
 from forebay.errors._client import (
     BufferExhaustedError,
+    CommitFailedError,
     ConfigError,
     DisconnectError,
     ForkedProducerError,
@@ -154,6 +156,7 @@ __all__ = [
     "BrokerNotAvailableError",
     "BufferExhaustedError",
     "ClusterAuthorizationError",
+    "CommitFailedError",
     "ConcurrentTransactionsError",
     "ConfigError",
     "CoordinatorLoadInProgressError",

@@ -64,3 +64,7 @@ class SslAuthenticationError(AuthenticationError):
 
 class TransactionAbortedError(ApiError):
     """The record's transaction was aborted before the record was sent."""
+
+
+class CommitFailedError(KafkaError):
+    """The group has moved on: its offsets can no longer be committed by this member."""

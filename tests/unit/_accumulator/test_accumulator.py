@@ -221,7 +221,7 @@ def test_what_cannot_be_compressed_by_the_filler_is_left_to_the_sender() -> None
     (batch,) = shelf.batches()
     assert (batch.closed, batch.closing, future.done()) == (False, False, False)
     assert [each.record_count for each in shelf.drain(0)] == [1]
-    shelf.accumulator.close_batches([batch])
+    shelf.accumulator.closer.close_batches([batch])
     assert batch.closed
 
 
@@ -250,7 +250,7 @@ def test_the_sender_closes_all_it_drained_in_one_call() -> None:
     for partition in range(3):
         shelf.append(partition, 5)
     batches = shelf.drain(0)
-    shelf.accumulator.close_batches(batches)
+    shelf.accumulator.closer.close_batches(batches)
     assert all(batch.closed for batch in batches)
     assert [read(batch).count for batch in batches] == [5, 5, 5]
 
@@ -358,7 +358,7 @@ def test_whoever_compressed_a_batch_wakes_the_sender(failures: int) -> None:
     codec = PausedCompressor(failures=failures)
     shelf = Shelf(batch_size=200, compressor=codec)
     closing_at_wake: list[bool] = []
-    shelf.accumulator.wake = lambda: closing_at_wake.append(shelf.batches()[0].closing)
+    shelf.accumulator.closer.wake = lambda: closing_at_wake.append(shelf.batches()[0].closing)
     filler = threading.Thread(target=lambda: shelf.append(0, 1, bytes(range(250))))
     filler.start()
     assert codec.begun.wait(30)

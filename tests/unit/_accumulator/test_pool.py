@@ -192,12 +192,65 @@ def test_what_comes_back_gathers_for_the_head() -> None:
 def test_who_has_used_his_share_does_not_hold_up_the_others() -> None:
     pool = BufferPool(10, 1, 4)
     mine = taken(pool, 4, "slow")
-    slow, quick = waiting(pool, 1, "slow"), CountingTicket()
-    assert pool.allocate(1, "quick", quick) is None  # behind the first one in line ...
-    pool.credit("nobody", 0)
-    assert (slow.woken, quick.woken) == (0, 1)  # ... but passed by at the next look
+    slow = waiting(pool, 1, "slow")
+    taken(pool, 1, "quick")  # at once: nothing else might ever come back to wake it
+    assert slow.woken == 0
     mine.release()
     assert slow.woken == 1
+
+
+def test_who_lacks_a_share_and_memory_does_not_hold_up_the_others_either() -> None:
+    pool = BufferPool(10, 1, 6)
+    taken(pool, 6, "slow")
+    quick = taken(pool, 3, "quick")
+    slow, behind = waiting(pool, 5, "slow"), waiting(pool, 2, "quick")
+    quick.release()
+    assert (slow.woken, behind.woken, pool.available()) == (0, 1, 2)
+
+
+def test_a_newcomer_does_not_pass_one_who_only_lacks_memory() -> None:
+    pool = BufferPool(10, 1, 8)
+    taken(pool, 8, "slow")
+    slow, first = waiting(pool, 1, "slow"), waiting(pool, 3, "quick")
+    assert pool.allocate(1, "other", None) is None
+    assert (slow.woken, first.woken, pool.queued()) == (0, 0, 2)
+
+
+def test_a_ticket_may_go_on_for_another_owner() -> None:
+    """The partition's leader changed while its sender stood in line."""
+    pool = BufferPool(10, 1, 4)
+    taken(pool, 4, "slow")
+    ticket = waiting(pool, 2, "slow")
+    pool.wake_waiters()
+    assert ticket.woken == 1
+    granted = pool.allocate(2, "quick", ticket)
+    assert granted is not None and granted.owner == "quick"
+    assert (pool.queued(), ticket.grant) == (0, None)
+    assert pool.holders() == [("slow", 4), ("quick", 2)]
+
+
+def test_who_could_use_another_share_is_told_when_memory_comes_back() -> None:
+    pool = BufferPool(10, 1, 5)
+    taken(pool, 5, "slow")
+    other = taken(pool, 5, "quick")
+    roaming = CountingTicket()
+    assert pool.allocate(1, "slow", roaming, True) is None
+    staying = waiting(pool, 1, "slow")
+    other.release()
+    assert (roaming.woken, staying.woken, pool.queued()) == (1, 0, 2)
+    assert pool.allocate(1, "slow", roaming, True) is None  # a look does not wake itself again
+    assert roaming.woken == 1
+    assert pool.allocate(1, "quick", roaming, True) is not None
+
+
+def test_who_holds_what() -> None:
+    pool = BufferPool(100, 10, 40)
+    taken(pool, 10, 1).release()
+    taken(pool, 30, 2)
+    pool.charge(3, 35)
+    assert pool.holders() == [(3, 35), (2, 30)]
+    assert (pool.exceeds_share(5, 3), pool.exceeds_share(6, 3), pool.exceeds_share(40, 1)) == (False, True, False)
+    assert not BufferPool(10, 1).exceeds_share(1000, 1)  # without a limit there is no share
 
 
 def test_woken_early_is_not_served() -> None:

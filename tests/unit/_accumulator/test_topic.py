@@ -98,3 +98,35 @@ def test_a_partition_that_does_not_exist_is_refused() -> None:
         shelf.accumulator.append_bytes(unknown, -1, b"value", now=shelf.now)
     with pytest.raises(IllegalStateError, match="no 3"):
         shelf.append(3)
+
+
+def test_a_topic_that_is_gone_is_missing_until_newer_metadata_knows_it() -> None:
+    """4.3: a send looks at this and waits for metadata; the count stays for those that divide by it."""
+    shelf = Shelf(leaders=(0, 0))
+    known = shelf.cluster
+    assert not shelf.topic.missing
+    shelf.leaders.clear()
+    shelf.update()
+    assert shelf.topic.missing and shelf.topic.partition_count == 2
+    shelf.accumulator.refresh(TOPIC, known)
+    assert shelf.topic.missing
+    shelf.leaders[0] = 0
+    shelf.epochs[0] = 0
+    shelf.update()
+    assert not shelf.topic.missing
+
+
+def test_a_topic_is_in_use_while_it_has_batches_and_when_one_was_drained() -> None:
+    """12: a record into a batch that stays open for long does not tell the metadata that the topic is wanted."""
+    shelf = Shelf()
+    assert not shelf.accumulator.in_use("elsewhere", 0)
+    assert not shelf.accumulator.in_use(TOPIC, shelf.now)
+    shelf.clock.advance(100)
+    shelf.append()
+    assert shelf.accumulator.in_use(TOPIC, shelf.now + 10_000)
+    shelf.clock.advance(50)
+    drained = shelf.now
+    (batch,) = shelf.drain(0)
+    shelf.finish(batch)
+    assert shelf.accumulator.in_use(TOPIC, drained)
+    assert not shelf.accumulator.in_use(TOPIC, drained + 1)

@@ -119,6 +119,17 @@ def test_unasked_for() -> None:
         receive(Connection(NODE, "me"), answer(1, b""))
 
 
+def test_what_can_be_no_answer_is_refused_before_the_rest_of_it_is_there() -> None:
+    """A frame of up to 100 MiB would be waited for, and kept, until the request times out."""
+    begun = struct.pack(">ii", 90 << 20, 2)
+    with pytest.raises(ProtocolError, match="nothing was asked for"):
+        receive(Connection(NODE, "me"), begun[:4])
+    with pytest.raises(ProtocolError, match=r"correlation id 2, the oldest request waiting has 1 \(Produce\)"):
+        receive(connected(1), begun + b"some of it")
+    assert receive(connected(2), begun + b"some of it") == (0, [])
+    assert receive(connected(1), begun[:7]) == (0, [])
+
+
 @pytest.mark.parametrize("released", [False, True])
 def test_an_answer_before_the_whole_request_was_written(released: bool) -> None:
     """It would give back buffers that the socket still reads; ``released``: the connection ended meanwhile."""

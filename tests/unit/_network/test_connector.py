@@ -65,14 +65,16 @@ def test_reconnect_after_address_change() -> None:
 def test_failed_connection_to_first_address() -> None:
     """M testFailedConnectionToFirstAddress: the second old one is tried, without another look-up."""
     old = ["10.200.20.100", "10.200.20.101", "10.200.20.102"]
+    new = ["10.200.20.103", "10.200.20.104"]
     resolver = StaticHosts("broker.example", old)
     world = resolver.world()
     resolver.refuse(world, old[0])
     assert not world.client.ready(resolver.node, world.now)
+    resolver.table(new)
     world.poll()
     world.clock.advance(10_000)
     world.until_ready(resolver.node)
-    assert resolver.tried(world, old) == 2
+    assert [resolver.tried(world, old), resolver.tried(world, new)] == [2, 0]
     assert world.resolver.asked.count("broker.example") == 1
 
 

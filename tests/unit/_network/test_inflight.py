@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests
-from forebay.errors import DisconnectError, IllegalStateError
+from forebay.errors import DisconnectError, IllegalStateError, ProtocolError, UnsupportedVersionError
 
 
 def request(deadline: float = float("inf"), **kwargs: object) -> ClientRequest:
@@ -102,3 +102,15 @@ def test_response_tells_its_latency() -> None:
     assert response.latency_ms == 30
     assert "b'x'" in repr(response)
     assert "disconnected" in repr(ClientResponse(one, 1, error=DisconnectError(), disconnected=True))
+
+
+def test_senseless_bytes_are_a_lost_connection_to_the_requests_on_it() -> None:
+    """The error tells what happened, the failure what it means for a request: it may be tried again."""
+    senseless = ProtocolError("nonsense")
+    failure = ClientResponse(request(), 0, error=senseless, disconnected=True).failure
+    assert isinstance(failure, DisconnectError) and failure.retriable
+    assert (str(failure), failure.__cause__) == ("nonsense", senseless)
+    refused = UnsupportedVersionError("too old")
+    assert ClientResponse(request(), 0, error=refused).failure is refused
+    assert ClientResponse(request(), 0, error=senseless).failure is senseless
+    assert ClientResponse(request(), 0, body=1).failure is None

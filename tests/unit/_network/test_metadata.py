@@ -150,6 +150,19 @@ def test_idle_topics_are_dropped() -> None:
     assert fresh.add_topic("idle", 5000)  # new again
 
 
+def test_a_topic_in_use_is_not_idle() -> None:
+    fresh = metadata(idle_ms=5000)
+    used: dict[str, float] = {"used": 700}
+    fresh.in_use = lambda name, since: used.get(name, -1) >= since
+    fresh.add_topic("used", 0)
+    fresh.add_topic("idle", 0)
+    update(fresh, reply(counts={"used": 1, "idle": 1}), 0)
+    update(fresh, reply(counts={"used": 1, "idle": 1}), 5700)
+    assert (fresh.retains("used"), fresh.retains("idle")) == (True, False)
+    update(fresh, reply(counts={"used": 1}), 5701)
+    assert not fresh.retains("used")
+
+
 def test_a_topic_never_answered_is_not_idle() -> None:
     fresh = metadata(idle_ms=5000)
     fresh.add_topic("slow", 0)

@@ -131,3 +131,25 @@ def test_request_for_a_topic() -> None:
     fresh.add_topic("b", 0)
     assert fresh.request_update_for_topic("b") == 2
     assert fresh.next_query(0).partial
+
+
+def test_every_answer_is_a_version_and_settles_what_was_asked() -> None:
+    """N testRequestUpdate: the version to exceed is the one there is; the flag falls with the answer."""
+    fresh = metadata("a")
+    for version in range(4):
+        assert fresh.request_update() == version
+        assert fresh.update_requested
+        update(fresh, reply(counts={"a": 1}), 1000 * version)
+        assert (fresh.version, fresh.update_requested) == (version + 1, False)
+
+
+def test_a_failure_does_not_forget_what_was_new() -> None:
+    """N testPartialMetadataUpdate: after its back-off the new topic is asked for alone again."""
+    fresh = metadata("old")
+    update(fresh, reply(counts={"old": 1}), 0)
+    fresh.add_topic("new", 20)
+    first = fresh.next_query(20)
+    fresh.failed_update(30)
+    assert fresh.update_requested
+    assert fresh.time_to_next_update(30) == 100
+    assert fresh.next_query(130) == first == MetadataQuery(("new",), True, first.asked)

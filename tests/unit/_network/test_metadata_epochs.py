@@ -131,6 +131,86 @@ def test_update_leadership() -> None:
     assert fresh.version == version + 1
 
 
+def test_an_epoch_heard_of_elsewhere_outlives_older_answers() -> None:
+    """N testOutOfBandEpochUpdate: 100 again, after 101 was heard of, changes nothing and is not current."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(counts={"topic-1": 2}, epoch=100))
+    fresh.note_epoch(T0, 101)
+    for epoch in (99, 100):
+        update(fresh, reply(counts={"topic-1": 2}, epoch=epoch))
+        info = fresh.cluster().partition("topic-1", 0)
+        assert info is not None
+        assert info.leader_epoch == 100
+        assert (fresh.current_partition(T0), fresh.seen_epoch(T0)) == (None, 101)
+        assert fresh.current_partition(T1) is not None
+
+
+def test_note_epoch() -> None:
+    """N testUpdateLastEpoch: newer ones are news and ask for an update, the same and older ones do not."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(counts={"topic-1": 1}, epoch=10))
+    heard = []
+    for epoch in (10, 9, 12, 12, 11, 13):
+        heard.append((fresh.note_epoch(T0, epoch), fresh.update_requested, fresh.seen_epoch(T0)))
+        update(fresh, reply(), partial=False)
+    assert heard == [
+        (False, False, 10),
+        (False, False, 10),
+        (True, True, 12),
+        (False, False, 12),
+        (False, False, 12),
+        (True, True, 13),
+    ]
+    assert fresh.note_epoch(TopicPartition("never-heard-of", 3), 0)
+    assert fresh.update_requested
+
+
+def test_hints_of_leaders_that_are_no_news() -> None:
+    """N testUpdatePartitionLeadership: older, same, without a leader we can reach, of unknown topics: all ignored."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 1, 5), partition(1, 2, 5))))
+    before = fresh.cluster()
+    for where, leader in (
+        (T0, (2, 4)),
+        (T0, (2, 5)),
+        (T0, (9, 6)),
+        (T0, (-1, 6)),
+        (TopicPartition("topic-1", 2), (2, 6)),
+        (TopicPartition("topic-2", 0), (2, 6)),
+    ):
+        assert fresh.update_leadership({where: leader}, ()) == frozenset()
+    assert fresh.cluster() is before
+    assert fresh.seen_epoch(T0) == 5
+
+
+def test_a_hint_brings_the_leader_s_address() -> None:
+    """N testUpdatePartitionLeadership: the address beside a hint is newer than the one known."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 1, 5), partition(1, 2, 5))))
+    moved = NODES[1]._replace(host="elsewhere")
+    assert fresh.update_leadership({T0: (2, 6)}, [moved]) == {T0}
+    assert (fresh.cluster().leader(T0), fresh.cluster().leader(T1)) == (moved, moved)
+    assert set(fresh.cluster().nodes) == {NODES[0], moved, NODES[2]}
+    update(fresh, reply(topic("topic-1", partition(0, 1, 5), partition(1, 2, 5)), nodes=[NODES[0], moved]))
+    assert fresh.cluster().leader(T0) == moved
+    update(fresh, reply(topic("topic-1", partition(0, 1, 7), partition(1, 2, 5))))
+    assert fresh.cluster().leader(T0) == NODES[0]
+
+
+def test_a_leader_that_is_lost_and_found() -> None:
+    """N testLeaderMetadataInconsistentWithBrokerMetadata: without its broker it is none, with its epoch."""
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 3, 10))))
+    assert fresh.cluster().leader(T0) == NODES[2]
+    update(fresh, reply(topic("topic-1", partition(0, 3, 10)), nodes=NODES[:2]))
+    info = fresh.cluster().partition("topic-1", 0)
+    assert info is not None
+    assert (info.leader, info.leader_epoch) == (None, 10)
+    assert fresh.cluster().available_partitions("topic-1") == ()
+    update(fresh, reply(topic("topic-1", partition(0, 3, 10))))
+    assert fresh.cluster().leader(T0) == NODES[2]
+
+
 @given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=20))
 def test_leader_epochs_never_go_back(story: list[tuple[int, bool]]) -> None:
     fresh = metadata("topic-1")

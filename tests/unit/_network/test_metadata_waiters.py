@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -120,3 +121,30 @@ def test_threads_that_wait_are_all_woken() -> None:
     for thread in threads:
         thread.join(5)
     assert woken == [True] * 4
+
+
+def test_a_picture_is_never_half_of_two() -> None:
+    """N testConcurrentUpdateAndFetchForSnapshotAndCluster: counts, epochs and version that a thread reads agree."""
+    fresh = metadata("t")
+    update(fresh, reply(counts={"t": 1}, epoch=1))
+    torn: list[tuple[int, ...]] = []
+    over = threading.Event()
+
+    def read() -> None:
+        while not over.is_set():
+            cluster = fresh.cluster()
+            count, version = cluster.partition_count("t"), cluster.version
+            epochs = {info.leader_epoch for info in map(partial(cluster.partition, "t"), range(count)) if info}
+            if epochs != {count} or version != count:
+                torn.append((count, version, *epochs))
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(2, 100):
+        update(fresh, reply(counts={"t": number}, epoch=number))
+    over.set()
+    for thread in threads:
+        thread.join(5)
+    assert torn == []
+    assert fresh.version == 99

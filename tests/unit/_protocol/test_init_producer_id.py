@@ -13,7 +13,7 @@ from forebay._protocol.init_producer_id import (
     decode_init_producer_id,
     encode_init_producer_id,
 )
-from forebay.errors import UnsupportedVersionError
+from forebay.errors import ProtocolError, UnsupportedVersionError
 
 from .hostile import parses_or_refuses, refuses_every_cut, survives_single_bytes
 from .kio_peer import decode, encode, make, schema
@@ -47,6 +47,8 @@ def by_kio(version: int, said: InitProducerIdResponse) -> bytes:
 def test_responses_by_kio(version: int, said: InitProducerIdResponse) -> None:
     if version < 6:
         said = said._replace(ongoing_txn_producer_id=-1, ongoing_txn_producer_epoch=-1)
+    if said.error_code == 0:
+        said = said._replace(producer_id=max(said.producer_id, 0), producer_epoch=max(said.producer_epoch, 0))
     payload = by_kio(version, said)
     assert decode_init_producer_id(version, payload) == said
     assert decode_init_producer_id(version, memoryview(payload)) == said
@@ -79,6 +81,14 @@ def test_an_idempotent_producer_asks_without_any_id() -> None:
 def test_old_versions_cannot_bump_an_epoch(version: int) -> None:
     with pytest.raises(UnsupportedVersionError, match=f"InitProducerId v{version} cannot bump"):
         encode_init_producer_id(version, "txn", 1000, producer_id=5, producer_epoch=1)
+
+
+@pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (7, -1), (-(2**63), -(2**15))])
+def test_an_answer_without_error_and_without_an_id(producer_id: int, epoch: int) -> None:
+    payload = by_kio(5, InitProducerIdResponse(0, 0, producer_id, epoch))
+    with pytest.raises(ProtocolError, match=f"producer id {producer_id} with epoch {epoch} and no error"):
+        decode_init_producer_id(5, payload)
+    assert decode_init_producer_id(5, by_kio(5, InitProducerIdResponse(0, 31, producer_id, epoch))).error_code == 31
 
 
 @pytest.mark.parametrize("version", VERSIONS)

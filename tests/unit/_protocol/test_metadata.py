@@ -26,7 +26,8 @@ VERSIONS = range(14)
 int32 = st.integers(-(2**31), 2**31 - 1)
 errors = st.sampled_from([0, 3, 5, 9, 17, 29, 129]).filter(lambda code: code in set(ErrorCode))
 nodes = st.lists(int32, max_size=4).map(tuple)
-partitions = st.builds(MetadataPartition, errors, int32, int32, int32, nodes, nodes, nodes)
+numbers = st.integers(0, 1000)
+partitions = st.builds(MetadataPartition, errors, numbers, int32, int32, nodes, nodes, nodes)
 topics = st.builds(
     MetadataTopic,
     errors,
@@ -208,6 +209,22 @@ def test_a_huge_count_costs_nothing(version: int) -> None:
     with pytest.raises(ProtocolError, match=r"Metadata v\d+ response: array of \d+ elements of at least 10 bytes"):
         decode_metadata(version, start + count + bytes(50))
     parses_or_refuses(lambda data: decode_metadata(version, data), start + count + bytes(50))
+
+
+@pytest.mark.parametrize(("number", "listed"), [(-1, 1), (-(2**31), 3), (2**31 - 1, 1), (1005, 1), (5000, 2)])
+def test_a_partition_that_cannot_be(number: int, listed: int) -> None:
+    """Memory is set aside up to the highest partition: one damaged number must not ask for 2^31 of them."""
+    last = MetadataPartition(0, number, 1, 7, (1,), (1,), ())
+    parts = (*(last._replace(partition=index) for index in range(listed - 1)), last)
+    said = SAMPLE._replace(topics=(MetadataTopic(0, "t", None, False, parts),))
+    with pytest.raises(ProtocolError, match=rf"partition {number} of topic 't', of which {listed} are listed"):
+        decode_metadata(12, by_kio(12, said))
+
+
+def test_a_broker_may_leave_partitions_out() -> None:
+    last = MetadataPartition(0, 1004, 1, 7, (1,), (1,), ())
+    said = SAMPLE._replace(topics=(MetadataTopic(0, "t", None, False, (last,)),))
+    assert decode_metadata(12, by_kio(12, said)).topics[0].partitions[0].partition == 1004
 
 
 @pytest.mark.parametrize("version", [-1, 14])

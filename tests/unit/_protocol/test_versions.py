@@ -71,9 +71,9 @@ def test_without_limits_the_supported_range_counts() -> None:
 
 
 def test_an_api_without_layouts_of_ours_can_be_chosen_with_limits() -> None:
-    assert choose(ApiKey.CREATE_TOPICS, {ApiKey.CREATE_TOPICS: (2, 7)}, 5, 9) == 7
+    assert choose(ApiKey.PUSH_TELEMETRY, {ApiKey.PUSH_TELEMETRY: (0, 1)}, 0, 9) == 1
     with pytest.raises(UnsupportedVersionError):
-        choose(ApiKey.CREATE_TOPICS, {ApiKey.CREATE_TOPICS: (2, 7)})
+        choose(ApiKey.PUSH_TELEMETRY, {ApiKey.PUSH_TELEMETRY: (0, 1)})
 
 
 def test_require_refuses_what_has_no_layout() -> None:

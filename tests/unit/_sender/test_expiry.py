@@ -14,14 +14,14 @@ def test_one_that_was_never_sent() -> None:
     error = expiry_error(batch, "waiting", shelf.now + 120_000)
     assert isinstance(error, TimeoutError) and error.retriable
     assert error.message == "Expiring 3 record(s) for test-0:120000 ms has passed since batch creation"
-    assert error.context == {"phase": "waiting", "attempts": 0, "age_ms": 120000, "leader": "unknown"}
+    assert error.context == {"phase": "waiting", "attempts": 0, "age_ms": 120000, "node": "unknown"}
     assert error.__cause__ is None
 
 
 def test_the_leader_it_waited_for() -> None:
     shelf = Shelf(leaders=(0, 0, 1))
     shelf.append(2)
-    assert expiry_error(shelf.batches(2)[0], "waiting", shelf.now).context["leader"] == 1
+    assert expiry_error(shelf.batches(2)[0], "waiting", shelf.now).context["node"] == 1
 
 
 def test_one_in_flight_tells_node_attempts_and_the_last_error() -> None:

@@ -18,6 +18,7 @@ from forebay._records.ratio import CompressionRatioEstimator
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._transactions.manager import TransactionManager
 from forebay.errors import (
+    DisconnectError,
     InvalidRecordError,
     InvalidRequestError,
     KafkaError,
@@ -158,7 +159,9 @@ def test_too_large_for_the_broker() -> None:
     future = world.send()
     world.settle()
     error = future.exception(0)
-    assert isinstance(error, RecordTooLargeError) and "message.max.bytes" in error.message
+    assert isinstance(error, RecordTooLargeError)
+    assert error.message.startswith("A record of 8 bytes, 69 in a batch of its own as it was sent, is larger than")
+    assert "max.message.bytes of topic test, or message.max.bytes" in error.message
 
 
 def test_a_partition_left_out_of_the_answer_is_retried() -> None:
@@ -389,7 +392,7 @@ def test_waiting_for_a_leader_expires_too() -> None:
     world.run(1600, 50)
     error = future.exception(0)
     assert isinstance(error, TimeoutError)
-    assert error.context["phase"] == "waiting" and error.context["leader"] == "unknown"
+    assert error.context["phase"] == "no leader known" and error.context["node"] == "unknown"
 
 
 def test_a_dead_broker_does_not_hold_up_the_others() -> None:
@@ -404,4 +407,6 @@ def test_a_dead_broker_does_not_hold_up_the_others() -> None:
     assert not dead.done()
     world.run(10_000, 200)
     error = dead.exception(0)
-    assert isinstance(error, TimeoutError) and error.context["leader"] == 1
+    assert isinstance(error, TimeoutError) and error.context["node"] == 1
+    assert str(error.context["phase"]).startswith("queued (node 1 not ready: Cannot connect to 127.0.0.1:9001")
+    assert isinstance(error.__cause__, DisconnectError) and error.__cause__.message in str(error.context["phase"])

@@ -46,7 +46,7 @@ def call_of(shelf: Shelf, *partitions: int, acks: int = -1) -> ProduceCall:
     for partition in partitions:
         shelf.append(partition, 2, timestamp=5)
     batches = shelf.drain(0)
-    shelf.accumulator.close_batches(batches)
+    shelf.accumulator.closer.close_batches(batches)
     codec = shelf.compressor or compressor(CompressionType.NONE)
     return ProduceCall(0, batches, shelf.now, acks=acks, timeout_ms=1500, compressor=codec)
 

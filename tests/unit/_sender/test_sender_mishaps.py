@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forebay._future import note_sender_thread
+from forebay._callback_thread import note_sender_thread
 from forebay.errors import IllegalStateError, KafkaError
 from tests.fakes.answers import hold
 from tests.fakes.broker import PRODUCE

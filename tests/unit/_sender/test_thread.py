@@ -58,7 +58,7 @@ class FakeSender:
     def failed_records(self) -> int:
         return self.failed_before
 
-    def fail_all(self, error: KafkaError) -> None:
+    def give_up(self, error: KafkaError) -> None:
         self.failed.append(error)
 
     def request_close(self) -> None:
@@ -158,7 +158,7 @@ def test_what_failed_while_it_drained_is_counted_at_the_end(caplog: pytest.LogCa
 def test_an_end_that_goes_wrong_is_still_an_end() -> None:
     """close() waits for it without a limit."""
     sender = FakeSender()
-    sender.fail_all = lambda error: 1 / 0  # type: ignore[method-assign, assignment]
+    sender.give_up = lambda error: 1 / 0  # type: ignore[method-assign, assignment]
     thread = thread_of(sender)
     hook, threading.excepthook = threading.excepthook, lambda arguments: None
     try:

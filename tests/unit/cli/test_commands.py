@@ -56,11 +56,13 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
         ("perf --topic t --num-records 1", "give exactly one of --record-size, --payload-file and"),
         ("perf --topic t --num-records 1 --record-size 1 --payload-monotonic", "give exactly one of"),
         ("perf --topic t --num-records 0 --record-size 1 -b h:1", "--num-records must be at least 1"),
-        ("perf --topic t --num-records 1 --record-size 1 --transactional-id x", "this version has no transactions"),
-        ("perf --topic t --num-records 1 --record-size 1 --transaction-duration-ms 1", "has no transactions"),
         (
-            "perf --topic t --num-records 1 --record-size 1 --bootstrap-server h:1 --producer-props transactional.id=x",
-            "Option transactional.id='x' is not available in this version: it has no transactions",
+            "perf --topic t --num-records 1 --record-size 1 -b h:1 --transaction-duration-ms 0",
+            "--transaction-duration-ms must be above 0, not 0",
+        ),
+        (
+            "perf --topic t --num-records 1 --record-size 1 -b h:1 --transactional-id x -X acks=1",
+            "transactional.id needs idempotence",
         ),
         ("broker --topics :3", "topic ':3': write a name"),
         ("config xyzzy", "No option contains 'xyzzy'"),

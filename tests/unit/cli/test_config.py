@@ -29,7 +29,7 @@ def test_filter_by_name_in_both_spellings_and_by_word() -> None:
 
 def test_json_row() -> None:
     [row] = [row for row in json.loads(render("json")) if row["name"] == "transactional.id"]
-    assert (row["python"], row["type"], row["default"], row["available"]) == ("transactional_id", "string", None, False)
+    assert (row["python"], row["type"], row["default"], row["available"]) == ("transactional_id", "string", None, True)
 
 
 def test_markdown_table_is_rectangular() -> None:
@@ -40,5 +40,5 @@ def test_markdown_table_is_rectangular() -> None:
 def test_text_fits_a_terminal_and_marks_what_is_missing() -> None:
     text = render("text")
     assert max(len(line) for line in text.splitlines()) <= 104
-    assert "Not in this version: needs transactions." in text
+    assert "Not in this version: needs TLS." in text
     assert text.endswith("\n")

@@ -1,0 +1,27 @@
+from forebay._accumulator.pool cimport BufferPool
+
+
+cdef class BatchAccount:
+    cdef BufferPool pool
+    # Guarded by the pool's lock.
+    cdef readonly object owner
+    cdef readonly Py_ssize_t charged
+    cdef Py_ssize_t spared
+    cdef bint closed
+    # Guarded by the lock of the batch's queue.
+    cdef Py_ssize_t room
+    # Set once, without a lock.
+    cdef readonly bint stopped
+    cpdef void open(self, object callback)
+    cdef void add_chunk(self)
+    cpdef bint afford(self, object callback, object previous, int records)
+    cpdef void charge(self, Py_ssize_t size)
+    cpdef Py_ssize_t of_records(self)
+    cpdef void charge_callback(self, object callback)
+    cpdef void credit_callback(self, object callback)
+    cpdef void move(self, object owner, list buffers)
+    cpdef void settle(self)
+    cpdef void close(self)
+
+
+cdef Py_ssize_t callback_cost(object callback) noexcept

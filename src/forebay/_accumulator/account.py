@@ -1,0 +1,173 @@
+"""BatchAccount: what a batch costs beside its records' bytes, counted against ``buffer.memory`` like these.
+
+A record with a callback keeps a future, two places in a list and the function itself until its batch has an outcome:
+for small records many times their own bytes.  So a batch asks the pool for that memory too, for several records at
+once.  Where there is none the batch takes no further record with a callback, and the next one waits in line for a
+batch of its own, which may overdraw by what one record needs: it is bounded, and nobody waits for himself.  What a
+closure refers to, and futures that the caller keeps, are the caller's memory.
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+else:
+    from forebay._accumulator.pool import Buffer, BufferPool
+
+# Bytes, measured with CPython 3.11 on 64-bit Linux (bench/memory.py shows the sum of it).
+BATCH_COST = 1536
+"""A batch with its result, its lists, its place in every list on the way, and the holes it leaves."""
+BATCH_COST_FREE = 8 << 20
+"""So much of it is not counted: with few batches ``buffer.memory`` is for records alone, as in Java."""
+CHUNK_COST = cython.declare(cython.Py_ssize_t, 208)
+"""A further chunk's buffer and the head of its bytearray."""
+FUTURE_COST = cython.declare(cython.Py_ssize_t, 88)
+"""A future and its two places in the list, with what a growing list keeps in reserve."""
+METHOD_COST = cython.declare(cython.Py_ssize_t, 64)
+FUNCTION_COST = cython.declare(cython.Py_ssize_t, 360)
+"""A closure or a partial over one value."""
+CALLBACKS_AT_ONCE = cython.declare(cython.int, 16)
+
+
+@cython.exceptval(check=False)
+@cython.cfunc
+def callback_cost(callback: Any) -> cython.Py_ssize_t:
+    """Bytes that a record's callback costs if no other record has the same."""
+    return FUTURE_COST + (METHOD_COST if type(callback) is MethodType else FUNCTION_COST)
+
+
+@cython.final
+@cython.no_gc
+@cython.cclass
+class BatchAccount:
+    """The account of one batch; closed with it.
+
+    Args:
+        pool: what it is charged to.
+        owner: whose share it counts against, as the batch's buffers do.
+    """
+
+    def __init__(self, pool: BufferPool, owner: Any) -> None:
+        self.pool = pool
+        self.owner = owner
+        self.charged = 0
+        self.spared = 0
+        self.room = 0
+        self.closed = False
+        self.stopped = False
+
+    @cython.ccall
+    def open(self, callback: Any) -> cython.void:
+        """The batch gets its first record; may overdraw."""
+        cost: cython.Py_ssize_t = 0 if callback is None else callback_cost(callback)
+        pool: BufferPool = self.pool
+        with pool.lock:
+            if pool.overhead <= pool.overhead_left:
+                pool.overhead_left -= pool.overhead
+                self.spared = pool.overhead
+            else:
+                cost += pool.overhead
+            if cost > 0:
+                pool.take(self.owner, cost)
+                self.charged += cost
+
+    @cython.cfunc
+    def add_chunk(self) -> cython.void:
+        """The batch gets a further chunk; may overdraw."""
+        self.charge(CHUNK_COST)
+
+    @cython.ccall
+    def afford(self, callback: Any, previous: Any, records: cython.int) -> cython.bint:
+        """Whether the batch may take a further record with ``callback``; queue's lock held.
+
+        Args:
+            previous: the callback of the batch's latest record that had one: the same one again costs less.
+            records: how many it has: memory for as many again is asked for, so that small batches hoard none.
+        """
+        cost: cython.Py_ssize_t = FUTURE_COST if callback is previous else callback_cost(callback)
+        if cost <= self.room:
+            self.room -= cost
+            return True
+        more: cython.Py_ssize_t = cost * min(records, CALLBACKS_AT_ONCE)
+        pool: BufferPool = self.pool
+        with pool.lock:
+            granted: cython.bint = pool.may_have(more, self.owner)
+            if granted:
+                pool.take(self.owner, more)
+                self.charged += more
+        if granted:
+            self.room += more - cost
+        return granted
+
+    @cython.ccall
+    def charge(self, size: cython.Py_ssize_t) -> cython.void:
+        """Counts what is there already; may overdraw.  Nothing once the account is closed."""
+        pool: BufferPool = self.pool
+        with pool.lock:
+            if not self.closed:
+                pool.take(self.owner, size)
+                self.charged += size
+
+    @cython.ccall
+    def of_records(self) -> cython.Py_ssize_t:
+        """What of the charge moves with the records where a batch is split: all but the cost of any batch."""
+        return self.charged - (0 if self.spared > 0 else self.pool.overhead)
+
+    @cython.ccall
+    def charge_callback(self, callback: Any) -> cython.void:
+        """Counts a callback that comes after its record, or moves here with it; any thread.
+
+        It cannot be refused, so a batch that overdraws by it takes no further records.
+        """
+        self.charge(callback_cost(callback))
+        if self.pool.left < 0:
+            self.stopped = True
+
+    @cython.ccall
+    def credit_callback(self, callback: Any) -> cython.void:
+        """Takes back what ``charge_callback`` counted: the batch had its outcome meanwhile."""
+        size: cython.Py_ssize_t = callback_cost(callback)
+        pool: BufferPool = self.pool
+        with pool.lock:
+            if not self.closed:
+                pool.take(self.owner, -size)
+                self.charged -= size
+        pool.settle()
+
+    @cython.ccall
+    def move(self, owner: Any, buffers: list[Any]) -> cython.void:
+        """Counts the account and the batch's ``buffers`` against another owner from now on; ``settle`` is due."""
+        pool: BufferPool = self.pool
+        buffer: Buffer
+        with pool.lock:
+            if not self.closed:
+                pool.reattribute(self.owner, owner, self.charged)
+                self.owner = owner
+            for buffer in buffers:
+                pool.reattribute(buffer.owner, owner, buffer.size)
+                buffer.owner = owner
+
+    @cython.ccall
+    def settle(self) -> cython.void:
+        """Wakes whoever can go on after ``move``; outside all locks."""
+        self.pool.settle()
+
+    @cython.ccall
+    def close(self) -> cython.void:
+        """Gives everything back; idempotent."""
+        pool: BufferPool = self.pool
+        with pool.lock:
+            if not self.closed:
+                self.closed = True
+                pool.overhead_left += self.spared
+                pool.take(self.owner, -self.charged)
+                self.charged = 0
+        pool.settle()
+
+    def __repr__(self) -> str:
+        return f"<BatchAccount: {self.charged} bytes of owner {self.owner}{', closed' if self.closed else ''}>"

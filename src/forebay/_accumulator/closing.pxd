@@ -1,0 +1,13 @@
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._accumulator.topic cimport PartitionQueue
+
+
+cdef class BatchCloser:
+    cdef readonly object compressor
+    cdef readonly int codec_id
+    cdef public object wake
+    cdef object codec
+    cdef object estimator
+    cdef double ratio(self, str topic)
+    cdef void forget_ratio(self, ProducerBatch batch)
+    cdef void close_full(self, PartitionQueue queue)

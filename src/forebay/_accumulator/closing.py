@@ -1,0 +1,100 @@
+"""BatchCloser: makes the bytes of batches final, and lets the estimate of each topic's compression learn from them.
+
+The thread that filled a batch compresses it, so that this work is spread over the application's threads; the sender
+does the same for what it drains unfilled.  No lock is held meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue
+else:
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.topic import PartitionQueue
+
+logger = logging.getLogger("forebay.sender")
+
+
+@cython.final
+@cython.cclass
+class BatchCloser:
+    """Any thread.
+
+    Args:
+        compressor: of ``compression.type``; None for none.
+        estimator: the compression ratios of this producer's topics; None without compression.
+    """
+
+    def __init__(self, compressor: Any = None, estimator: Any = None) -> None:
+        self.compressor = compressor
+        self.codec = None if compressor is None else compressor.type
+        self.codec_id = 0 if compressor is None else int(compressor.type)
+        self.estimator = estimator
+        self.wake: Callable[[], Any] | None = None  # ends the sender's wait
+
+    @cython.cfunc
+    def ratio(self, topic: str) -> cython.double:
+        """Compressed by raw size to expect; 1.0 without compression."""
+        expected: cython.double = 1.0 if self.codec_id == 0 else self.estimator.estimation(topic, self.codec)
+        return expected
+
+    @cython.cfunc
+    def forget_ratio(self, batch: ProducerBatch) -> cython.void:
+        """``batch`` turned out too large: the topic's estimate promised too much, and begins again."""
+        if batch.compressed:
+            self.estimator.set(batch.topic, self.codec, max(1.0, batch.observed_ratio))
+
+    @cython.cfunc
+    def close_full(self, queue: PartitionQueue) -> cython.void:
+        """Compresses what the calling thread has filled in ``queue``, outside of its lock."""
+        batch: ProducerBatch | None
+        while True:
+            batch = None
+            with queue.lock:
+                if len(queue.to_close) > 0:
+                    batch = queue.to_close.pop()
+            if batch is None:
+                return
+            try:
+                self.close_batch(batch)
+            except Exception:
+                # The record was accepted, so its send() must not raise: the sender tries again, and fails the batch
+                # if it cannot be closed.
+                logger.debug("closing %r failed", batch, exc_info=True)
+            finally:
+                # Ctrl-C in the middle: the sender closes it then.
+                with queue.lock:
+                    batch.closing = False
+                    abandoned: cython.bint = batch.let_go
+                if abandoned:
+                    batch.release()
+                # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.
+                if self.wake is not None:
+                    self.wake()
+
+    def close_batch(self, batch: ProducerBatch) -> None:
+        """Makes a batch's bytes final and lets the ratio estimate learn from it."""
+        if batch.closed:
+            return
+        batch.close(self.compressor)
+        if batch.compressed:
+            self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+
+    def close_batches(self, batches: list[ProducerBatch]) -> None:
+        """Closes what the sender drained, in one call of the compressor for all that no application thread closed."""
+        open_ones = [batch for batch in batches if not batch.closed]
+        if self.codec_id == 0 or len(open_ones) < 2:
+            for batch in open_ones:
+                self.close_batch(batch)
+            return
+        packed = self.compressor.compress_many([batch.pieces() for batch in open_ones])
+        for batch, output in zip(open_ones, packed, strict=True):
+            batch.close_with(output)
+            self.estimator.update(batch.topic, self.codec, batch.observed_ratio)

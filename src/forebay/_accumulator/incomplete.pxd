@@ -1,0 +1,18 @@
+cimport cython
+from forebay._accumulator.batch cimport ProducerBatch
+
+
+cdef class IncompleteBatches:
+    cdef cython.pymutex lock
+    cdef set batches
+    cdef readonly bint closed
+    cdef readonly bint sealed
+    cdef readonly int flushes
+    cdef bint admit(self, ProducerBatch batch)
+    cdef void discard(self, ProducerBatch batch)
+    cpdef void replace(self, ProducerBatch parent, list children)
+    cpdef void close(self)
+    cpdef void seal(self)
+    cpdef void unseal(self)
+    cpdef void add_flushes(self, int change)
+    cpdef list listed(self, int flushes)

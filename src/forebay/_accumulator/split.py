@@ -1,0 +1,173 @@
+"""Splitting: a batch that the broker found too large goes on as several smaller ones (KIP-126).
+
+The batch's own bytes are read back and its records written anew, with their timestamps and headers, into batches that
+take its place at the head of the queue.  Its age goes on, so delivery.timeout.ms still counts from its first record;
+its attempts do not, since a split is no retry.
+
+Targets shrink: ``batch.size`` while that is below the size that was refused, else half of that size, and never below
+the largest record.  So it comes to an end also where batch.size is more than the broker takes (the Java client of the
+3.x splits such a batch into itself until it expires).  What is refused with a single record is the sender's to fail.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+from forebay._records.compression import CompressionType
+from forebay._records.decoded import Record
+from forebay._records.decompression import decompress
+from forebay._records.reader import read_records
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+else:
+    from forebay._accumulator.accumulator import RecordAccumulator
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.pool import Buffer, BufferPool
+    from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+
+HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
+NO_LIMIT: cython.Py_ssize_t = 1 << 62
+
+
+def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, gate: Any) -> int:
+    """Puts what ``batch`` is split into in its place; how many batches that are.  Sender thread.
+
+    Args:
+        batch: closed, drained, not in flight any more, without an outcome, of more than one record.
+        gate: gets to share the batch's sequences among them, if there is one.
+
+    Raises:
+        KafkaError, MemoryError: its records could not be read back or written; nothing has changed.
+    """
+    children: list[Any] = split(batch, split_size(batch, accumulator.batch_size))
+    child: ProducerBatch
+    accumulator.closer.forget_ratio(batch)
+    if gate is not None:
+        gate.on_split(batch, children)
+    batch.supersede(children)
+    accumulator.incomplete_batches.replace(batch, children)
+    # The last one first: without sequences each goes ahead of those that were drained at the same time.
+    at: cython.Py_ssize_t
+    for at in range(len(children) - 1, -1, -1):
+        child = children[at]
+        accumulator.schedule.put_back(child, gate)
+    accumulator.deallocate(batch)
+    return len(children)
+
+
+@cython.ccall
+def split_size(batch: ProducerBatch, batch_size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Most bytes of header and uncompressed records for the parts of ``batch``; leads to two parts at least."""
+    refused: cython.Py_ssize_t = batch.estimated_size()
+    size: cython.Py_ssize_t = batch_size if batch_size < refused else refused // 2
+    return max(min(size, HEADER_SIZE + batch.raw_size - 1), HEADER_SIZE + batch.max_record_size)
+
+
+@cython.ccall
+def split(batch: ProducerBatch, size: cython.Py_ssize_t) -> list[Any]:
+    """Batches of at most ``size`` bytes (one record at least) with the records of ``batch``, in order.
+
+    Their memory is counted in the pool of ``batch``, which may be overdrawn by it until ``batch`` is let go.
+
+    Raises:
+        KafkaError, MemoryError: see ``split_and_reenqueue``.
+    """
+    children: list[Any] = []
+    child: ProducerBatch
+    records: tuple[Record, ...] = records_of(batch)
+    begin: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t
+    try:
+        while begin < len(records):
+            end = begin
+            raw: cython.Py_ssize_t = 0
+            while end < len(records):
+                more: cython.Py_ssize_t = size_of(records[end], records[begin].timestamp, end - begin)
+                if end > begin and HEADER_SIZE + raw + more > size:
+                    break
+                raw += more
+                end += 1
+            children.append(part_of(batch, records[begin:end], begin, raw))
+            begin = end
+    except BaseException:
+        for child in children:
+            child.release()
+        raise
+    return children
+
+
+def records_of(batch: ProducerBatch) -> tuple[Record, ...]:
+    """The records of a closed batch, read back.
+
+    Raises:
+        CorruptRecordError, InvalidRecordError: its bytes are not what was written.
+    """
+    section = b"".join([bytes(piece) for piece in batch.payload])
+    if batch.compressed:
+        section = decompress(CompressionType(batch.codec_id), section, batch.raw_size)
+    return read_records(section, count=batch.record_count, base_timestamp=batch.base_timestamp)
+
+
+@cython.cfunc
+def size_of(record: Any, base_timestamp: cython.longlong, offset: cython.int) -> cython.Py_ssize_t:
+    timestamp: cython.longlong = record.timestamp
+    section: bytearray = encode_headers(record.headers)
+    return record_size(
+        record_body_size(
+            timestamp - base_timestamp, offset, optional_size(record.key), optional_size(record.value), len(section)
+        )
+    )
+
+
+@cython.cfunc
+def part_of(batch: ProducerBatch, records: Any, begin: cython.Py_ssize_t, raw: cython.Py_ssize_t) -> ProducerBatch:
+    first: Buffer = batch.buffers[0]
+    pool: BufferPool = first.pool
+    pool.charge(first.owner, raw)
+    child: ProducerBatch = ProducerBatch(
+        batch.queue,
+        batch.topic,
+        batch.partition,
+        pool.create(raw, first.owner),
+        write_limit=NO_LIMIT,
+        created=batch.created,
+        codec_id=batch.codec_id,
+        first=batch.result.first + begin,
+    )
+    for record in records:
+        write(child, record)
+    child.close_for_appends()
+    child.drain_number = batch.drain_number
+    child.last_node = batch.last_node
+    child.last_error = batch.last_error
+    # Callbacks move with their records.
+    child.account.charge(batch.account.of_records() * len(records) // batch.record_count)
+    return child
+
+
+@cython.cfunc
+def write(child: ProducerBatch, record: Any) -> cython.void:
+    key: bytes | None = record.key
+    value: bytes | None = record.value
+    section: bytearray = encode_headers(record.headers)
+    child.try_append(
+        RecordView(
+            timestamp=record.timestamp,
+            key=optional_pointer(key),
+            key_size=optional_size(key),
+            value=optional_pointer(value),
+            value_size=optional_size(value),
+            headers=bytearray_pointer(section),
+            headers_size=len(section),
+        ),
+        None,
+        None,
+    )

@@ -1,0 +1,50 @@
+"""What a delivery callback may do to its thread: wait on it, fork on it, raise what cannot be described."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from typing import Any
+
+logger = logging.getLogger("forebay.callbacks")
+
+_this_thread = threading.local()
+
+
+def note_sender_thread() -> None:
+    """To be called once by each sender thread, on itself."""
+    _this_thread.sends = True
+
+
+def on_sender_thread() -> bool:
+    """Whether the current thread is a producer's sender: what it waits for, nobody would bring about."""
+    return getattr(_this_thread, "sends", False)
+
+
+def leave_forked_child(error: BaseException | None) -> None:
+    """Ends a child that a callback forked on the sender's thread, once that callback is over.
+
+    The child has no other thread and nothing to go back to: the sender's turn is the parent's.  It ends as a worker of
+    multiprocessing does, with ``sys.exit``'s code if the callback called that.
+    """
+    if not on_sender_thread():
+        return
+    code = 0 if error is None else 1
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # noqa: BLE001 - closed, or None: the end counts for more
+            pass
+    os._exit(code)
+
+
+def report_briefly(kind: type[BaseException], result: Any) -> None:
+    """For an exception that cannot be described, of a callback for a record of ``result``; never raises."""
+    try:
+        logger.error("A delivery callback for %s-%d raised %s", result.topic, result.partition, kind.__name__)
+    except BaseException:  # noqa: BLE001 - a log filter of the user's: there is nobody left to tell
+        pass

@@ -1,0 +1,68 @@
+"""The idempotent producer's id: asked of any broker, before anything is sent.  Sender thread only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from forebay._network.inflight import ClientRequest, ClientResponse
+from forebay.errors import KafkaError
+
+
+class ProducerIdRequests:
+    """Sends the TransactionManager's requests for an id.
+
+    Args:
+        client: the network.
+        transactions: what wants an id, and takes the answer.
+        request_timeout_ms: ``request.timeout.ms``.
+        fail_waiting: called with the error that ends all batches at hand.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        transactions: Any,
+        request_timeout_ms: float,
+        *,
+        fail_waiting: Callable[[KafkaError], None],
+    ) -> None:
+        self._client = client
+        self._transactions = transactions
+        self._request_timeout_ms = request_timeout_ms
+        self._fail_waiting = fail_waiting
+
+    def turn(self, now: float, has_undrained: bool) -> float:
+        """Asks if it is time to; ms to wait while there is none and nothing may be sent, events apart."""
+        if self._transactions.needs_producer_id(now, has_undrained):
+            return self._ask(now)
+        return float(self._transactions.time_to_next_request(now, has_undrained))
+
+    def _ask(self, now: float) -> float:
+        node = self._client.least_loaded_node(now)
+        if node is None:
+            return float(self._client.retry_delay(now))
+        if not self._client.ready(node, now):
+            return max(1.0, float(self._client.poll_delay(node, now)))
+        call = self._transactions.init_request()
+        self._client.send(
+            ClientRequest(
+                node.id,
+                call.api_key,
+                call.min_version,
+                call.max_version,
+                call.build,
+                call.parse,
+                timeout_ms=self._request_timeout_ms,
+                on_complete=lambda response: self._on_answer(response, str(node)),
+            ),
+            now,
+        )
+        return math.inf
+
+    def _on_answer(self, response: ClientResponse, node: str) -> None:
+        answer = response.body if response.error is None else response.failure
+        error = self._transactions.on_init_producer_id(answer, response.received, node=node)
+        if error is not None:
+            self._fail_waiting(error)

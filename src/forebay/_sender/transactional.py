@@ -1,0 +1,169 @@
+"""The transactional producer's requests: one at a time, each to its coordinator, while batches go their own way.
+
+Nothing here waits: a connection that is being made, a backoff and an answer that is outstanding are times that the
+turn's poll is bounded by (the Java client stops producing meanwhile).  Sender thread only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from forebay._backoff import ExponentialBackoff
+from forebay._network.inflight import ClientRequest, ClientResponse
+from forebay._protocol.find_coordinator import TRANSACTION
+from forebay._protocol.versions import ApiKey
+from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
+from forebay._transactions.requests import FIRST_OF_V2, Pending
+from forebay._transactions.session import TransactionSession
+from forebay.errors import KafkaError, UnsupportedVersionError
+from forebay.model import Node
+
+FIRST_PRODUCE_V2 = 12
+"""The first version of Produce whose brokers add the partition to the transaction (KIP-890)."""
+
+
+class TransactionalRequests:
+    """Sends what the TransactionSession has to ask.
+
+    Args:
+        session: the requests, and what their answers mean.
+        accumulator: says whether a batch has no outcome yet; a transaction does not end before that.
+        client: the network.
+        backoff: between look-ups of a coordinator that cannot be connected to.
+        request_timeout_ms: ``request.timeout.ms``.
+        patience_ms: how long the abort that a close makes necessary may take (``delivery.timeout.ms``).
+    """
+
+    def __init__(
+        self,
+        *,
+        session: TransactionSession,
+        accumulator: Any,
+        client: Any,
+        backoff: ExponentialBackoff,
+        request_timeout_ms: float,
+        patience_ms: float,
+    ) -> None:
+        self.session = session
+        self.in_flight: Pending | None = None
+        self._accumulator = accumulator
+        self._client = client
+        self._backoff = backoff
+        self._request_timeout_ms = request_timeout_ms
+        self._patience_ms = patience_ms
+        self._failures = 0
+        """Coordinators in a row that could not be connected to."""
+        self._give_up_at = math.inf
+
+    @property
+    def produce_versions(self) -> tuple[int, int]:
+        """The versions of Produce that suit the open transaction."""
+        if self.session.version >= FIRST_OF_V2:
+            return FIRST_PRODUCE_V2, FIRST_PRODUCE_V2
+        return 0, FIRST_PRODUCE_V2 - 1
+
+    def prepare_close(self, now: float) -> None:
+        """The producer is closing: nothing is left open, and nobody waits for a coordinator for ever."""
+        if self._give_up_at == math.inf:
+            self._give_up_at = now + self._patience_ms
+        elif now >= self._give_up_at and self.session.has_work():
+            self.session.close(KafkaError("The coordinator could not be reached before the producer ended"))
+        self.session.abort_for_close()
+
+    def turn(self, now: float) -> float:
+        """Sends what is due; ms after which it is worth coming again, events apart."""
+        self._note_features()
+        delay = math.inf
+        if self.in_flight is None:
+            delay = self._next(now)
+        return max(0.0, min(delay, self._give_up_at - now))
+
+    def _note_features(self) -> None:
+        features = self._client.versions.features
+        if features.epoch >= 0:
+            self.session.note_features(features.levels.get("transaction.version", (0, 0))[1])
+
+    def _next(self, now: float) -> float:
+        incomplete = self._accumulator.has_incomplete()
+        while True:
+            pending = self.session.next_request(now, incomplete)
+            if pending is None:
+                return self.session.delay(now, incomplete)
+            node, delay = self._node_for(pending, now)
+            if node is not None:
+                self._send(pending, node, now)
+                return math.inf
+            self.session.put_back(pending)
+            if delay > 0:
+                return delay
+
+    def _node_for(self, pending: Pending, now: float) -> tuple[Node | None, float]:
+        """The node that the request may go to now, else ms to wait; 0 if another request has to go first."""
+        wanted = pending.call.coordinator
+        node = self._client.least_loaded_node(now) if wanted is None else self.session.coordinators.get(wanted)
+        if node is None:
+            if wanted is None:
+                return None, float(self._client.retry_delay(now))
+            self.session.look_up(wanted)
+            return None, 0.0
+        if self._client.ready(node, now):
+            self._failures = 0
+            return node, 0.0
+        if self._client.connection_failed(node):
+            refused = self._client.authentication_error(node)
+            if refused is not None:
+                self.session.fatal(refused)
+                return None, math.inf
+            if wanted is not None:
+                # It may have moved to a broker that can be reached.
+                self.session.look_up(wanted, now + self._backoff.delay(self._failures))
+                self._failures += 1
+                return None, 0.0
+        return None, max(1.0, float(self._client.poll_delay(node, now)))
+
+    def _send(self, pending: Pending, node: Node, now: float) -> None:
+        call = pending.call
+        if call.coordinator is not None and call.coordinator.kind == TRANSACTION:
+            self._note_abilities(node)
+        self.in_flight = pending
+        request = ClientRequest(
+            node.id,
+            call.api_key,
+            call.min_version,
+            call.max_version,
+            call.build,
+            call.parse,
+            timeout_ms=self._request_timeout_ms,
+            on_complete=lambda response: self._on_complete(pending, node, response),
+        )
+        try:
+            self._client.send(request, now)
+        except BaseException:
+            self.in_flight = None
+            self.session.put_back(pending)
+            raise
+
+    def _note_abilities(self, node: Node) -> None:
+        known = self._client.api_versions(node.id)
+        if known is not None:
+            # Kept when the connection is lost: what it could it can.
+            self.session.can_bump = known.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= 3
+
+    def _on_complete(self, pending: Pending, node: Node, response: ClientResponse) -> None:
+        self.in_flight = None
+        error = response.error
+        if response.disconnected:
+            apply_loss(self.session, pending, response.received)
+        elif error is None:
+            apply_answer(self.session, pending, response.body, response.received)
+        else:
+            apply_failure(self.session, pending, _explained(error, node))
+
+
+def _explained(error: KafkaError, node: Node) -> KafkaError:
+    if not isinstance(error, UnsupportedVersionError):
+        return error
+    explained = UnsupportedVersionError(f"The broker {node} is too old for this transaction: {error.message}")
+    explained.__cause__ = error
+    return explained

@@ -1,0 +1,292 @@
+"""The transactional half of the producer: init, begin, send offsets, commit, abort, and what a committer needs.
+
+Every method may be called from any thread but the sender's.  Those that wait do so at most ``max.block.ms`` or the
+time given; after a TimeoutError (or Ctrl-C) the same method, called again, goes on waiting for the same outcome, and
+no other is allowed but ``close``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+
+from forebay._assembly import Parts
+from forebay._future import own_copy
+from forebay._metrics.shared import SharedSensor
+from forebay._transactions.result import TransactionalResult
+from forebay._transactions.session import TransactionSession
+from forebay._transactions.state import State
+from forebay.errors import IllegalArgumentError, IllegalStateError, KafkaError, TimeoutError
+from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition, TransactionIdentity
+
+
+class TransactionalCalls:
+    """What KafkaProducer inherits; without a ``transactional.id`` each call raises IllegalStateError."""
+
+    _parts: Parts
+
+    # What a transaction's owner may know
+
+    @property
+    def transactional_id(self) -> str | None:
+        """``transactional.id``, or the one set last; None for a producer without transactions."""
+        session = self._parts.session
+        return None if session is None else session.transactional_id
+
+    @property
+    def producer_id(self) -> int:
+        """The id that batches are stamped with; -1 while there is none."""
+        manager = self._parts.transactions
+        return -1 if manager is None else manager.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        """The epoch of the id; -1 while there is none."""
+        manager = self._parts.transactions
+        return -1 if manager is None else manager.producer_epoch
+
+    @property
+    def transaction_version(self) -> int:
+        """Of the open transaction or the next one: 2 if brokers add partitions by themselves (KIP-890), else 0 or 1."""
+        session = self._parts.session
+        return 0 if session is None else session.version
+
+    # The transaction
+
+    def init_transactions(self, timeout: float | None = None, *, identity: TransactionIdentity | None = None) -> None:
+        """Must be called once before the first transaction; fences older producers with the same transactional.id.
+
+        What they left open is aborted, what they had begun to commit is finished.
+
+        Args:
+            timeout: seconds; None for ``max.block.ms``.
+            identity: goes on under this producer id and epoch instead of asking for one (it must have this
+                producer's transactional.id); sequences begin at 0.
+
+        Raises:
+            TimeoutError: no coordinator answered in time; call it again.
+            IllegalStateError: it was called before, or there is no transactional.id.
+            KafkaError: the coordinator refused (authorization: it may be tried again; everything else is final).
+        """
+        session = self._session("init_transactions")
+        if identity is not None:
+            _check_identity(identity, session.transactional_id)
+        with self._timed(self._parts.metrics.txn_init_ns):
+            self._await("init_transactions", session.initialize(identity), timeout)
+
+    def begin_transaction(self) -> None:
+        """Opens a transaction; all records sent from here on belong to it.
+
+        Raises:
+            IllegalStateError: one is open, or ``init_transactions`` was not called.
+            ProducerFencedError: a newer producer with the same transactional.id has taken over.
+            KafkaError: the producer is in an error state (its error is the cause).
+        """
+        session = self._session("begin_transaction")
+        with self._timed(self._parts.metrics.txn_begin_ns):
+            session.begin()
+
+    def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | Iterable[Any],
+        group: ConsumerGroupMetadata | str,
+        timeout: float | None = None,
+    ) -> None:
+        """Commits a consumer group's offsets if, and only if, the transaction is committed.
+
+        Args:
+            offsets: by partition the next offset to be read; or objects with ``topic``, ``partition`` and ``offset``.
+                None at all: nothing is done.
+            group: its id, or better (KIP-447: a member that was expelled cannot commit) the consumer's metadata.
+            timeout: seconds; None for ``max.block.ms``.
+
+        Raises:
+            CommitFailedError: the group has moved on (abort, and go on from the group's new state).
+            TimeoutError: not confirmed in time; call it again with the same arguments.
+            IllegalStateError: there is no transaction.
+            IllegalArgumentError: an offset or group that cannot be.
+            KafkaError: refused, or the producer is in an error state.
+        """
+        session = self._session("send_offsets_to_transaction")
+        checked, member = _checked_offsets(offsets), _checked_group(group)
+        if not checked:
+            return
+        with self._timed(self._parts.metrics.txn_send_offsets_ns):
+            self._await("send_offsets_to_transaction", session.send_offsets(checked, member), timeout)
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        """Sends what was accepted, waits for every outcome, and commits.
+
+        Args:
+            timeout: seconds; None for ``max.block.ms``.
+
+        Raises:
+            TimeoutError: not confirmed in time; the transaction may still be committed: call it again.
+            IllegalStateError: there is no transaction.
+            ProducerFencedError: a newer producer with the same transactional.id has taken over.
+            KafkaError: a record failed, or the coordinator refused: nothing is committed, the transaction has to be
+                aborted (unless the error is fatal).
+        """
+        session = self._session("commit_transaction")
+        with self._timed(self._parts.metrics.txn_commit_ns):
+            self._await("commit_transaction", session.commit(), timeout)
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Ends the transaction without effect; what was not sent yet fails with TransactionAbortedError.
+
+        Args:
+            timeout: seconds; None for ``max.block.ms``.
+
+        Raises:
+            TimeoutError: not confirmed in time; call it again.
+            IllegalStateError: there is no transaction.
+            KafkaError: the producer cannot go on.
+        """
+        session = self._session("abort_transaction")
+        with self._timed(self._parts.metrics.txn_abort_ns):
+            self._await("abort_transaction", session.abort(), timeout)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """``with producer.transaction():`` begins, and commits at the end of the block.
+
+        If the block raises, whatever it is, the transaction is aborted and the same exception goes on; if the abort
+        or commit fails too, that is noted on it.  A commit that fails is followed by an abort.
+
+        Raises:
+            IllegalStateError: a transaction is open.
+            KafkaError: as ``commit_transaction``.
+        """
+        self.begin_transaction()
+        try:
+            yield self
+        except BaseException as error:
+            self._abort_after(error)
+            raise
+        try:
+            self.commit_transaction()
+        except TimeoutError:
+            raise  # undecided: the same call again is what decides
+        except KafkaError as error:
+            self._abort_after(error)
+            raise
+
+    def _abort_after(self, error: BaseException) -> None:
+        session = self._session("abort_transaction")
+        if session.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+            return  # ended in the block, or beyond repair
+        try:
+            with self._timed(self._parts.metrics.txn_abort_ns):
+                self._await("abort_transaction", session.abort(without_offsets=True), None)
+        except KafkaError as failure:
+            error.add_note(f"The transaction could not be aborted: {failure!r}")
+
+    # For those who let somebody else end it
+
+    def detach_transaction(self) -> TransactionIdentity:
+        """Leaves the open transaction to whoever ends it in its name (``Control.end_transaction``); after ``flush``.
+
+        This producer may initialize another one then; its ``close`` does not touch the one it left.
+
+        Raises:
+            IllegalStateError: no transaction, an empty one, or records without an outcome.
+            KafkaError: a record failed: the transaction can only be aborted.
+        """
+        return self._session("detach_transaction").detach(self._parts.sender.unfinished_records)
+
+    def set_transactional_id(self, transactional_id: str) -> None:
+        """Another transactional.id for this producer, on the same connections; ``init_transactions`` must follow.
+
+        Raises:
+            IllegalStateError: a transaction is open, or there was no transactional.id to begin with.
+            IllegalArgumentError: not a string, or empty.
+        """
+        if not isinstance(transactional_id, str) or not transactional_id:
+            raise IllegalArgumentError(f"transactional_id must be a non-empty str, got {transactional_id!r}")
+        self._session("set_transactional_id").rename(transactional_id)
+
+    # Waiting
+
+    def _session(self, call: str) -> TransactionSession:
+        self._check_open()
+        session = self._parts.session
+        if session is None:
+            raise IllegalStateError(f"Cannot call {call}(): the producer has no transactional.id")
+        if self.on_sender_thread():
+            raise IllegalStateError(f"{call}() cannot be called from a delivery callback: it would wait for itself")
+        return session
+
+    def _await(self, call: str, result: TransactionalResult, timeout: float | None) -> None:
+        if timeout is not None and timeout < 0:
+            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        limit = self._parts.config["max.block.ms"] if timeout is None else timeout * 1000
+        self._parts.client.wakeup()
+        if not result.wait(limit):
+            raise TimeoutError(
+                f"Timeout expired after {limit:g}ms while awaiting {call}(); call it again to wait for its outcome",
+                phase=call,
+            )
+        if result.error is not None:
+            raise own_copy(result.error)
+
+    @contextmanager
+    def _timed(self, sensor: SharedSensor) -> Iterator[None]:
+        clock = self._parts.clock
+        begun = clock.now()
+        try:
+            yield
+        finally:
+            sensor.record((clock.now() - begun) * 1e6)
+
+    # Of the producer's other bases
+
+    def _check_open(self) -> None:
+        raise TypeError("TransactionalCalls is part of KafkaProducer")
+
+    def on_sender_thread(self) -> bool:
+        """Whether a delivery callback asks."""
+        raise TypeError("TransactionalCalls is part of KafkaProducer")
+
+
+def _check_identity(identity: TransactionIdentity, transactional_id: str) -> None:
+    if identity.transactional_id != transactional_id:
+        raise IllegalArgumentError(
+            f"The identity belongs to the transactional.id {identity.transactional_id!r}, this producer's is "
+            f"{transactional_id!r}; set_transactional_id() changes it"
+        )
+    if identity.producer_id < 0 or not 0 <= identity.producer_epoch <= 32767:
+        raise IllegalArgumentError(
+            f"A producer id is at least 0 and an epoch 0 to 32767, got {identity.producer_id} and "
+            f"{identity.producer_epoch}"
+        )
+    if identity.transaction_version not in (0, 1, 2):
+        raise IllegalArgumentError(f"A transaction version is 0, 1 or 2, got {identity.transaction_version!r}")
+
+
+def _checked_group(group: ConsumerGroupMetadata | str) -> ConsumerGroupMetadata:
+    if isinstance(group, ConsumerGroupMetadata):
+        return group
+    if isinstance(group, str):
+        return ConsumerGroupMetadata(group)
+    raise IllegalArgumentError(f"Consumer group metadata must be a ConsumerGroupMetadata or a group id, got {group!r}")
+
+
+def _checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
+    if isinstance(offsets, Mapping):
+        return {TopicPartition(*where): _checked_offset(where, offset) for where, offset in offsets.items()}
+    checked: dict[TopicPartition, OffsetAndMetadata] = {}
+    for item in offsets:
+        where = TopicPartition(item.topic, item.partition)
+        epoch, metadata = getattr(item, "leader_epoch", None), getattr(item, "metadata", None)
+        _checked_offset(where, item.offset)
+        checked[where] = OffsetAndMetadata(item.offset, -1 if epoch is None else epoch, metadata or "")
+    return checked
+
+
+def _checked_offset(where: Any, offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    if isinstance(offset, OffsetAndMetadata):
+        return offset
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise IllegalArgumentError(f"The offset of {where} must be an int or an OffsetAndMetadata, got {offset!r}")
+    return OffsetAndMetadata(offset)

@@ -1,0 +1,229 @@
+"""What the coordinators' answers do to a TransactionDialog.  Sender thread only.
+
+Every answer ends in one of three ways: the request is done, the same one is tried again, or the transaction (or the
+producer) has failed; ``errors`` says which error leads where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from forebay._protocol.find_coordinator import GROUP, FindCoordinatorResponse
+from forebay._protocol.init_producer_id import InitProducerIdResponse
+from forebay._protocol.versions import ApiKey, api_name
+from forebay._transactions.dialog import FENCED, TransactionDialog
+from forebay._transactions.errors import Action, action_for
+from forebay._transactions.requests import AddOffsetsCall, EndTxnCall, Pending
+from forebay._transactions.state import State
+from forebay.errors import (
+    CommitFailedError,
+    GroupAuthorizationError,
+    InvalidPidMappingError,
+    KafkaError,
+    ProducerFencedError,
+    ProtocolError,
+    TopicAuthorizationError,
+    UnknownProducerIdError,
+    error_for,
+)
+from forebay.model import Node, TopicPartition
+
+SOON_MS = 20.0
+"""For the first partitions or offsets of a transaction while the one before it is being finished."""
+
+
+def apply_answer(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+    """The coordinator answered."""
+    _HANDLERS[pending.call.api_key](dialog, pending, body, now)
+
+
+def apply_loss(dialog: TransactionDialog, pending: Pending, now: float) -> None:
+    """The connection ended before the answer: whoever coordinates is asked for anew, and the request sent again."""
+    pending.uncertain = True
+    if pending.call.coordinator is not None:
+        dialog.look_up(pending.call.coordinator)
+    dialog.try_again(pending, now)
+
+
+def apply_failure(dialog: TransactionDialog, pending: Pending, error: KafkaError) -> None:
+    """The request could not be made or sent at all (no common version, no authentication): the producer's end."""
+    dialog.fatal(error)
+    pending.result.settle(error)
+
+
+def apply_error(dialog: TransactionDialog, pending: Pending, error: KafkaError, now: float) -> None:
+    """The coordinator refused."""
+    action = action_for(pending.call.api_key, error)
+    if action in (Action.RETRY, Action.RETRY_SOON, Action.LOOK_UP):
+        _try_again(dialog, pending, action, now)
+        return
+    if isinstance(pending.call, EndTxnCall) and dialog.state is State.ABORTING_TRANSACTION:
+        action = _failed_abort(dialog, error, action)
+        if action is Action.ABORTABLE_BUMP:
+            dialog.end_of_transaction(pending.result)
+            return
+    error = _in_our_words(dialog, pending, error, action)
+    _ENDINGS[action](dialog, error)
+    pending.result.settle(error)
+
+
+def _try_again(dialog: TransactionDialog, pending: Pending, action: Action, now: float) -> None:
+    if action is Action.LOOK_UP:
+        dialog.look_up(pending.call.coordinator)
+    if action is Action.RETRY:
+        pending.uncertain = True
+    soon = action is Action.RETRY_SOON and not dialog.members.started
+    dialog.try_again(pending, now, SOON_MS if soon else float("inf"))
+
+
+def _failed_abort(dialog: TransactionDialog, error: KafkaError, action: Action) -> Action:
+    # There is no way back from here but forward: who was forgotten has nothing left to abort and needs another epoch.
+    if isinstance(error, (InvalidPidMappingError, UnknownProducerIdError)) and dialog.can_bump:
+        dialog.forget()
+        return Action.ABORTABLE_BUMP
+    return action if action in (Action.FENCED, Action.FATAL) else Action.FATAL
+
+
+def _in_our_words(dialog: TransactionDialog, pending: Pending, error: KafkaError, action: Action) -> KafkaError:
+    call = pending.call
+    said: KafkaError
+    if action is Action.FENCED:
+        said = ProducerFencedError(f"{FENCED} (transactional.id '{dialog.transactional_id}')")
+    elif action is Action.COMMIT_FAILED:
+        said = CommitFailedError(
+            "Transaction offset Commit failed due to consumer group metadata mismatch: " + error.message
+        )
+    elif isinstance(error, GroupAuthorizationError):
+        group = call.commit.group.group_id if isinstance(call, AddOffsetsCall) else _group_of(call)
+        said = GroupAuthorizationError(f"Not authorized to access group: {group}")
+    elif action is Action.FATAL and not error.fatal:
+        said = KafkaError(f"Unexpected error in the answer to {api_name(call.api_key)}: {error}")
+    else:
+        return error
+    said.__cause__ = error
+    return said
+
+
+def _group_of(call: Any) -> str:
+    return str(call.wanted.key if call.coordinator is None else call.coordinator.key)
+
+
+_ENDINGS: Mapping[Action, Callable[[TransactionDialog, KafkaError], None]] = MappingProxyType(
+    {
+        Action.ABORTABLE: TransactionDialog.abortable,
+        Action.COMMIT_FAILED: TransactionDialog.abortable,
+        Action.ABORTABLE_BUMP: TransactionDialog.abortable_with_bump,
+        Action.REFUSED: TransactionDialog.refused,
+        Action.FATAL: TransactionDialog.fatal,
+        Action.FENCED: TransactionDialog.fatal,
+    }
+)
+
+
+def _found_coordinator(dialog: TransactionDialog, pending: Pending, body: FindCoordinatorResponse, now: float) -> None:
+    wanted = pending.call.wanted
+    error = error_for(body.error_code, body.error_message)
+    if error is not None:
+        if wanted.kind == GROUP and dialog.state is State.ABORTING_TRANSACTION and not error.retriable:
+            return  # the offsets are not committed any more
+        apply_error(dialog, pending, error, now)
+        return
+    dialog.coordinators[wanted] = Node(body.node_id, body.host, body.port)
+    pending.result.settle()
+
+
+def _initialized(dialog: TransactionDialog, pending: Pending, body: InitProducerIdResponse, now: float) -> None:
+    error = error_for(body.error_code)
+    if error is None and body.producer_id < 0:
+        error = ProtocolError(f"InitProducerId was answered with the producer id {body.producer_id}")
+    if error is not None:
+        apply_error(dialog, pending, error, now)
+        return
+    dialog.manager.set_identity(body.producer_id, body.producer_epoch)
+    dialog.ready(pending.result)
+
+
+def _added_partitions(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+    errors = _errors_of(pending.call.partitions, body.errors)
+    if not errors:
+        dialog.members.added(pending.call.partitions)
+        pending.result.settle()
+        return
+    worst = _worst(pending, errors)
+    action = action_for(ApiKey.ADD_PARTITIONS_TO_TXN, worst)
+    if action is Action.ABORTABLE:
+        worst = _refused_partitions(errors, worst)
+    apply_error(dialog, pending, worst, now)
+
+
+def _refused_partitions(errors: Mapping[TopicPartition, KafkaError], worst: KafkaError) -> KafkaError:
+    forbidden = sorted({where.topic for where, error in errors.items() if isinstance(error, TopicAuthorizationError)})
+    if forbidden:
+        return TopicAuthorizationError(f"Not authorized to access topics: [{', '.join(forbidden)}]", topics=forbidden)
+    if worst.txn_requires_abort:
+        return worst
+    listed = ", ".join(f"{where}: {error.name}" for where, error in sorted(errors.items()))
+    refused = KafkaError(f"Could not add partitions to transaction due to errors: {listed}")
+    refused.__cause__ = worst
+    return refused
+
+
+def _errors_of(asked: Any, codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, KafkaError]:
+    found: dict[TopicPartition, KafkaError] = {}
+    for where in asked:
+        if where not in codes:
+            found[where] = KafkaError(f"{where} was left out of the answer")
+            continue
+        error = error_for(codes[where], partition=str(where))
+        if error is not None:
+            found[where] = error
+    return found
+
+
+def _worst(pending: Pending, errors: Mapping[TopicPartition, KafkaError]) -> KafkaError:
+    """Of errors with the same consequences the first; what can only fail again is not tried again."""
+    return max(errors.values(), key=lambda error: action_for(pending.call.api_key, error).value)
+
+
+def _added_offsets(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+    error = error_for(body.error_code)
+    if error is not None:
+        apply_error(dialog, pending, error, now)
+        return
+    dialog.members.mark_started()
+    dialog.enqueue_commit(pending.call.commit, pending.result)
+
+
+def _committed_offsets(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+    call = pending.call
+    errors = _errors_of(call.offsets, body.errors)
+    if not errors:
+        pending.result.settle()
+        return
+    pending.call = replace(call, offsets={where: call.offsets[where] for where in errors})
+    apply_error(dialog, pending, _worst(pending, errors), now)
+
+
+def _ended(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+    error = error_for(body.error_code)
+    if error is not None:
+        apply_error(dialog, pending, error, now)
+        return
+    if body.producer_id >= 0:
+        dialog.manager.set_identity(body.producer_id, body.producer_epoch)
+    dialog.end_of_transaction(pending.result)
+
+
+_HANDLERS: Mapping[int, Callable[[TransactionDialog, Pending, Any, float], None]] = MappingProxyType(
+    {
+        ApiKey.FIND_COORDINATOR: _found_coordinator,
+        ApiKey.INIT_PRODUCER_ID: _initialized,
+        ApiKey.ADD_PARTITIONS_TO_TXN: _added_partitions,
+        ApiKey.ADD_OFFSETS_TO_TXN: _added_offsets,
+        ApiKey.TXN_OFFSET_COMMIT: _committed_offsets,
+        ApiKey.END_TXN: _ended,
+    }
+)

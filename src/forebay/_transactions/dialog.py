@@ -1,0 +1,422 @@
+"""TransactionDialog: what is under way between a transactional producer and its coordinators.
+
+The state, the requests that wait, and what errors do to them; the sender's thread takes the requests one after the
+other and brings the answers (``answers``).  Sequences and producer id are the TransactionManager's, which this object
+tells what to do.  The states are a table (``state``), the meaning of errors is another (``errors``).  Nothing here
+blocks or does I/O.  What the application calls is in ``session``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from contextlib import AbstractContextManager
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from forebay._transactions.partitions import TransactionPartitions
+from forebay._transactions.requests import (
+    FIRST_OF_V2,
+    AddPartitionsCall,
+    Coordinator,
+    EndTxnCall,
+    FindCoordinatorCall,
+    Identity,
+    InitProducerIdCall,
+    Pending,
+    TxnOffsetCommitCall,
+)
+from forebay._transactions.result import TransactionalResult
+from forebay._transactions.state import SOURCES, State, illegal_call
+from forebay.errors import (
+    IllegalStateError,
+    InvalidPidMappingError,
+    KafkaError,
+    ProducerFencedError,
+    TransactionAbortedError,
+)
+from forebay.model import Node, TransactionIdentity
+
+if TYPE_CHECKING:
+    from forebay._backoff import ExponentialBackoff
+    from forebay._transactions.manager import TransactionManager
+
+log = logging.getLogger("forebay.transactions")
+
+COMPLETING = frozenset({State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION})
+OPEN = COMPLETING | {State.IN_TRANSACTION, State.ABORTABLE_ERROR}
+BROKEN = frozenset({State.ABORTABLE_ERROR, State.FATAL_ERROR})
+FENCED = "A newer producer with the same transactional.id has taken over"
+
+
+class Sealable(Protocol):
+    """The accumulator, as far as a transaction opens and closes it."""
+
+    def seal(self) -> None: ...
+
+    def unseal(self) -> None: ...
+
+
+class LastCall(NamedTuple):
+    """A call of the API that may have to be repeated: its outcome was not seen yet."""
+
+    name: str
+    key: object
+    result: TransactionalResult
+
+
+class TransactionDialog:
+    """One transactional.id's requests and answers.
+
+    Args:
+        transactional_id: ``transactional.id``.
+        timeout_ms: ``transaction.timeout.ms``.
+        manager: sequences, producer id and epoch; told that it is transactional.
+        accumulator: sealed but in a transaction.
+        backoff: between tries of a request (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        lock: re-entrant, for a finaliser or signal handler may come in here; taken before the accumulator's.  It
+            guards everything but what the sender's thread owns: ``coordinators`` and ``can_bump``.
+    """
+
+    def __init__(
+        self,
+        transactional_id: str,
+        *,
+        timeout_ms: int,
+        manager: TransactionManager,
+        accumulator: Sealable,
+        backoff: ExponentialBackoff,
+        lock: AbstractContextManager[Any],
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.timeout_ms = timeout_ms
+        self.manager = manager
+        self.accumulator = accumulator
+        self.backoff = backoff
+        self.lock = lock
+        self.state = State.UNINITIALIZED
+        self.error: KafkaError | None = None
+        self.version = 0
+        """Of the transaction that is open, or of the next one."""
+        self.newest_version = -1
+        """The cluster's, as finalized by the newest epoch seen; -1 if no broker was asked yet."""
+        self.bump_required = False
+        self.purge_due = False
+        """Batches that were never sent are to be failed."""
+        self.closed: KafkaError | None = None
+        self.coordinators: dict[Coordinator, Node] = {}
+        self.can_bump = True
+        """Whether the coordinator, when last connected, could give another epoch to a producer (KIP-360)."""
+        self._queue: list[Pending] = []
+        self._numbers = 0
+        self._call: LastCall | None = None
+        self.members = TransactionPartitions()
+        manager.begin_session(self, self.members)
+        accumulator.seal()
+
+    # ---- any thread
+
+    @property
+    def completing(self) -> bool:
+        """While a transaction is being ended linger does not count."""
+        return self.state in COMPLETING
+
+    @property
+    def open(self) -> bool:
+        """From begin until the end was acknowledged; a fatal error ends it too."""
+        return self.state in OPEN
+
+    @property
+    def identity(self) -> TransactionIdentity:
+        """Who this producer is now; -1 for what it does not have."""
+        manager = self.manager
+        return TransactionIdentity(self.transactional_id, manager.producer_id, manager.producer_epoch, self.version)
+
+    # ---- any thread, under the lock
+
+    def _enter(self, target: State, call: str) -> None:
+        if self.state not in SOURCES[target]:
+            raise illegal_call(self.state, call)
+        self.state = target
+
+    def _unusable(self) -> KafkaError | None:
+        error = self.error
+        if error is None or self.state not in BROKEN:
+            return None
+        if isinstance(error, ProducerFencedError):
+            return ProducerFencedError(
+                f"{FENCED}: the one with transactional.id '{self.transactional_id}', producer id "
+                f"{self.manager.producer_id} and epoch {self.manager.producer_epoch} cannot go on"
+            )
+        if isinstance(error, IllegalStateError):
+            broken: KafkaError = IllegalStateError(
+                f"The producer with transactional.id '{self.transactional_id}' cannot execute transactional method "
+                "because of previous invalid state transition attempt"
+            )
+        else:
+            broken = KafkaError("Cannot execute transactional method because we are in an error state")
+        broken.__cause__ = error
+        return broken
+
+    def _who(self) -> Identity:
+        return Identity(self.transactional_id, self.manager.producer_id, self.manager.producer_epoch)
+
+    def _enqueue(self, call: Any, result: TransactionalResult) -> Pending:
+        self._numbers += 1
+        pending = Pending(call, result, self._numbers)
+        heapq.heappush(self._queue, pending)
+        return pending
+
+    def _complete(self, commit: bool, result: TransactionalResult) -> None:
+        target = State.COMMITTING_TRANSACTION if commit else State.ABORTING_TRANSACTION
+        self._enter(target, "commit_transaction" if commit else "abort_transaction")
+        # From here on no record gets in, so "no batch without outcome" means what it says.
+        self.accumulator.seal()
+        self.purge_due = self.purge_due or not commit
+        self._enqueue(EndTxnCall(self._who(), commit, self.version), result)
+
+    def _forget_identity(self, call: str) -> None:
+        self._enter(State.UNINITIALIZED, call)
+        self.accumulator.seal()
+        self.manager.drop_identity()
+        self.bump_required = False
+        self.error = None
+
+    def _abort_later(self, error: KafkaError) -> list[TransactionalResult]:
+        self.state = State.ABORTABLE_ERROR
+        self.error = self.error or error
+        self.accumulator.seal()
+        self.purge_due = True
+        # What may have been done at the coordinator is asked for again by the abort; for the rest it is over.
+        failed = [pending for pending in self._queue if not pending.survives_error]
+        self._queue = [pending for pending in self._queue if pending.survives_error]
+        heapq.heapify(self._queue)
+        return [pending.result for pending in failed]
+
+    # ---- the sender's thread
+
+    def note_features(self, transaction_version: int) -> None:
+        """The transaction version that the cluster has finalized; used from the next transaction on."""
+        self.newest_version = transaction_version
+
+    def next_request(self, now: float, has_incomplete: bool) -> Pending | None:
+        """The request that is to be sent next, taken out of the queue; None if there is none for now."""
+        self._collect_partitions()
+        while True:
+            with self.lock:
+                pending = self._peek(has_incomplete)
+                if pending is None or now < pending.retry_at:
+                    return None
+                heapq.heappop(self._queue)
+                refused = self.state in BROKEN and not pending.survives_error
+            if refused:
+                pending.result.settle(self.error)
+            elif self._is_needless(pending):
+                self.end_of_transaction(pending.result)
+            else:
+                return pending
+
+    def delay(self, now: float, has_incomplete: bool) -> float:
+        """Ms until ``next_request`` is worth asking again; inf if that takes an event."""
+        with self.lock:
+            pending = self._peek(has_incomplete)
+            return inf if pending is None else max(0.0, pending.retry_at - now)
+
+    def _peek(self, has_incomplete: bool) -> Pending | None:
+        if not self._queue:
+            return None
+        head = self._queue[0]
+        if has_incomplete and isinstance(head.call, EndTxnCall):
+            return None
+        if self.state is State.ABORTABLE_ERROR and not isinstance(head.call, FindCoordinatorCall):
+            return None if head.survives_error else head
+        return head
+
+    def _is_needless(self, pending: Pending) -> bool:
+        if not isinstance(pending.call, EndTxnCall):
+            return False
+        # A coordinator that forgot the id would not take it either.
+        return not self.members.started or self._is_forgotten()
+
+    def _is_forgotten(self) -> bool:
+        return isinstance(self.error, InvalidPidMappingError)
+
+    def _collect_partitions(self) -> None:
+        if not self.members.fresh:
+            return
+        partitions = self.members.take_fresh()
+        with self.lock:
+            if self.state in (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION):
+                self._enqueue(AddPartitionsCall(self._who(), partitions), TransactionalResult())
+
+    def look_up(self, wanted: Coordinator, retry_at: float = -inf) -> None:
+        """Whoever coordinates ``wanted`` is to be asked for, unless that is under way."""
+        self.coordinators.pop(wanted, None)
+        with self.lock:
+            for other in self._queue:
+                if isinstance(other.call, FindCoordinatorCall) and other.call.wanted == wanted:
+                    return
+            self._enqueue(FindCoordinatorCall(wanted), TransactionalResult()).retry_at = retry_at
+
+    def put_back(self, pending: Pending) -> None:
+        """A request that could not be sent, or whose answer was no answer."""
+        with self.lock:
+            closed = self.closed
+            if closed is None:
+                heapq.heappush(self._queue, pending)
+        if closed is not None:
+            pending.result.settle(closed)
+
+    def try_again(self, pending: Pending, now: float, at_most_ms: float = inf) -> None:
+        """The same request after its backoff, before its turn comes."""
+        pending.retry_at = now + min(self.backoff.delay(pending.attempts), at_most_ms)
+        pending.attempts += 1
+        self.put_back(pending)
+
+    def enqueue_commit(self, commit: TxnOffsetCommitCall, result: TransactionalResult) -> None:
+        """The second half of sending offsets."""
+        with self.lock:
+            if self.state not in BROKEN and self.state is not State.ABORTING_TRANSACTION:
+                self._enqueue(commit, result)
+                return
+        result.settle(self.error or TransactionAbortedError())
+
+    def abortable(self, error: KafkaError) -> None:
+        """The transaction can only be aborted; an error while that is under way changes nothing."""
+        failed: list[TransactionalResult] = []
+        with self.lock:
+            ignored = self.state in (State.ABORTING_TRANSACTION, State.FATAL_ERROR)
+            illegal = not ignored and self.state not in SOURCES[State.ABORTABLE_ERROR]
+            if not ignored and not illegal:
+                failed = self._abort_later(error)
+        if illegal:
+            self._poison(State.ABORTABLE_ERROR, error)
+        elif not ignored:
+            log.info("The transaction of '%s' can only be aborted: %s", self.transactional_id, error)
+        for result in failed:
+            result.settle(error)
+
+    def abortable_with_bump(self, error: KafkaError) -> None:
+        """As ``abortable``, and another epoch after the abort; fatal if there is none to be had."""
+        if not self.can_bump:
+            self.fatal(error)
+            return
+        self.bump_required = True
+        self.abortable(error)
+
+    def forget(self) -> None:
+        """The coordinator does not know this producer id any more: there is nothing to end, and another is needed."""
+        with self.lock:
+            self.error = InvalidPidMappingError()
+            self.bump_required = True
+
+    def on_failed_batch(self, error: KafkaError) -> None:
+        """A record failed for good."""
+        if self.state is not State.ABORTING_TRANSACTION:
+            self.bump_required = True
+        self.abortable(error)
+
+    def fatal(self, error: KafkaError) -> None:
+        """The producer cannot go on: every call, request and record fails from here on."""
+        with self.lock:
+            if self.state is State.FATAL_ERROR:
+                return
+            self.state = State.FATAL_ERROR
+            self.error = error
+            self.accumulator.seal()
+            waiting, self._queue = self._queue, []
+        self.manager.fail(error)
+        for pending in waiting:
+            pending.result.settle(error)
+
+    def _poison(self, target: State, cause: KafkaError | None = None) -> None:
+        # An illegal move on the sender's thread is a mistake of ours: nothing that follows could be trusted.
+        error = IllegalStateError(f"Invalid transition attempted from state {self.state.value} to state {target.value}")
+        error.__cause__ = cause
+        self.fatal(error)
+
+    def refused(self, error: KafkaError) -> None:
+        """No producer id for lack of permission: back to the start, where another try may find it granted."""
+        with self.lock:
+            legal = self.state is State.INITIALIZING
+            if legal:
+                self.state = State.ABORTABLE_ERROR
+                self._forget_identity("init_transactions")
+        if legal:
+            log.warning("No producer id for '%s': %s", self.transactional_id, error)
+        else:
+            self._poison(State.UNINITIALIZED, error)
+
+    def end_of_transaction(self, result: TransactionalResult) -> None:
+        """The coordinator has ended it, or there was nothing to end; another epoch may have to follow."""
+        with self.lock:
+            bump = self.can_bump and self._needs_bump()
+            legal = self.state in COMPLETING
+            if legal and (bump or not self.manager.has_producer_id):
+                self.state = State.INITIALIZING
+                known = self._who()[1:] if bump else ()
+                self._enqueue(InitProducerIdCall(self.transactional_id, self.timeout_ms, *known), result)
+                return
+        if legal:
+            self.ready(result)
+        elif self.state is not State.FATAL_ERROR:
+            self._poison(State.READY)
+
+    def _needs_bump(self) -> bool:
+        if not self.manager.has_producer_id:
+            return False
+        if self.version < FIRST_OF_V2 <= self.newest_version:
+            return True  # version 2 begins with an epoch that version 1 never used
+        wanted = self.bump_required or bool(self.members.damaged)
+        return wanted and (self.version < FIRST_OF_V2 or self._is_forgotten())
+
+    def ready(self, result: TransactionalResult) -> None:
+        """A transaction may begin, under the id and epoch that the manager has by now."""
+        stuck = self.members.mend()
+        with self.lock:
+            legal = self.state in SOURCES[State.READY]
+            if legal and stuck is None:
+                self.state = State.READY
+                self.error = None
+                self.bump_required = False
+                if self.newest_version >= 0:
+                    self.version = self.newest_version
+        if stuck is not None:
+            self.fatal(stuck)
+        elif not legal:
+            self._poison(State.READY)
+        result.settle(self.error)
+
+    def purge_reason(self) -> KafkaError | None:
+        """The error with which batches that were never sent are to fail now, once; None if they may go on."""
+        if not self.purge_due:
+            return None
+        with self.lock:
+            self.purge_due = False
+            return self.error or TransactionAbortedError()
+
+    # ---- the end, on the sender's thread
+
+    def has_work(self) -> bool:
+        """Whether a coordinator has to be heard of before the producer may end."""
+        return self.closed is None and (self.open or self.state is State.INITIALIZING)
+
+    def abort_for_close(self) -> bool:
+        """Aborts what is open and not being ended; False if there is nothing to abort."""
+        with self.lock:
+            if self.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+                return False
+            self._complete(False, TransactionalResult())
+        log.warning("The producer of '%s' was closed with an open transaction, which is aborted", self.transactional_id)
+        return True
+
+    def close(self, error: KafkaError) -> None:
+        """Nothing is sent any more: whoever waits gets ``error``."""
+        with self.lock:
+            self.closed = error
+            waiting, self._queue = self._queue, []
+            call = self._call
+        for pending in waiting:
+            pending.result.settle(error)
+        if call is not None:
+            call.result.settle(error)

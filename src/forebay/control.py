@@ -1,0 +1,353 @@
+"""Control: what a producer's owner asks the cluster for besides producing.
+
+Topics, producer ids, ends of transactions that another process began, and reading back the last records of a
+partition: all that a commit coordinator such as the Spark sink's driver needs.  It has connections of its own, no
+thread that works between calls, and does its waiting in the caller's thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from forebay import _lifecycle
+from forebay._assembly import Surroundings, assemble_control, system_surroundings
+from forebay._control import topics, transactions
+from forebay._control.session import ControlSession, Deadline
+from forebay._control.tail import PartitionReader
+from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
+from forebay.config import ProducerConfig
+from forebay.errors import IllegalArgumentError, IllegalStateError, TransactionalIdNotFoundError
+from forebay.model import TailRecord, TopicPartition, TransactionDescription, TransactionIdentity, TransactionListing
+
+_ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
+_MAX_INT16, _MAX_INT32, _MAX_INT64 = 2**15 - 1, 2**31 - 1, 2**63 - 1
+
+
+class Control:
+    """A small synchronous client for the owner of producers.
+
+    Every call takes ``timeout`` in seconds (None: ``max.block.ms``), repeats what failed in a way that passes until
+    then, and raises TimeoutError with the last error as its cause.  Calls of several threads take turns.  After a
+    fork the child's copy makes connections of its own.
+
+    Args:
+        config: a producer's options by Kafka's names; those that are about records are not used.
+        options: the same as keywords (``bootstrap_servers=...``).
+
+    Raises:
+        ConfigError: an unknown option, or a value that cannot be.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
+        self._start(ProducerConfig(config, **options), system_surroundings())
+
+    @classmethod
+    def _with(cls, surroundings: Surroundings, config: Mapping[str, Any] | None = None, /, **options: Any) -> Self:
+        """A Control with another clock or network than the machine's, for tests."""
+        control = cls.__new__(cls)
+        control._start(ProducerConfig(config, **options), surroundings)
+        return control
+
+    def _start(self, config: ProducerConfig, surroundings: Surroundings) -> None:
+        self._config = config
+        self._surroundings = surroundings
+        # Held for the length of a call; guards the session and whether it is closed.
+        self._lock = threading.Lock()
+        self._session: ControlSession | None = None
+        self._closed = False
+        _lifecycle.watch_forks(self)
+
+    # Transactions
+
+    def transaction_version(self, *, timeout: float | None = None) -> int:
+        """The version that transactions have in this cluster: 0, 1, or 2 (KIP-890)."""
+        with self._call("transaction_version", timeout) as (session, deadline):
+            return transactions.transaction_version(session, deadline)
+
+    def init_producer_id(
+        self, transactional_id: str, *, transaction_timeout_ms: int = 60_000, timeout: float | None = None
+    ) -> TransactionIdentity:
+        """A producer id and a new epoch for ``transactional_id``.
+
+        A transaction that is open under this id is aborted, and whoever has it is fenced.
+
+        Args:
+            transaction_timeout_ms: after which the coordinator aborts a transaction (``transaction.timeout.ms``).
+
+        Raises:
+            InvalidTxnTimeoutError: over the broker's ``transaction.max.timeout.ms``.
+        """
+        _require_text("transactional_id", transactional_id)
+        _require_number("transaction_timeout_ms", transaction_timeout_ms, 1, _MAX_INT32)
+        with self._call("init_producer_id", timeout) as (session, deadline):
+            return transactions.init_producer_id(session, transactional_id, transaction_timeout_ms, deadline)
+
+    def end_transaction(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        version: int,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Commits or aborts a transaction that some producer, perhaps in another process, has left open.
+
+        Repeating it with the same arguments does no harm: a lost answer is asked for again, and so may a caller who
+        was restarted.
+
+        Args:
+            commit: False aborts.
+            version: ``transaction_version`` of the producer that wrote it (see ``TransactionIdentity``).
+
+        Raises:
+            InvalidTxnStateError: it was ended the other way before, was never begun, or (version 2) timed out.
+            ProducerFencedError: a newer producer has the id, or (below version 2) the transaction timed out.
+            InvalidPidMappingError: the coordinator knows no such id, or not with this producer id.
+            UnsupportedVersionError: version 2 on a broker that does not have it.
+        """
+        who = TransactionIdentity(transactional_id, producer_id, producer_epoch, version)
+        _require_identity(who)
+        if not isinstance(commit, bool):
+            raise IllegalArgumentError(f"commit must be True or False, got {commit!r}")
+        with self._call("end_transaction", timeout) as (session, deadline):
+            transactions.end_transaction(session, who, commit, deadline)
+
+    def describe_transaction(self, transactional_id: str, *, timeout: float | None = None) -> TransactionDescription:
+        """What the coordinator knows of one id.
+
+        Raises:
+            TransactionalIdNotFoundError: nothing.
+        """
+        found = self.describe_transactions([transactional_id], timeout=timeout)[transactional_id]
+        if found is None:
+            raise TransactionalIdNotFoundError(transactional_id=transactional_id)
+        return found
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout: float | None = None
+    ) -> dict[str, TransactionDescription | None]:
+        """What the coordinators know of many ids, in the order given; None for an id they do not know."""
+        if isinstance(transactional_ids, str):
+            raise IllegalArgumentError(f"transactional_ids must be several, got the str {transactional_ids!r}")
+        ids = list(dict.fromkeys(transactional_ids))
+        for transactional_id in ids:
+            _require_text("transactional_id", transactional_id)
+        with self._call("describe_transactions", timeout) as (session, deadline):
+            return transactions.describe(session, ids, deadline)
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        prefix: str | None = None,
+        timeout: float | None = None,
+    ) -> list[TransactionListing]:
+        """The transactional ids that any coordinator of the cluster knows, sorted; all brokers are asked.
+
+        Args:
+            states: only these, such as ``Ongoing``.
+            producer_ids: only of these.
+            prefix: only ids that begin so.
+
+        Raises:
+            IllegalArgumentError: a state that the brokers have never heard of.
+            TimeoutError: a broker did not answer: a list without its share is not given.
+        """
+        if isinstance(states, str):
+            raise IllegalArgumentError(f"states must be several, got the str {states!r}")
+        wanted, numbers = list(states), list(producer_ids)
+        for state in wanted:
+            _require_text("state", state)
+        for number in numbers:
+            _require_number("producer_id", number, 0, _MAX_INT64)
+        with self._call("list_transactions", timeout) as (session, deadline):
+            found = transactions.list_all(session, wanted, numbers, deadline)
+        return [one for one in found if prefix is None or one.transactional_id.startswith(prefix)]
+
+    # Topics and what is in them
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = -1,
+        *,
+        configs: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+    ) -> bool:
+        """Makes a topic.
+
+        Args:
+            partitions: or -1 for the broker's default, as ``replication_factor``.
+            configs: of the topic, by Kafka's names; None as a value for the broker's default.
+
+        Returns:
+            True if it was made, False if there is one of that name; also False if a lost answer made us ask twice.
+
+        Raises:
+            KafkaError: the controller's, such as InvalidTopicError or PolicyViolationError.
+        """
+        _require_text("topic", name)
+        _require_number("partitions", partitions, 1, _MAX_INT32, default=-1)
+        _require_number("replication_factor", replication_factor, 1, _MAX_INT16, default=-1)
+        given = {str(key): None if value is None else str(value) for key, value in (configs or {}).items()}
+        with self._call("create_topic", timeout) as (session, deadline):
+            return topics.create_topic(session, name, partitions, replication_factor, configs=given, deadline=deadline)
+
+    def read_tail(
+        self,
+        topic: str,
+        partition: int = 0,
+        *,
+        max_records: int = 1,
+        isolation: str = "read_committed",
+        timeout: float | None = None,
+    ) -> list[TailRecord]:
+        """The last records of a partition, oldest first; fewer than ``max_records`` if it has no more.
+
+        Args:
+            isolation: ``read_committed`` leaves out what was aborted, and everything from the first open transaction
+                on; ``read_uncommitted`` does not.
+
+        Raises:
+            TimeoutError: also for a topic that nobody has made yet (its error is the cause).
+        """
+        where = _require_place(topic, partition)
+        _require_number("max_records", max_records, 1, _MAX_INT32)
+        level = _require_isolation(isolation)
+        with self._call("read_tail", timeout) as (session, deadline):
+            return PartitionReader(session, where, level).tail(max_records, deadline)
+
+    def read_from(
+        self,
+        topic: str,
+        partition: int = 0,
+        offset: int = 0,
+        *,
+        isolation: str = "read_committed",
+        timeout: float | None = None,
+    ) -> Iterator[TailRecord]:
+        """The records from ``offset`` on, up to the end as it was at the first of them.
+
+        Args:
+            offset: if it is not kept any more, reading begins at the first that is.
+            isolation: as in ``read_tail``.
+            timeout: of each request for more.
+        """
+        where = _require_place(topic, partition)
+        _require_number("offset", offset, 0, _MAX_INT64)
+        return self._read(where, offset, _require_isolation(isolation), timeout)
+
+    def _read(self, where: TopicPartition, offset: int, isolation: int, timeout: float | None) -> Iterator[TailRecord]:
+        with self._call("read_from", timeout) as (session, deadline):
+            reader = PartitionReader(session, where, isolation)
+            end = reader.end(deadline)
+        while offset < end:
+            with self._call("read_from", timeout) as (session, deadline):
+                # The session may be another one by now, after an interrupt or a fork.
+                records, offset = PartitionReader(session, where, isolation).step(offset, end, deadline)
+            yield from records
+
+    # Life
+
+    def close(self) -> None:
+        """Ends the connections; repeating it does no harm.  Waits for a call that is under way in another thread."""
+        with self._lock:
+            self._closed = True
+            self._drop_session()
+
+    def __enter__(self) -> Self:
+        if self._closed:
+            raise IllegalStateError("This Control was closed")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Nobody else can be in a call: that would hold a reference.
+        if getattr(self, "_session", None) is not None:
+            self._drop_session()
+
+    @contextlib.contextmanager
+    def _call(self, what: str, timeout: float | None) -> Iterator[tuple[ControlSession, Deadline]]:
+        """The session for one call, and its deadline; the time spent waiting for another thread's call counts."""
+        if timeout is not None and not timeout >= 0:
+            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        timeout_ms = self._config["max.block.ms"] if timeout is None else timeout * 1000
+        begun = self._surroundings.clock.now()
+        if not self._lock.acquire(timeout=min(timeout_ms / 1000, threading.TIMEOUT_MAX)):
+            raise Deadline(begun, what, timeout_ms).error(IllegalStateError("Another thread's call is under way"))
+        try:
+            if self._closed:
+                raise IllegalStateError(f"{what}: this Control was closed")
+            if self._session is None:
+                self._session = assemble_control(self._config, self._surroundings)
+            session = self._session
+            try:
+                yield session, Deadline(begun + timeout_ms, what, timeout_ms)
+            finally:
+                if session.torn:
+                    self._drop_session()
+        finally:
+            self._lock.release()
+
+    def _drop_session(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _after_fork_in_child(self) -> None:
+        """The child's copy: without the parent's connections, and without a lock that a parent's thread holds."""
+        session, self._session = self._session, None
+        self._lock = threading.Lock()
+        if session is not None:
+            session.close_after_fork()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Control cannot be pickled: it has sockets; pickle its configuration and make one there")
+
+    def __repr__(self) -> str:
+        return f"<Control of {','.join(self._config['bootstrap.servers'])}{': closed' if self._closed else ''}>"
+
+
+def _require_text(name: str, value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise IllegalArgumentError(f"{name} must be a non-empty str, got {value!r}")
+
+
+def _require_number(name: str, value: object, lowest: int, highest: int, *, default: int | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise IllegalArgumentError(f"{name} must be an int, got {value!r}")
+    if not lowest <= value <= highest and value != default:
+        also = "" if default is None else f", or {default} for the broker's default"
+        raise IllegalArgumentError(f"{name} must be from {lowest} to {highest}{also}, got {value}")
+
+
+def _require_identity(who: TransactionIdentity) -> None:
+    _require_text("transactional_id", who.transactional_id)
+    _require_number("producer_id", who.producer_id, 0, _MAX_INT64)
+    _require_number("producer_epoch", who.producer_epoch, 0, _MAX_INT16)
+    _require_number("version", who.transaction_version, 0, transactions.NEWEST_TRANSACTION_VERSION)
+
+
+def _require_place(topic: str, partition: int) -> TopicPartition:
+    _require_text("topic", topic)
+    _require_number("partition", partition, 0, _MAX_INT32)
+    return TopicPartition(topic, partition)
+
+
+def _require_isolation(isolation: str) -> int:
+    level = _ISOLATION.get(isolation)
+    if level is None:
+        raise IllegalArgumentError(f"isolation must be one of {', '.join(_ISOLATION)}, got {isolation!r}")
+    return level

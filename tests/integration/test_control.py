@@ -1,0 +1,380 @@
+"""Control on a real Kafka: transactions that another process left open, lists of them, topics, and reading back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
+from confluent_kafka import TopicPartition as Place
+
+from forebay import Control
+from forebay._control import transactions
+from forebay._control.session import Question
+from forebay._protocol.end_txn import decode_end_txn, encode_end_txn
+from forebay._protocol.produce import PartitionRecords, decode_produce, encode_produce
+from forebay._protocol.versions import ApiKey
+from forebay._records.builder import BatchHead, RecordsBuilder
+from forebay._records.compression import CompressionType, compressor
+from forebay._records.layout import V2_RECORDS_AT
+from forebay.errors import (
+    IllegalArgumentError,
+    InvalidPidMappingError,
+    InvalidTopicError,
+    InvalidTxnStateError,
+    InvalidTxnTimeoutError,
+    KafkaError,
+    ProducerFencedError,
+    TimeoutError,
+    TransactionalIdNotFoundError,
+    UnknownTopicOrPartitionError,
+)
+from forebay.model import TransactionIdentity
+from tests.integration.workload import until
+from tests.support.fixtures import TopicFactory, real_kafka
+from tools.kafka import RealKafka
+
+VALUES = [b"%d" % number for number in range(5)]
+
+# A producer of librdkafka, whose transactions have version 1 on any broker.
+WORKER = """
+import sys
+from confluent_kafka import Producer
+bootstrap, topic, name, timeout_ms = sys.argv[1:]
+producer = Producer({
+    "bootstrap.servers": bootstrap, "transactional.id": name, "transaction.timeout.ms": int(timeout_ms),
+    "log_level": 0,
+})
+producer.init_transactions(30)
+producer.begin_transaction()
+for number in range(5):
+    producer.produce(topic, b"%d" % number)
+assert producer.flush(30) == 0
+print("written", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def control(kafka: RealKafka) -> Iterator[Control]:
+    with Control(bootstrap_servers=kafka.bootstrap_servers, max_block_ms=20_000, retry_backoff_ms=10) as found:
+        yield found
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A transactional id of this test's own."""
+    return f"{request.node.name}-{os.getpid()}"
+
+
+def killed_worker(kafka: RealKafka, control: Control, topic: str, name: str, timeout_ms: int) -> TransactionIdentity:
+    """A process that wrote five records in a transaction, flushed, and was killed."""
+    command = [sys.executable, "-c", WORKER, kafka.bootstrap_servers, topic, name, str(timeout_ms)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "written\n"
+        os.kill(worker.pid, signal.SIGKILL)
+    found = control.describe_transaction(name)
+    return TransactionIdentity(name, found.producer_id, found.producer_epoch, 1)
+
+
+def modern_worker(kafka: RealKafka, control: Control, topic: str, name: str, timeout_ms: int) -> TransactionIdentity:
+    """The same by a bare Produce v12, which adds the partition by itself (KIP-890)."""
+    who = control.init_producer_id(name, transaction_timeout_ms=timeout_ms)
+    head = BatchHead(
+        producer_id=who.producer_id, producer_epoch=who.producer_epoch, base_sequence=0, transactional=True
+    )
+    builder = RecordsBuilder(head, compressor(CompressionType.NONE, None))
+    for number, value in enumerate(VALUES):
+        builder.append(number, 1_700_000_000_000, None, value)
+    batch = builder.build()
+    entry = PartitionRecords(topic, 0, batch[:V2_RECORDS_AT], [batch[V2_RECORDS_AT:]], len(batch))
+    question = Question(
+        ApiKey.PRODUCE, lambda version: encode_produce(version, name, -1, 10_000, [entry]), decode_produce, (12, 12)
+    )
+
+    def attempt() -> Any:
+        (answer,) = session.ask(session.any_node(deadline), question, deadline).partitions
+        return answer.error_code
+
+    with control._call("produce", None) as (session, deadline):
+        # While the coordinator is still at work on the last end, the broker refuses: CONCURRENT_TRANSACTIONS.
+        until(lambda: session.retry(deadline, attempt) == 0, "records written")
+    return who
+
+
+Worker = Callable[[RealKafka, Control, str, str, int], TransactionIdentity]
+
+
+def end(control: Control, who: TransactionIdentity, commit: bool, version: int) -> None:
+    """EndTxn in exactly this version, whatever suits the transaction."""
+    question = Question(
+        ApiKey.END_TXN,
+        lambda used: encode_end_txn(used, who.transactional_id, who.producer_id, who.producer_epoch, commit),
+        decode_end_txn,
+        (version, version),
+    )
+    with control._call("end", None) as (session, deadline):
+        session.retry(deadline, lambda: transactions._at_coordinator(session, who.transactional_id, question, deadline))
+
+
+def seen_by_others(kafka: RealKafka, topic: str, isolation: str = "read_committed") -> list[bytes | None]:
+    """All that librdkafka's consumer sees up to the end."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": "nobody",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    with contextlib.closing(consumer):
+        consumer.assign([Place(topic, 0, OFFSET_BEGINNING)])
+        values: list[bytes | None] = []
+        while (message := consumer.poll(10)) is not None:
+            if message.error():
+                return values
+            values.append(message.value())
+    raise AssertionError("no end of the partition within 10 s")
+
+
+def seen(control: Control, topic: str, isolation: str = "read_committed") -> list[bytes | None]:
+    forwards = [record.value for record in control.read_from(topic, isolation=isolation)]
+    backwards = [record.value for record in control.read_tail(topic, max_records=1000, isolation=isolation)]
+    assert forwards == backwards
+    return forwards
+
+
+def state_settles(control: Control, name: str, state: str) -> None:
+    until(lambda: control.describe_transaction(name).state == state, f"{state} of {name}")
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("worker", [killed_worker, modern_worker])
+def test_a_commit_of_what_another_process_wrote(
+    kafka: RealKafka, control: Control, topic: TopicFactory, name: str, worker: Worker, version: int
+) -> None:
+    where = topic(kafka)
+    who = worker(kafka, control, where, name, 60_000)
+    assert (seen(control, where), seen(control, where, "read_uncommitted")) == ([], VALUES)
+    found = control.describe_transaction(name)
+    assert (found.state, found.producer_id, found.producer_epoch) == ("Ongoing", who.producer_id, who.producer_epoch)
+    assert [str(place) for place in found.partitions] == [f"{where}-0"]
+    end(control, who, True, version)
+    state_settles(control, name, "CompleteCommit")
+    after = control.describe_transaction(name).producer_epoch
+    assert after == who.producer_epoch + (version >= 5)
+    assert seen(control, where) == seen_by_others(kafka, where) == VALUES
+    end(control, who, True, version)
+    with pytest.raises(InvalidTxnStateError):
+        end(control, who, False, version)
+    assert seen(control, where) == VALUES
+
+
+@pytest.mark.parametrize("worker", [killed_worker, modern_worker])
+def test_the_public_call_is_safe_to_repeat(
+    kafka: RealKafka, control: Control, topic: TopicFactory, name: str, worker: Worker
+) -> None:
+    where = topic(kafka)
+    who = worker(kafka, control, where, name, 60_000)
+    for _ in range(3):
+        control.end_transaction(
+            who.transactional_id, who.producer_id, who.producer_epoch, True, who.transaction_version
+        )
+    state_settles(control, name, "CompleteCommit")
+    assert seen(control, where) == VALUES
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("worker", [killed_worker, modern_worker])
+def test_a_newer_producer_fences_the_one_before(
+    kafka: RealKafka, control: Control, topic: TopicFactory, name: str, worker: Worker, version: int
+) -> None:
+    where = topic(kafka)
+    who = worker(kafka, control, where, name, 60_000)
+    newer = control.init_producer_id(name)
+    assert (newer.producer_id, newer.producer_epoch) == (who.producer_id, who.producer_epoch + 2)
+    with pytest.raises(ProducerFencedError):
+        end(control, who, True, version)
+    assert (seen(control, where), seen_by_others(kafka, where)) == ([], [])
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+@pytest.mark.parametrize("worker", [killed_worker, modern_worker])
+def test_an_abort_and_what_comes_after_it(
+    kafka: RealKafka, control: Control, topic: TopicFactory, name: str, worker: Worker, version: int
+) -> None:
+    where = topic(kafka)
+    who = worker(kafka, control, where, name, 60_000)
+    end(control, who, False, version)
+    end(control, who, False, version)
+    with pytest.raises(InvalidTxnStateError):
+        end(control, who, True, version)
+    state_settles(control, name, "CompleteAbort")
+    assert (seen(control, where), seen_by_others(kafka, where)) == ([], [])
+
+
+@pytest.mark.parametrize(("version", "error"), [(4, ProducerFencedError), (5, InvalidTxnStateError)])
+@pytest.mark.parametrize("worker", [killed_worker, modern_worker])
+def test_a_transaction_that_timed_out(
+    kafka: RealKafka,
+    control: Control,
+    topic: TopicFactory,
+    name: str,
+    worker: Worker,
+    version: int,
+    error: type[KafkaError],
+) -> None:
+    where = topic(kafka)
+    who = worker(kafka, control, where, name, 1000)
+    state_settles(control, name, "CompleteAbort")
+    with pytest.raises(error):
+        end(control, who, True, version)
+    assert seen(control, where) == []
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_ends_for_nobody(control: Control, name: str, version: int) -> None:
+    with pytest.raises(InvalidPidMappingError, match=re.escape(f"transactional_id={name}-unknown")):
+        control.end_transaction(f"{name}-unknown", 1, 0, True, version)
+    who = control.init_producer_id(name)
+    with pytest.raises(InvalidPidMappingError):
+        control.end_transaction(name, who.producer_id + 1000, who.producer_epoch, True, version)
+
+
+def test_identities(kafka: RealKafka, control: Control, name: str) -> None:
+    assert control.transaction_version() == 2
+    first, second = control.init_producer_id(name), control.init_producer_id(name)
+    assert first == TransactionIdentity(name, second.producer_id, second.producer_epoch - 1, 2)
+    with pytest.raises(InvalidTxnTimeoutError):
+        control.init_producer_id(name, transaction_timeout_ms=2**31 - 1)
+
+
+def test_lists_and_descriptions(kafka: RealKafka, control: Control, topic: TopicFactory, name: str) -> None:
+    where = topic(kafka)
+    ids = [f"{name}-{number}" for number in range(8)]
+    for one in ids:
+        control.init_producer_id(one, transaction_timeout_ms=12_345)
+    open_one = modern_worker(kafka, control, where, f"{name}-open", 60_000)
+    listed = control.list_transactions(prefix=name)
+    assert [one.transactional_id for one in listed] == [*ids, open_one.transactional_id]
+    assert {one.state for one in listed[:-1]} == {"Empty"}
+    (found,) = control.list_transactions(states=["Ongoing"], prefix=name)
+    assert (found.transactional_id, found.producer_id) == (open_one.transactional_id, open_one.producer_id)
+    assert control.list_transactions(producer_ids=[open_one.producer_id]) == [found]
+    with pytest.raises(IllegalArgumentError, match="Unknown transaction states: Sleeping"):
+        control.list_transactions(states=["Sleeping"])
+    described = control.describe_transactions([*ids, "nobody's"])
+    assert described.pop("nobody's") is None
+    assert {one.timeout_ms for one in described.values() if one is not None} == {12_345}
+    with pytest.raises(TransactionalIdNotFoundError, match="nobody's"):
+        control.describe_transaction("nobody's")
+    control.end_transaction(*open_one[:3], False, open_one.transaction_version)
+
+
+def test_topics(control: Control, name: str) -> None:
+    name = name.replace("[", "-").replace("]", "-")
+    assert control.create_topic(name, configs={"cleanup.policy": "compact"}) is True
+    assert control.create_topic(name, 3) is False
+    assert control.read_tail(name) == []
+    with pytest.raises(InvalidTopicError, match="topic=a b"):
+        control.create_topic("a b")
+    with pytest.raises(KafkaError, match="only 1 broker") as caught:
+        control.create_topic(f"{name}-wide", 1, 5)
+    assert caught.value.name == "INVALID_REPLICATION_FACTOR"
+
+
+def test_a_topic_that_is_missing_is_not_made(kafka: RealKafka, control: Control, name: str) -> None:
+    for _ in range(2):
+        with pytest.raises(TimeoutError, match="read_tail was not done within 0.5 s") as caught:
+            control.read_tail(f"{name}-missing", timeout=0.5)
+        assert isinstance(caught.value.__cause__, UnknownTopicOrPartitionError)
+
+
+def test_a_tail_of_aborted_and_open_transactions(
+    kafka: RealKafka, control: Control, topic: TopicFactory, name: str
+) -> None:
+    where = topic(kafka)
+    ours = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": name, "log_level": 0})
+    ours.init_transactions(30)
+    for number in range(60):
+        ours.begin_transaction()
+        ours.produce(where, b"%d" % number, key=b"k", headers=[("h", b"%d" % number), ("none", None)])
+        ours.flush(30)
+        ours.commit_transaction(30) if number < 20 else ours.abort_transaction(30)
+    expected = [b"%d" % number for number in range(20)]
+    assert seen(control, where) == seen_by_others(kafka, where) == expected
+    (last,) = control.read_tail(where)
+    assert (last.key, last.value, last.headers) == (b"k", b"19", (("h", b"19"), ("none", None)))
+    who = modern_worker(kafka, control, where, f"{name}-open", 60_000)
+    assert seen(control, where) == seen_by_others(kafka, where) == expected
+    assert len(seen(control, where, "read_uncommitted")) == 65
+    control.end_transaction(*who[:3], True, 2)
+    state_settles(control, who.transactional_id, "CompleteCommit")
+    assert seen(control, where) == [*expected, *VALUES]
+    assert seen_by_others(kafka, where) == [*expected, *VALUES]
+
+
+def test_coordinators_and_leaders_move_while_a_control_is_used(three_kafka: RealKafka, name: str) -> None:
+    """Each id's coordinator and each partition's leader is asked, and looked up again when its broker is killed."""
+    topic = f"{name}-topic"
+    three_kafka.create_topic(topic, 3, replication=3)
+    theirs = Producer({"bootstrap.servers": three_kafka.bootstrap_servers, "acks": "all"})
+    for partition in range(3):
+        theirs.produce(topic, b"%d" % partition, partition=partition)
+    assert theirs.flush(30) == 0
+    ids = [f"{name}-{number}" for number in range(30)]
+    with Control(bootstrap_servers=three_kafka.bootstrap_servers, max_block_ms=60_000) as control:
+        known = {one: control.init_producer_id(one) for one in ids}
+        described = control.describe_transactions(ids)
+        assert len({one.coordinator for one in described.values() if one is not None}) > 1
+        assert [one.transactional_id for one in control.list_transactions(prefix=name)] == sorted(ids)
+        three_kafka.kill_node(1)
+        for one in ids[::5]:
+            again = control.init_producer_id(one)
+            assert (again.producer_id, again.producer_epoch > known[one].producer_epoch) == (
+                known[one].producer_id,
+                True,
+            )
+        moved = control.describe_transactions(ids)
+        assert {one.coordinator for one in moved.values() if one is not None} <= {0, 2}
+        assert [control.read_tail(topic, partition)[0].value for partition in range(3)] == [b"0", b"1", b"2"]
+        three_kafka.start_node(1)
+        three_kafka.wait_until_ready()
+        assert [one.transactional_id for one in control.list_transactions(prefix=name)] == sorted(ids)
+
+
+def test_the_tail_of_a_compacted_topic() -> None:
+    with real_kafka(properties={"log.cleaner.backoff.ms": "100"}) as kafka:
+        kafka.create_topic(
+            "t",
+            config={
+                "cleanup.policy": "compact",
+                "segment.bytes": "1048576",
+                "segment.ms": "100",
+                "min.cleanable.dirty.ratio": "0.01",
+            },
+        )
+        theirs = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
+        with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
+            rounds = iter(range(1_000_000))
+
+            def more() -> bool:
+                for key in (b"a", b"b", b"b", b"b", b"b"):
+                    theirs.produce("t", b"%d" % next(rounds), key=key)
+                theirs.flush(30)
+                (last,) = control.read_tail("t")
+                return sum(1 for _ in control.read_from("t")) < last.offset - 100
+
+            until(more, "a log with gaps", 60)
+            expected = seen_by_others(kafka, "t")
+            assert seen(control, "t") == expected
+            assert [record.value for record in control.read_tail("t", max_records=7)] == expected[-7:]

@@ -1,0 +1,41 @@
+"""A minute of random faults under load against three real brokers, checked from outside.
+
+The seed is printed; ``FOREBAY_SEED=...`` repeats its loads and faults.  ``make soak`` runs for longer.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from tests.soak import transactions
+from tests.soak.run import Soak
+from tools.kafka import RealKafka
+
+SEED = "FOREBAY_SEED"
+SECONDS = 60.0
+LEAST_FAULTS, LEAST_KINDS = 10, 4
+LEAST_RECORDS = 500
+"""Of each load: one that does nothing would find nothing."""
+
+
+@pytest.mark.timeout(600)
+def test_a_minute_of_random_faults(three_kafka: RealKafka) -> None:
+    seed = os.environ.get(SEED) or str(time.time_ns() // 1_000_000)
+    print(f"{SEED}={seed} repeats this run")
+    run = Soak(three_kafka, seed)
+    try:
+        verdict = run.round(SECONDS)
+    finally:
+        run.close()
+    print(verdict)
+    assert verdict.found() == 0
+    assert len(verdict.happened) >= LEAST_FAULTS
+    assert len(verdict.kinds()) >= LEAST_KINDS
+    acknowledged = {load: told.get("acknowledged", 0) for load, told in verdict.told.items()}
+    assert {load: count for load, count in acknowledged.items() if count < LEAST_RECORDS} == {}
+    if transactions.available():
+        told = verdict.told["transactions"]
+        assert told["committed"] > 0 and told["aborted"] > 0

@@ -1,0 +1,261 @@
+"""Three real brokers that move, die, freeze and restart under load: everything acknowledged once, in order, in time.
+
+The load and the checker are those of the random run (tests/soak); here each fault comes alone, and since it is over
+long before delivery.timeout.ms no record may fail either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.workload import until
+from tests.soak import transactions
+from tests.soak.checker import Promise, check, summary
+from tests.soak.journal import ACKNOWLEDGED, Journal
+from tests.soak.load import Load, Plan, SendLoad
+from tests.soak.transactions import TransactionLoad
+from tests.support.admin import coordinator_of, move_leader, view, wait_until_healthy
+from tests.support.fixtures import TopicFactory
+from tests.support.readback import read_all
+from tools.kafka import RealKafka, dump_log
+
+PARTITIONS = 3
+DELIVERY_S = 60
+REQUEST_TIMEOUT_S = 1.5
+#: Longer than a broker may be silent before the controller gives its partitions to others.
+SESSION_S = 3.0
+SETTINGS: dict[str, Any] = {
+    "request.timeout.ms": int(1000 * REQUEST_TIMEOUT_S),
+    "delivery.timeout.ms": 1000 * DELIVERY_S,
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 200,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    "batch.size": 4000,
+}
+PROMISE = Promise(told_within_s=DELIVERY_S + 1)
+PLAN = Plan("load", SETTINGS, PROMISE, seed="three", senders=3)
+LOAD_S = 90.0
+
+
+@pytest.fixture
+def name(three_kafka: RealKafka, topic: TopicFactory) -> str:
+    """A topic with three replicas of each partition."""
+    found = topic(three_kafka, PARTITIONS, replication=3)
+    wait_until_healthy(three_kafka)
+    return found
+
+
+@contextlib.contextmanager
+def under(load: Load, kafka: RealKafka, topic: str) -> Iterator[Load]:
+    """The load runs while the block does; then every record is looked at, and none may have failed."""
+    try:
+        load.begin(topic)
+        try:
+            until_more(load)
+            yield load
+            until_more(load)
+        finally:
+            load.end()
+        load.settle()
+        wait_until_healthy(kafka)
+        findings = check(PROMISE, load.journal, read_all(kafka.bootstrap_servers, topic))
+        assert (load.trouble, summary(findings)) == ([], "nothing found")
+    finally:
+        load.close()
+
+
+@contextlib.contextmanager
+def loaded(kafka: RealKafka, topic: str) -> Iterator[SendLoad]:
+    """An idempotent producer and three threads that send through it."""
+    load = SendLoad(PLAN, kafka.bootstrap_servers)
+    with under(load, kafka, topic):
+        yield load
+    assert Counter(entry.told for entry in load.journal.entries()) == {ACKNOWLEDGED: load.journal.count()}
+
+
+def until_more(load: Load, count: int = 200) -> None:
+    """Waits until so many of the records that are sent from now on were acknowledged."""
+    journal: Journal = load.journal
+    begun = journal.count()
+
+    def later() -> int:
+        return sum(entry.told == ACKNOWLEDGED for entry in journal.entries()[begun:])
+
+    until(lambda: later() >= count, f"{count} more records acknowledged", LOAD_S)
+
+
+def leader(kafka: RealKafka, topic: str, partition: int = 0) -> int:
+    """Who leads, as a broker sees it that has an answer."""
+    for node in kafka.node_ids:
+        with contextlib.suppress(OSError):
+            return view(kafka.address(node)).partitions[topic, partition].leader
+    return -1
+
+
+def until_led(kafka: RealKafka, topic: str, partition: int, by: int) -> None:
+    until(lambda: leader(kafka, topic, partition) == by, f"node {by} leads {topic}-{partition}", LOAD_S)
+
+
+def until_led_by_another(kafka: RealKafka, topic: str, before: int) -> None:
+    until(lambda: others_say(kafka, topic, before) not in (-1, before), f"{topic}-0 gets another leader", LOAD_S)
+
+
+def others_say(kafka: RealKafka, topic: str, silent: int) -> int:
+    """Who leads, as a node other than ``silent`` sees it."""
+    asked = next(node for node in kafka.node_ids if node != silent)
+    return view(kafka.address(asked)).partitions[topic, 0].leader
+
+
+# -- leaders --------------------------------------------------------------------------------------------------
+
+
+def test_leaders_move_back_and_forth(three_kafka: RealKafka, name: str) -> None:
+    with loaded(three_kafka, name) as load:
+        for turn in range(3 * PARTITIONS):
+            partition = turn % PARTITIONS
+            now = leader(three_kafka, name, partition)
+            move_leader(three_kafka.address(0), name, partition, (now + 1) % 3)
+            until_led(three_kafka, name, partition, (now + 1) % 3)
+            until_more(load, 50)
+
+
+def test_leaders_are_moved_by_kafkas_own_tools(three_kafka: RealKafka, name: str, tmp_path: Path) -> None:
+    before = leader(three_kafka, name)
+    order = [(before + 1) % 3, (before + 2) % 3, before]
+    plan = tmp_path / "plan.json"
+    moved = [{"topic": name, "partition": partition, "replicas": order} for partition in range(PARTITIONS)]
+    plan.write_text(json.dumps({"version": 1, "partitions": moved}))
+    server = ("--bootstrap-server", three_kafka.bootstrap_servers)
+    with loaded(three_kafka, name):
+        tool = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+        three_kafka.run_tool(tool, *server, "--reassignment-json-file", str(plan), "--execute")
+        tool = "org.apache.kafka.tools.LeaderElectionCommand"
+        three_kafka.run_tool(tool, *server, "--election-type", "preferred", "--all-topic-partitions")
+        for partition in range(PARTITIONS):
+            until_led(three_kafka, name, partition, order[0])
+
+
+# -- one broker -----------------------------------------------------------------------------------------------
+
+
+def test_the_leader_is_killed_and_started_again(three_kafka: RealKafka, name: str) -> None:
+    with loaded(three_kafka, name) as load:
+        killed = leader(three_kafka, name)
+        three_kafka.kill_node(killed)
+        until_led_by_another(three_kafka, name, killed)
+        # The two that are left are min.insync.replicas: it goes on without the third.
+        until_more(load)
+        three_kafka.start_node(killed)
+        wait_until_healthy(three_kafka)
+    check_dumps(three_kafka, name)
+
+
+def check_dumps(kafka: RealKafka, topic: str) -> None:
+    """Kafka's own tool sees the same on every node's disk: sequences without a gap and without a repetition."""
+    for partition in range(PARTITIONS):
+        logs = [dump_log(kafka, topic, partition, node=node) for node in kafka.node_ids]
+        assert logs[0] == logs[1] == logs[2]
+        assert all(batch.valid for batch in logs[0])
+        expected: dict[tuple[int, int], int] = defaultdict(int)
+        for batch in logs[0]:
+            line = (batch.producer_id, batch.producer_epoch)
+            assert batch.base_sequence == expected[line], (partition, batch.base_offset)
+            expected[line] = batch.last_sequence + 1
+
+
+@pytest.mark.parametrize("seconds", [REQUEST_TIMEOUT_S / 3, SESSION_S + 2], ids=["shortly", "for long"])
+def test_the_leader_freezes_and_goes_on(three_kafka: RealKafka, name: str, seconds: float) -> None:
+    with loaded(three_kafka, name):
+        frozen = leader(three_kafka, name)
+        three_kafka.freeze_node(frozen)
+        try:
+            time.sleep(seconds)
+            if seconds > SESSION_S:
+                until_led_by_another(three_kafka, name, frozen)
+        finally:
+            three_kafka.thaw_node(frozen)
+        wait_until_healthy(three_kafka)
+
+
+def test_each_broker_restarts_in_turn(three_kafka: RealKafka, name: str) -> None:
+    with loaded(three_kafka, name) as load:
+        for node in three_kafka.node_ids:
+            three_kafka.stop_node(node)
+            until_more(load)
+            three_kafka.start_node(node)
+            wait_until_healthy(three_kafka)
+
+
+# -- all of them ----------------------------------------------------------------------------------------------
+
+
+def test_all_brokers_freeze_for_a_while(three_kafka: RealKafka, name: str) -> None:
+    with loaded(three_kafka, name):
+        for node in three_kafka.node_ids:
+            three_kafka.freeze_node(node)
+        time.sleep(2 * REQUEST_TIMEOUT_S)
+        three_kafka.heal()
+
+
+def test_all_brokers_are_killed_and_come_back(three_kafka: RealKafka, name: str) -> None:
+    with loaded(three_kafka, name):
+        for node in three_kafka.node_ids:
+            three_kafka.kill_node(node)
+        time.sleep(1.0)
+        three_kafka.heal()
+        wait_until_healthy(three_kafka)
+
+
+def test_while_two_of_three_are_away_nothing_is_acknowledged(three_kafka: RealKafka, name: str) -> None:
+    with loaded(three_kafka, name) as load:
+        left = leader(three_kafka, name)
+        for node in three_kafka.node_ids:
+            if node != left:
+                three_kafka.freeze_node(node)
+        time.sleep(SESSION_S)
+        before = sum(entry.told == ACKNOWLEDGED for entry in load.journal.entries())
+        time.sleep(0.5)
+        assert sum(entry.told == ACKNOWLEDGED for entry in load.journal.entries()) == before
+        three_kafka.heal()
+        wait_until_healthy(three_kafka)
+
+
+# -- transactions ---------------------------------------------------------------------------------------------
+
+
+def kill_coordinator(kafka: RealKafka, coordinator: int) -> None:
+    kafka.kill_node(coordinator)
+    time.sleep(SESSION_S)
+    kafka.start_node(coordinator)
+
+
+def freeze_coordinator(kafka: RealKafka, coordinator: int) -> None:
+    kafka.freeze_node(coordinator)
+    time.sleep(SESSION_S + 1)
+    kafka.thaw_node(coordinator)
+
+
+@pytest.mark.skipif(not transactions.available(), reason="the producer has no transactions")
+@pytest.mark.parametrize("fault", [kill_coordinator, freeze_coordinator])
+def test_the_coordinator_goes_and_transactions_stay_whole(
+    three_kafka: RealKafka, name: str, fault: Callable[[RealKafka, int], None]
+) -> None:
+    settings = {**SETTINGS, "transactional.id": name, "max.block.ms": 20_000}
+    load = TransactionLoad(Plan("load", settings, PROMISE, seed="three"), three_kafka.bootstrap_servers)
+    with under(load, three_kafka, name):
+        coordinator = coordinator_of(three_kafka.address(0), name)
+        assert coordinator is not None
+        fault(three_kafka, coordinator)
+        wait_until_healthy(three_kafka)
+        until_more(load)
+    ends = Counter(load.journal.transactions.values())
+    assert ends["committed"] > 0 and ends["aborted"] > 0

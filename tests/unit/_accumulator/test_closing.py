@@ -1,0 +1,60 @@
+"""Closing batches: their bytes become final once, and the estimate learns from each."""
+
+from __future__ import annotations
+
+import pytest
+
+from forebay._accumulator.closing import BatchCloser
+from forebay._records.compression import CompressionType, compressor
+from tests.unit._accumulator.shelf import Shelf, read
+
+LZ4 = CompressionType.LZ4
+
+
+def sealed(shelf: Shelf) -> None:
+    shelf.accumulator.seal()
+    shelf.accumulator.unseal()
+
+
+def test_without_compression_nothing_is_learned() -> None:
+    shelf = Shelf()
+    shelf.append(0, 3)
+    sealed(shelf)
+    (batch,) = shelf.drain(0)
+    shelf.accumulator.closer.close_batches([batch])
+    assert batch.closed and batch.observed_ratio == 1.0
+    assert (shelf.accumulator.closer.codec_id, BatchCloser().codec_id) == (0, 0)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_batch_is_compressed_once_and_counts_for_the_estimate(count: int) -> None:
+    codec = compressor(LZ4)
+    shelf = Shelf(compressor=codec, batch_size=4096)
+    for partition in range(count):
+        shelf.append(partition, 30, b"0123456789" * 10)
+    batches = [batch for node in (0, 1) for batch in shelf.drain(node)]
+    shelf.accumulator.closer.close_batches(batches)
+    payloads = [batch.payload[0] for batch in batches]
+    shelf.accumulator.closer.close_batches(batches)
+    assert len(batches) == count and all(batch.closed for batch in batches)
+    assert [batch.payload[0] for batch in batches] == payloads
+    assert shelf.estimator.estimation("test", LZ4) == pytest.approx(1 - 0.005 * count)
+    assert all(read(batch, codec).count == 30 for batch in batches)
+
+
+def test_the_codec_s_failure_is_the_caller_s_to_handle() -> None:
+    class Broken:
+        type = LZ4
+
+        def compress(self, chunks: object) -> bytes:
+            raise MemoryError("none left")
+
+    shelf = Shelf(compressor=compressor(LZ4))
+    shelf.append()
+    (batch,) = shelf.drain(0)
+    closer = BatchCloser(Broken(), shelf.estimator)
+    with pytest.raises(MemoryError):
+        closer.close_batch(batch)
+    assert not batch.closed
+    shelf.accumulator.closer.close_batch(batch)
+    assert batch.closed

@@ -1,0 +1,146 @@
+"""What flush, close and commit rely on: who is in the set, and that nothing gets in once it is sealed."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from forebay._records.compression import CompressionType, compressor
+from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+from tests.fakes.tickets import CountingTicket
+from tests.unit._accumulator.shelf import APPENDED, FULL, NEW, RECORD, WAIT, Shelf, read
+
+
+class Guard:
+    """Says which state it was asked in."""
+
+    def __init__(self, state: str = "READY") -> None:
+        self.state = state
+
+    def refusal(self) -> KafkaError:
+        return IllegalStateError(f"no records in state {self.state}")
+
+
+def sealed_shelf(**options: object) -> Shelf:
+    shelf = Shelf(**options)  # type: ignore[arg-type]
+    shelf.accumulator.guard = Guard()
+    shelf.append()
+    shelf.accumulator.seal()
+    return shelf
+
+
+def test_a_sealed_accumulator_takes_nothing() -> None:
+    shelf = sealed_shelf()
+    for partition in (0, 1, -1):
+        with pytest.raises(IllegalStateError, match="no records in state READY"):
+            shelf.status(partition)
+    assert [batch.record_count for batch in shelf.batches()] == [1]
+    assert not shelf.batches(1)
+
+
+def test_the_guard_is_asked_each_time() -> None:
+    shelf = sealed_shelf()
+    shelf.accumulator.guard.state = "IN_ERROR"
+    with pytest.raises(IllegalStateError, match="IN_ERROR"):
+        shelf.append()
+
+
+def test_unsealed_it_takes_records_into_new_batches() -> None:
+    shelf = sealed_shelf()
+    shelf.accumulator.unseal()
+    assert shelf.status() == APPENDED | NEW | FULL
+    assert [batch.record_count for batch in shelf.batches()] == [1, 1]
+
+
+def test_what_was_open_goes_without_waiting_for_linger() -> None:
+    shelf = sealed_shelf(linger=1000)
+    assert shelf.ready().nodes == [0]
+
+
+@pytest.mark.parametrize("kind", [None, CompressionType.LZ4])
+def test_what_was_open_is_closed_by_the_sender(kind: CompressionType | None) -> None:
+    """No application thread compresses it, and the sender is not kept off."""
+    codec = None if kind is None else compressor(kind)
+    shelf = sealed_shelf(compressor=codec)
+    (batch,) = shelf.drain(0)
+    assert not batch.closing
+    shelf.accumulator.closer.close_batches([batch])
+    assert batch.closed
+    assert read(batch, codec).count == 1
+
+
+def test_who_waits_for_memory_is_woken_and_refused() -> None:
+    shelf = Shelf(batch_size=100, pool=100)
+    shelf.accumulator.guard = Guard()
+    shelf.append()
+    ticket = CountingTicket()
+    assert shelf.status(1, ticket=ticket) == WAIT
+    shelf.accumulator.seal()
+    assert ticket.woken == 1
+    with pytest.raises(IllegalStateError):
+        shelf.status(1, ticket=ticket)
+    assert (shelf.pool.queued(), ticket.grant) == (0, None)
+
+
+def test_a_grant_of_before_goes_back() -> None:
+    shelf = Shelf(batch_size=100, pool=100)
+    shelf.accumulator.guard = Guard()
+    shelf.append()
+    ticket = CountingTicket()
+    assert shelf.status(1, ticket=ticket) == WAIT
+    (batch,) = shelf.drain(0)
+    shelf.finish(batch)
+    shelf.accumulator.seal()
+    with pytest.raises(IllegalStateError):
+        shelf.status(1, ticket=ticket)
+    assert shelf.pool.available() == 100
+
+
+def test_sealing_twice_and_closing_while_sealed() -> None:
+    shelf = sealed_shelf()
+    shelf.accumulator.seal()
+    shelf.accumulator.close()
+    with pytest.raises(ProducerClosedError):
+        shelf.append()
+    shelf.accumulator.unseal()
+    with pytest.raises(ProducerClosedError):
+        shelf.append()
+
+
+def test_no_append_succeeds_after_seal_has_returned() -> None:
+    """Four threads append while a fifth seals, looks, looks again, and unseals."""
+    shelf = Shelf(batch_size=61 + 40 * RECORD, pool=50 << 20)
+    shelf.accumulator.guard = Guard()
+    ended = threading.Event()
+    accepted = [0] * 4
+
+    def hammer(number: int) -> None:
+        while not ended.is_set():
+            try:
+                shelf.append(number - 1)
+            except IllegalStateError:
+                continue
+            accepted[number] += 1
+
+    def records() -> int:
+        return sum(batch.record_count for batch in shelf.accumulator.incomplete())
+
+    threads = [threading.Thread(target=hammer, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(25):
+            shelf.accumulator.seal()
+            before = records()
+            for _ in range(3):
+                ended.wait(0.00001)
+            assert records() == before
+            assert all(batch.closed_for_appends for batch in shelf.accumulator.incomplete())
+            shelf.accumulator.unseal()
+            ended.wait(0.0003)
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert sum(accepted) == records() > 0

@@ -1,0 +1,60 @@
+"""Topics, made on demand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from forebay._protocol.versions import ApiKey
+from forebay.errors import InvalidTopicError, PolicyViolationError, TimeoutError, UnsupportedVersionError
+from tests.unit._control.world import ControlWorld
+
+CREATE = ApiKey.CREATE_TOPICS
+
+
+def test_a_topic_is_made_as_it_was_asked_for() -> None:
+    world = ControlWorld()
+    assert world.control.create_topic("t", 3, 2, configs={"cleanup.policy": "compact", "retention.ms": 5, "x": None})
+    (request,) = world.asked(CREATE)
+    (topic,) = request.body.topics
+    assert (topic.name, topic.num_partitions, topic.replication_factor) == ("t", 3, 2)
+    configs = {config.name: config.value for config in topic.configs}
+    assert configs == {"cleanup.policy": "compact", "retention.ms": "5", "x": None}
+    assert (request.body.timeout, request.body.validate_only) == (timedelta(milliseconds=2000), False)
+
+
+def test_one_that_is_there_is_no_error() -> None:
+    world = ControlWorld()
+    world.codes[CREATE].append(36)
+    assert world.control.create_topic("t") is False
+
+
+@pytest.mark.parametrize(("code", "kind"), [(17, InvalidTopicError), (44, PolicyViolationError)])
+def test_a_refusal_has_the_controller_s_words(code: int, kind: type[Exception]) -> None:
+    world = ControlWorld()
+    world.codes[CREATE].append(code)
+    with pytest.raises(kind, match=r"because \(topic=t, node=1\)"):
+        world.control.create_topic("t")
+
+
+def test_a_controller_that_moved_is_looked_up_again() -> None:
+    world = ControlWorld()
+    world.codes[CREATE].extend([41, 41])
+    assert world.control.create_topic("t") is True
+    assert len(world.asked(CREATE)) == 3
+
+
+def test_a_quota_is_waited_for_until_time_is_over() -> None:
+    world = ControlWorld()
+    world.codes[CREATE].extend([89] * 100)
+    with pytest.raises(TimeoutError, match="create_topic was not done within 1 s: because"):
+        world.control.create_topic("t", timeout=1)
+
+
+def test_without_defaults_an_old_broker_will_do() -> None:
+    world = ControlWorld()
+    world.broker().ranges[CREATE] = (2, 3)
+    assert world.control.create_topic("t", 1, 1)
+    with pytest.raises(UnsupportedVersionError, match="CreateTopics versions 2 to 3 only; versions 4 to 7"):
+        world.control.create_topic("t", 1)

@@ -1,0 +1,180 @@
+"""Requests to transaction coordinators."""
+
+from __future__ import annotations
+
+import pytest
+
+from forebay._control import transactions
+from forebay._protocol.versions import ApiKey
+from forebay.errors import (
+    CoordinatorNotAvailableError,
+    InvalidPidMappingError,
+    InvalidTxnStateError,
+    KafkaError,
+    ProducerFencedError,
+    TimeoutError,
+    TransactionalIdAuthorizationError,
+    UnsupportedVersionError,
+)
+from forebay.model import TopicPartition, TransactionDescription, TransactionIdentity, TransactionListing
+from tests.unit._control.world import ControlWorld
+
+FIND, INIT, END = ApiKey.FIND_COORDINATOR, ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN
+NOT_COORDINATOR, LOADING, CONCURRENT, NOT_AVAILABLE = 16, 14, 51, 15
+ONGOING = TransactionDescription("Ongoing", 5, 1, 60_000, 1_700_000_000_000, (TopicPartition("t", 3),), 1)
+
+
+@pytest.mark.parametrize(("level", "version"), [(None, 0), (0, 0), (1, 1), (2, 2), (3, 2)])
+def test_the_version_of_transactions_is_the_finalized_feature_s(level: int | None, version: int) -> None:
+    assert ControlWorld(level=level).control.transaction_version() == version
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_an_identity(level: int) -> None:
+    world = ControlWorld(level=level)
+    who = world.control.init_producer_id("tx", transaction_timeout_ms=1234)
+    assert who == TransactionIdentity("tx", 7, 3, level)
+    (request,) = world.asked(INIT)
+    assert (request.body.transactional_id, request.body.producer_id) == ("tx", -1)
+    assert request.body.transaction_timeout.total_seconds() == 1.234
+
+
+def test_an_id_waits_until_the_previous_transaction_is_ended() -> None:
+    world = ControlWorld()
+    world.codes[INIT].extend([CONCURRENT, CONCURRENT])
+    begun = world.clock.now()
+    assert world.control.init_producer_id("tx").producer_id == 7
+    assert world.clock.now() - begun >= 100
+    assert len(world.asked(INIT)) == 3
+    assert len(world.asked(FIND)) == 1
+
+
+def test_a_coordinator_that_moved_is_looked_up_again() -> None:
+    world = ControlWorld(2)
+    world.control.end_transaction("tx", 7, 3, True, 2)
+    world.codes[END].append(NOT_COORDINATOR)
+    world.coordinator = 2
+    world.control.end_transaction("tx", 7, 3, True, 2)
+    assert (len(world.asked(END, 1)), len(world.asked(END, 2))) == (2, 1)
+    assert len(world.asked(FIND)) == 2
+
+
+def test_a_coordinator_that_is_gone_is_looked_up_again() -> None:
+    world = ControlWorld(2)
+    world.coordinator = 2
+    world.control.end_transaction("tx", 7, 3, True, 2)
+    world.cluster.down(2)
+    world.coordinator = 1
+    world.control.end_transaction("tx", 7, 3, True, 2)
+    assert len(world.asked(END, 1)) == 1
+
+
+def test_a_coordinator_is_remembered_for_each_id_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "_KNOWN_COORDINATORS", 2)
+    world = ControlWorld()
+    for name in ("a", "b", "a", "c", "b", "a"):
+        world.control.end_transaction(name, 7, 3, True, 2)
+    asked = [request.body.coordinator_keys[0] for request in world.asked(FIND)]
+    assert asked == ["a", "b", "c", "a"]
+
+
+@pytest.mark.parametrize("code", [LOADING, NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT])
+def test_passing_errors_of_either_request_are_waited_for(code: int) -> None:
+    world = ControlWorld()
+    world.codes[FIND].append(code if code != CONCURRENT else LOADING)
+    world.codes[END].append(code)
+    world.control.end_transaction("tx", 7, 3, False, 2)
+    assert len(world.asked(END)) == 2
+
+
+def test_a_coordinator_that_never_comes_is_the_cause_of_the_timeout() -> None:
+    world = ControlWorld()
+    world.codes[FIND].extend([NOT_AVAILABLE] * 100)
+    with pytest.raises(TimeoutError, match=r"end_transaction was not done within 1 s") as caught:
+        world.control.end_transaction("tx", 7, 3, False, 2, timeout=1)
+    assert isinstance(caught.value.__cause__, CoordinatorNotAvailableError)
+    assert not world.asked(END)
+
+
+@pytest.mark.parametrize(("version", "used"), [(0, 4), (1, 4), (2, 5)])
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_is_said_in_the_transaction_s_own_version(version: int, used: int, commit: bool) -> None:
+    world = ControlWorld()
+    world.control.end_transaction("tx", 7, 3, commit, version)
+    (request,) = world.asked(END)
+    body = request.body
+    assert request.version == used
+    assert (body.transactional_id, body.producer_id, body.producer_epoch) == ("tx", 7, 3)
+    assert body.committed is commit
+
+
+def test_a_transaction_of_version_2_is_never_ended_in_the_old_way() -> None:
+    world = ControlWorld(level=1)
+    world.broker().ranges[END] = (0, 4)
+    with pytest.raises(UnsupportedVersionError, match="EndTxn versions 0 to 4 only; versions 5 to 5"):
+        world.control.end_transaction("tx", 7, 3, True, 2)
+    world.control.end_transaction("tx", 7, 3, True, 1)
+    assert [request.version for request in world.asked(END)] == [4]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (48, InvalidTxnStateError),
+        (49, InvalidPidMappingError),
+        (90, ProducerFencedError),
+        (47, ProducerFencedError),
+        (53, TransactionalIdAuthorizationError),
+    ],
+)
+def test_how_an_end_is_refused(code: int, kind: type[KafkaError]) -> None:
+    world = ControlWorld()
+    world.codes[END].append(code)
+    with pytest.raises(kind, match="transactional_id=tx"):
+        world.control.end_transaction("tx", 7, 3, True, 2)
+    assert len(world.asked(END)) == 1
+
+
+def test_descriptions_come_from_each_id_s_coordinator() -> None:
+    world = ControlWorld()
+    world.described["a"] = ONGOING
+    found = world.control.describe_transactions(["b", "a", "b"])
+    assert list(found.items()) == [("b", None), ("a", ONGOING)]
+    (request,) = world.asked(ApiKey.DESCRIBE_TRANSACTIONS)
+    assert list(request.body.transactional_ids) == ["b", "a"]
+
+
+def test_a_description_that_is_not_ready_is_asked_for_again_and_only_that() -> None:
+    world = ControlWorld()
+    world.described.update(a=ONGOING, b=ONGOING)
+    world.codes[ApiKey.DESCRIBE_TRANSACTIONS].extend([0, NOT_COORDINATOR])
+    assert list(world.control.describe_transactions(["a", "b"]).values()) == [ONGOING, ONGOING]
+    asked = [list(request.body.transactional_ids) for request in world.asked(ApiKey.DESCRIBE_TRANSACTIONS)]
+    assert asked == [["a", "b"], ["b"]]
+
+
+def test_a_list_has_the_share_of_every_broker() -> None:
+    world = ControlWorld(2)
+    world.listed = {1: [("b", 6, "Empty"), ("x-c", 7, "Ongoing")], 2: [("a", 5, "Ongoing")]}
+    everything = [
+        TransactionListing("a", 5, "Ongoing"),
+        TransactionListing("b", 6, "Empty"),
+        TransactionListing("x-c", 7, "Ongoing"),
+    ]
+    assert world.control.list_transactions() == everything
+    assert world.control.list_transactions(prefix="x-") == everything[2:]
+
+
+def test_filters_are_the_brokers_business() -> None:
+    world = ControlWorld()
+    world.control.list_transactions(states=["Ongoing"], producer_ids=[4])
+    (request,) = world.asked(ApiKey.LIST_TRANSACTIONS)
+    assert (request.body.state_filters, request.body.producer_id_filters) == (("Ongoing",), (4,))
+
+
+def test_a_list_without_a_broker_s_share_is_not_given() -> None:
+    world = ControlWorld(2)
+    world.control.list_transactions()
+    world.cluster.down(2)
+    with pytest.raises(TimeoutError, match="list_transactions was not done within 1 s: No connection to"):
+        world.control.list_transactions(timeout=1)

@@ -1,0 +1,49 @@
+"""What a delivery callback may do to its thread.  Leaving a forked child is shown by the integration tests of fork."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from forebay._callback_thread import leave_forked_child, note_sender_thread, on_sender_thread, report_briefly
+from forebay._future import BatchResult
+
+
+def test_only_a_thread_that_said_so_is_a_sender() -> None:
+    seen: list[bool] = []
+
+    def run() -> None:
+        seen.append(on_sender_thread())
+        note_sender_thread()
+        seen.append(on_sender_thread())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [False, True] and not on_sender_thread()
+
+
+def test_another_thread_is_not_ended() -> None:
+    leave_forked_child(SystemExit(3))  # would end this process
+    assert not on_sender_thread()
+
+
+def test_an_error_without_words_is_reported_by_its_class(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR, "forebay.callbacks"):
+        report_briefly(ValueError, BatchResult("t", 3))
+    assert caplog.messages == ["A delivery callback for t-3 raised ValueError"]
+
+
+def test_a_log_filter_that_raises_is_nobody_s_business() -> None:
+    def broken(record: logging.LogRecord) -> bool:
+        raise ValueError("no")
+
+    logger = logging.getLogger("forebay.callbacks")
+    logger.addFilter(broken)
+    try:
+        report_briefly(ValueError, BatchResult("t", 3))
+    finally:
+        logger.removeFilter(broken)
+    assert broken not in logger.filters

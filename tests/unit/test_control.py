@@ -1,0 +1,197 @@
+"""Control, the public face: arguments, timeouts, closing, threads, forks and interrupts."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+import forebay
+from forebay._protocol.versions import ApiKey
+from forebay.control import Control
+from forebay.errors import (
+    ConfigError,
+    IllegalArgumentError,
+    IllegalStateError,
+    TimeoutError,
+    TransactionalIdNotFoundError,
+)
+from forebay.model import TransactionDescription
+from tests.fakes.broker import Received
+from tests.unit._control.world import ControlWorld
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "words"),
+    [
+        ("init_producer_id", ("",), "transactional_id must be a non-empty str, got ''"),
+        ("init_producer_id", (None,), "transactional_id must be a non-empty str, got None"),
+        ("end_transaction", ("", 1, 0, True, 2), "transactional_id must be a non-empty str, got ''"),
+        ("end_transaction", ("t", -1, 0, True, 2), "producer_id must be from 0 to 9223372036854775807, got -1"),
+        ("end_transaction", ("t", "1", 0, True, 2), "producer_id must be an int, got '1'"),
+        ("end_transaction", ("t", True, 0, True, 2), "producer_id must be an int, got True"),
+        ("end_transaction", ("t", 1, -1, True, 2), "producer_epoch must be from 0 to 32767, got -1"),
+        ("end_transaction", ("t", 1, 32768, True, 2), "producer_epoch must be from 0 to 32767, got 32768"),
+        ("end_transaction", ("t", 1, 0, 1, 2), "commit must be True or False, got 1"),
+        ("end_transaction", ("t", 1, 0, True, 3), "version must be from 0 to 2, got 3"),
+        ("end_transaction", ("t", 1, 0, True, -1), "version must be from 0 to 2, got -1"),
+        ("describe_transactions", ("t",), "transactional_ids must be several, got the str 't'"),
+        ("describe_transactions", (["t", ""],), "transactional_id must be a non-empty str, got ''"),
+        ("create_topic", ("",), "topic must be a non-empty str, got ''"),
+        ("create_topic", ("t", 0), "partitions must be from 1 to 2147483647, or -1 for the broker's default, got 0"),
+        ("create_topic", ("t", 1, 0), "replication_factor must be from 1 to 32767, or -1 .*, got 0"),
+        ("read_tail", ("",), "topic must be a non-empty str, got ''"),
+        ("read_tail", ("t", -1), "partition must be from 0 to 2147483647, got -1"),
+        ("read_from", ("t", 0, -1), "offset must be from 0 to 9223372036854775807, got -1"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused_before_anything_is_asked(
+    method: str, arguments: tuple[Any, ...], words: str
+) -> None:
+    world = ControlWorld()
+    with pytest.raises(IllegalArgumentError, match=words):
+        getattr(world.control, method)(*arguments)
+    assert not world.selector.opened
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "options", "words"),
+    [
+        ("init_producer_id", ("t",), {"transaction_timeout_ms": 0}, "transaction_timeout_ms must be from 1"),
+        ("read_tail", ("t",), {"max_records": 0}, "max_records must be from 1 to 2147483647, got 0"),
+        ("read_tail", ("t",), {"isolation": "none"}, "one of read_committed, read_uncommitted, got 'none'"),
+        ("list_transactions", (), {"states": "Ongoing"}, "states must be several, got the str 'Ongoing'"),
+        ("list_transactions", (), {"producer_ids": [-1]}, "producer_id must be from 0"),
+        ("transaction_version", (), {"timeout": -1}, "The timeout cannot be negative: -1"),
+        ("transaction_version", (), {"timeout": float("nan")}, "The timeout cannot be negative: nan"),
+    ],
+)
+def test_options_that_cannot_be(method: str, arguments: tuple[Any, ...], options: dict[str, Any], words: str) -> None:
+    world = ControlWorld()
+    with pytest.raises(IllegalArgumentError, match=words):
+        getattr(world.control, method)(*arguments, **options)
+    assert not world.selector.opened
+
+
+def test_a_configuration_is_checked_like_a_producer_s() -> None:
+    with pytest.raises(ConfigError, match="bootstrap"):
+        Control()
+    with pytest.raises(ConfigError, match="bootstrap_server"):
+        Control(bootstrap_server="127.0.0.1:9092")
+    assert forebay.Control is Control
+
+
+def test_without_a_timeout_max_block_ms_counts() -> None:
+    world = ControlWorld(max_block_ms=700)
+    world.cluster.down(1)
+    begun = world.clock.now()
+    with pytest.raises(TimeoutError, match=r"transaction_version was not done within 0\.7 s"):
+        world.control.transaction_version()
+    assert world.clock.now() - begun <= 800
+
+
+def test_one_description_is_there_or_an_error() -> None:
+    world = ControlWorld()
+    world.described["t"] = TransactionDescription("Empty", 5, 1, 60_000, 0, (), 1)
+    assert world.control.describe_transaction("t").state == "Empty"
+    with pytest.raises(TransactionalIdNotFoundError, match="transactional_id=u"):
+        world.control.describe_transaction("u")
+
+
+def test_connections_are_kept_from_call_to_call() -> None:
+    world = ControlWorld()
+    for _ in range(3):
+        world.control.end_transaction("t", 7, 3, True, 2)
+    # The bootstrap server, and the same broker by its id.
+    assert len(world.selector.opened) == 2
+
+
+def test_close() -> None:
+    world = ControlWorld()
+    with world.control as control:
+        control.transaction_version()
+        assert repr(control) == "<Control of 127.0.0.1:9001>"
+    assert not any(link.open for link in world.selector.links)
+    control.close()
+    with pytest.raises(IllegalStateError, match="transaction_version: this Control was closed"):
+        control.transaction_version()
+    with pytest.raises(IllegalStateError, match="closed"), control:
+        pass
+    assert repr(control).endswith(": closed>")
+
+
+def test_one_that_is_dropped_closes_its_connections() -> None:
+    world = ControlWorld()
+    world.control.transaction_version()
+    del world.control
+    assert not any(link.open for link in world.selector.links)
+
+
+def test_it_does_not_pickle() -> None:
+    with pytest.raises(TypeError, match="a Control cannot be pickled"):
+        pickle.dumps(ControlWorld().control)
+
+
+def test_an_interrupt_leaves_a_control_that_works() -> None:
+    world = ControlWorld()
+    answers = world.broker().script[ApiKey.END_TXN]
+
+    def interrupt(request: Received) -> None:
+        world.broker().script[ApiKey.END_TXN] = answers
+        raise KeyboardInterrupt
+
+    world.broker().script[ApiKey.END_TXN] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        world.control.end_transaction("t", 7, 3, True, 2)
+    assert not any(link.open for link in world.selector.links)
+    world.control.end_transaction("t", 7, 3, True, 2)
+
+
+def test_a_reader_that_is_interrupted_between_two_steps_goes_on() -> None:
+    world = ControlWorld()
+    world.piece = 100
+    for number in range(5):
+        world.log.write(b"%d" % number)
+    records = world.control.read_from("t")
+    assert next(records).offset == 0
+    world.control.transaction_version()
+    assert [record.offset for record in records] == [1, 2, 3, 4]
+
+
+def test_threads_take_turns() -> None:
+    world = ControlWorld()
+    errors: list[Exception] = []
+
+    def call() -> None:
+        try:
+            world.control.transaction_version(timeout=0.05)
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            errors.append(error)
+
+    with world.control._call("other", None):
+        thread = threading.Thread(target=call)
+        thread.start()
+        thread.join()
+    assert "Another thread's call is under way" in str(errors[0])
+    assert isinstance(errors[0], TimeoutError)
+    assert world.control.transaction_version() == 2
+
+
+def test_a_forked_child_has_connections_of_its_own() -> None:
+    world = ControlWorld()
+    world.control.transaction_version()
+    before = len(world.selector.opened)
+    child = os.fork()
+    if child == 0:
+        ended = 1
+        try:
+            fresh = world.control._session is None
+            ended = 0 if fresh and world.control.transaction_version() == 2 else 2
+        finally:
+            os._exit(ended)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert world.control.transaction_version() == 2
+    assert len(world.selector.opened) == before
