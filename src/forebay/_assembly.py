@@ -370,7 +370,6 @@ def _transactional_requests(
 ) -> TransactionalRequests:
     return TransactionalRequests(
         session=session,
-        accumulator=accumulator,
         client=client,
         backoff=_retry_backoff(config, around),
         request_timeout_ms=config["request.timeout.ms"],

@@ -17,7 +17,14 @@ from forebay._metrics.shared import SharedSensor
 from forebay._transactions.result import TransactionalResult
 from forebay._transactions.session import TransactionSession
 from forebay._transactions.state import State
-from forebay.errors import IllegalArgumentError, IllegalStateError, KafkaError, TimeoutError
+from forebay.errors import (
+    ForkedProducerError,
+    IllegalArgumentError,
+    IllegalStateError,
+    KafkaError,
+    ProducerClosedError,
+    TimeoutError,
+)
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition, TransactionIdentity
 
 
@@ -70,10 +77,11 @@ class TransactionalCalls:
             KafkaError: the coordinator refused (authorization: it may be tried again; everything else is final).
         """
         session = self._session("init_transactions")
+        limit = self._limit(timeout)
         if identity is not None:
             _check_identity(identity, session.transactional_id)
         with self._timed(self._parts.metrics.txn_init_ns):
-            self._await("init_transactions", session.initialize(identity), timeout)
+            self._await("init_transactions", session.initialize(identity), limit)
 
     def begin_transaction(self) -> None:
         """Opens a transaction; all records sent from here on belong to it.
@@ -109,11 +117,12 @@ class TransactionalCalls:
             KafkaError: refused, or the producer is in an error state.
         """
         session = self._session("send_offsets_to_transaction")
+        limit = self._limit(timeout)
         checked, member = _checked_offsets(offsets), _checked_group(group)
         if not checked:
             return
         with self._timed(self._parts.metrics.txn_send_offsets_ns):
-            self._await("send_offsets_to_transaction", session.send_offsets(checked, member), timeout)
+            self._await("send_offsets_to_transaction", session.send_offsets(checked, member), limit)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Sends what was accepted, waits for every outcome, and commits.
@@ -129,8 +138,9 @@ class TransactionalCalls:
                 aborted (unless the error is fatal).
         """
         session = self._session("commit_transaction")
+        limit = self._limit(timeout)
         with self._timed(self._parts.metrics.txn_commit_ns):
-            self._await("commit_transaction", session.commit(), timeout)
+            self._await("commit_transaction", session.commit(), limit)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Ends the transaction without effect; what was not sent yet fails with TransactionAbortedError.
@@ -144,8 +154,9 @@ class TransactionalCalls:
             KafkaError: the producer cannot go on.
         """
         session = self._session("abort_transaction")
+        limit = self._limit(timeout)
         with self._timed(self._parts.metrics.txn_abort_ns):
-            self._await("abort_transaction", session.abort(), timeout)
+            self._await("abort_transaction", session.abort(), limit)
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
@@ -173,12 +184,14 @@ class TransactionalCalls:
             raise
 
     def _abort_after(self, error: BaseException) -> None:
-        session = self._session("abort_transaction")
-        if session.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
-            return  # ended in the block, or beyond repair
         try:
+            session = self._session("abort_transaction")
+            if session.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+                return  # ended in the block, or beyond repair
             with self._timed(self._parts.metrics.txn_abort_ns):
-                self._await("abort_transaction", session.abort(without_offsets=True), None)
+                self._await("abort_transaction", session.abort(without_offsets=True), self._limit(None))
+        except (ProducerClosedError, ForkedProducerError):
+            pass  # closing aborts it, and in a forked child it is the parent's
         except KafkaError as failure:
             error.add_note(f"The transaction could not be aborted: {failure!r}")
 
@@ -217,10 +230,15 @@ class TransactionalCalls:
             raise IllegalStateError(f"{call}() cannot be called from a delivery callback: it would wait for itself")
         return session
 
-    def _await(self, call: str, result: TransactionalResult, timeout: float | None) -> None:
-        if timeout is not None and timeout < 0:
+    def _limit(self, timeout: float | None) -> float:
+        """Ms; to be asked for before anything is begun."""
+        if timeout is None:
+            return float(self._parts.config["max.block.ms"])
+        if timeout < 0:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
-        limit = self._parts.config["max.block.ms"] if timeout is None else timeout * 1000
+        return timeout * 1000
+
+    def _await(self, call: str, result: TransactionalResult, limit: float) -> None:
         self._parts.client.wakeup()
         if not result.wait(limit):
             raise TimeoutError(

@@ -251,8 +251,10 @@ class Control:
             end = reader.end(deadline)
         while offset < end:
             with self._call("read_from", timeout) as (session, deadline):
-                # The session may be another one by now, after an interrupt or a fork.
-                records, offset = PartitionReader(session, where, isolation).step(offset, end, deadline)
+                if reader.session is not session:
+                    # After an interrupt or a fork.
+                    reader = PartitionReader(session, where, isolation)
+                records, offset = reader.step(offset, end, deadline)
             yield from records
 
     # Life

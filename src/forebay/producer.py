@@ -222,12 +222,13 @@ class KafkaProducer(SendPath, TransactionalCalls):
     # Guards
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
-        future = super()._refused(where, error, callback, blocking)
-        if self._parts.session is not None:
-            # Nobody may look at the future, and the transaction must not be committed without the record.
-            self._parts.session.note_failed_send(error)
+        session = self._parts.session
+        if session is not None and (blocking or not isinstance(error, TimeoutError)):
+            # Nobody may look at the future, and the transaction must not be committed without the record: known
+            # before the callback runs, which may do just that.
+            session.note_failed_send(error)
             self._parts.client.wakeup()
-        return future
+        return super()._refused(where, error, callback, blocking)
 
     def _check_not_forked(self) -> None:
         if self.state == _FORKED:

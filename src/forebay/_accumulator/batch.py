@@ -316,9 +316,13 @@ class ProducerBatch:
 
     @cython.ccall
     def release(self) -> cython.void:
-        """The batch itself lets go of its memory; idempotent."""
+        """The batch itself lets go of its memory; idempotent.
+
+        Of the bytes too: a flush holds on to its batches until the last of them has its outcome.
+        """
         buffers: list[Any] = self.buffers
         self.buffers = []
+        self.payload = []
         self.chunk = None
         buffer: Buffer
         for buffer in buffers:

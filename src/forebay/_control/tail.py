@@ -28,12 +28,14 @@ from forebay.errors import (
     LeaderNotAvailableError,
     ProtocolError,
     RefreshRetriableError,
+    TimeoutError,
     UnknownTopicOrPartitionError,
     error_for,
 )
 from forebay.model import Node, TailRecord, TopicPartition
 
 _OFFSET_OUT_OF_RANGE = 1
+_OFFSET_NOT_AVAILABLE = 78
 # The first version that can be told not to create the topic.
 _WITHOUT_CREATION = 4
 _MAX_BYTES = 1 << 20
@@ -77,7 +79,7 @@ class PartitionReader:
     """
 
     def __init__(self, session: ControlSession, where: TopicPartition, isolation: int) -> None:
-        self._session = session
+        self.session = session
         self._where = where
         self._isolation = isolation
         self._leader: Node | None = None
@@ -108,7 +110,7 @@ class PartitionReader:
         """Records from ``position`` on and below ``end``, as many as one answer brings, and where to go on."""
         empty = 0
         while empty < _EMPTY_ANSWERS:
-            response = self._fetch(position, deadline)
+            response = self._fetch(position, end, deadline)
             if response is None:
                 return [], max(position, self.start(deadline))
             batches = read_batches(response.records, partial=True)
@@ -149,11 +151,15 @@ class PartitionReader:
             lambda version: encode_list_offsets(version, self._where, which, self._isolation),
             decode_list_offsets,
         )
-        answer = self._session.retry(deadline, lambda: self._at_leader(question, deadline))
+        answer = self.session.retry(deadline, lambda: self._at_leader(question, deadline))
         return int(answer.offset)
 
-    def _fetch(self, position: int, deadline: Deadline) -> FetchResponse | None:
-        """None if what is at ``position`` is not kept any more."""
+    def _fetch(self, position: int, end: int, deadline: Deadline) -> FetchResponse | None:
+        """None if what is at ``position`` is not kept any more.
+
+        A new leader shows nothing behind its high watermark, which may lie before the ``end`` that the last one named
+        until its followers answer: that is no end of the log, and is asked again.
+        """
         question = Question(
             ApiKey.FETCH,
             lambda version: encode_fetch(
@@ -169,23 +175,31 @@ class PartitionReader:
 
         def attempt() -> FetchResponse | None:
             response: FetchResponse = self._at_leader(question, deadline, _OFFSET_OUT_OF_RANGE)
-            return response if response.error_code == 0 else None
+            if response.error_code:
+                return None
+            if not response.records and not response.throttle_time_ms and self._shown(response) < end:
+                raise_for(_OFFSET_NOT_AVAILABLE, where=self._where, shown=self._shown(response), end=end)
+            return response
 
-        response = self._session.retry(deadline, attempt)
+        response = self.session.retry(deadline, attempt)
         if response is None and self.start(deadline) <= position:
             # Above the end: the log was cut back, and what was read of it may be gone.
             raise_for(_OFFSET_OUT_OF_RANGE, where=self._where, offset=position)
         return response
 
+    def _shown(self, response: FetchResponse) -> int:
+        """Up to where the leader lets readers see its log now."""
+        return response.last_stable_offset if self._isolation == READ_COMMITTED else response.high_watermark
+
     def _at_leader(self, question: Question, deadline: Deadline, *allowed: int) -> Any:
         try:
             if self._leader is None:
                 self._leader = self._find_leader(deadline)
-            answer = self._session.ask(self._leader, question, deadline)
+            answer = self.session.ask(self._leader, question, deadline)
             if answer.error_code not in allowed:
                 raise_for(answer.error_code, where=self._where, node=self._leader.id)
             return answer
-        except RefreshRetriableError:
+        except (RefreshRetriableError, TimeoutError):
             self._leader = None
             raise
 
@@ -198,7 +212,7 @@ class PartitionReader:
             decode_metadata,
             (_WITHOUT_CREATION, SUPPORTED[ApiKey.METADATA][1]),
         )
-        answer = self._session.ask(self._session.any_node(deadline), question, deadline)
+        answer = self.session.ask(self.session.any_node(deadline), question, deadline)
         return leader_of(answer, self._where)
 
 

@@ -6,7 +6,6 @@ Each function takes the session it asks through; arguments are checked by the ca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from forebay._control.session import ControlSession, Deadline, Question, raise_for
@@ -26,6 +25,7 @@ from forebay.errors import (
     ProducerFencedError,
     ProtocolError,
     RefreshRetriableError,
+    TimeoutError,
     TransactionalIdNotFoundError,
 )
 from forebay.model import Node, TransactionDescription, TransactionIdentity, TransactionListing
@@ -113,7 +113,7 @@ def _describe_at(
             if transactional_id not in described:
                 raise ProtocolError(f"DescribeTransactions: node {node.id} did not answer for {transactional_id!r}")
             found[transactional_id] = _description(described[transactional_id], node)
-    except RefreshRetriableError:
+    except (RefreshRetriableError, TimeoutError):
         for transactional_id in ids:
             session.coordinators.pop(transactional_id, None)
         raise
@@ -139,6 +139,9 @@ def list_all(
 ) -> list[TransactionListing]:
     """The transactional ids of every coordinator, sorted; none is left out because its broker is away.
 
+    Whatever fails in a way that passes, all brokers are asked anew: what one of them kept may have moved to one that
+    has answered before.
+
     Raises:
         IllegalArgumentError: a state that a broker has never heard of: it would filter nothing out.
     """
@@ -147,30 +150,32 @@ def list_all(
         lambda version: encode_list_transactions(version, states, producer_ids),
         decode_list_transactions,
     )
-    found: dict[str, TransactionListing] = {}
-    nodes = session.retry(deadline, lambda: session.all_nodes(deadline))
-    for node in nodes:
-        answer = session.retry(deadline, partial(_list_at, session, node, question, deadline))
-        if answer.unknown_states:
-            raise IllegalArgumentError(f"Unknown transaction states: {', '.join(answer.unknown_states)}")
-        for one in answer.transactions:
-            found[one.transactional_id] = TransactionListing(*one)
+
+    def attempt() -> dict[str, TransactionListing]:
+        found: dict[str, TransactionListing] = {}
+        for node in session.all_nodes(deadline):
+            answer = session.ask(node, question, deadline)
+            raise_for(answer.error_code, node=node.id)
+            if answer.unknown_states:
+                raise IllegalArgumentError(f"Unknown transaction states: {', '.join(answer.unknown_states)}")
+            found.update((one.transactional_id, TransactionListing(*one)) for one in answer.transactions)
+        return found
+
+    found = session.retry(deadline, attempt)
     return [found[transactional_id] for transactional_id in sorted(found)]
 
 
-def _list_at(session: ControlSession, node: Node, question: Question, deadline: Deadline) -> Any:
-    answer = session.ask(node, question, deadline)
-    raise_for(answer.error_code, node=node.id)
-    return answer
-
-
 def _at_coordinator(session: ControlSession, transactional_id: str, question: Question, deadline: Deadline) -> Any:
-    """The answer of the id's coordinator; its error is raised, and the coordinator forgotten if that is out of date."""
+    """The answer of the id's coordinator; its error is raised.
+
+    The coordinator is forgotten if it may be another one by now; also if it does not answer, for a frozen one takes
+    connections and would be waited for again.
+    """
     node = _coordinator(session, transactional_id, deadline)
     try:
         answer = session.ask(node, question, deadline)
         raise_for(answer.error_code, transactional_id=transactional_id, node=node.id)
-    except RefreshRetriableError:
+    except (RefreshRetriableError, TimeoutError):
         session.coordinators.pop(transactional_id, None)
         raise
     return answer

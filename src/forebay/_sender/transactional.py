@@ -12,7 +12,7 @@ from typing import Any
 from forebay._backoff import ExponentialBackoff
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._protocol.find_coordinator import TRANSACTION
-from forebay._protocol.versions import ApiKey
+from forebay._protocol.versions import ApiKey, api_name
 from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
 from forebay._transactions.requests import FIRST_OF_V2, Pending
 from forebay._transactions.session import TransactionSession
@@ -28,7 +28,6 @@ class TransactionalRequests:
 
     Args:
         session: the requests, and what their answers mean.
-        accumulator: says whether a batch has no outcome yet; a transaction does not end before that.
         client: the network.
         backoff: between look-ups of a coordinator that cannot be connected to.
         request_timeout_ms: ``request.timeout.ms``.
@@ -39,7 +38,6 @@ class TransactionalRequests:
         self,
         *,
         session: TransactionSession,
-        accumulator: Any,
         client: Any,
         backoff: ExponentialBackoff,
         request_timeout_ms: float,
@@ -47,7 +45,6 @@ class TransactionalRequests:
     ) -> None:
         self.session = session
         self.in_flight: Pending | None = None
-        self._accumulator = accumulator
         self._client = client
         self._backoff = backoff
         self._request_timeout_ms = request_timeout_ms
@@ -85,15 +82,20 @@ class TransactionalRequests:
             self.session.note_features(features.levels.get("transaction.version", (0, 0))[1])
 
     def _next(self, now: float) -> float:
-        incomplete = self._accumulator.has_incomplete()
         while True:
-            pending = self.session.next_request(now, incomplete)
+            pending = self.session.next_request(now)
             if pending is None:
-                return self.session.delay(now, incomplete)
-            node, delay = self._node_for(pending, now)
-            if node is not None:
-                self._send(pending, node, now)
-                return math.inf
+                return self.session.delay(now)
+            try:
+                node, delay = self._node_for(pending, now)
+                if node is not None:
+                    self._send(pending, node, now)
+                    return math.inf
+            except BaseException:
+                # Whatever it was (no descriptor left for a connection): somebody waits for this request.
+                self.in_flight = None
+                self.session.put_back(pending)
+                raise
             self.session.put_back(pending)
             if delay > 0:
                 return delay
@@ -114,7 +116,7 @@ class TransactionalRequests:
             refused = self._client.authentication_error(node)
             if refused is not None:
                 self.session.fatal(refused)
-                return None, math.inf
+                return None, 0.0
             if wanted is not None:
                 # It may have moved to a broker that can be reached.
                 self.session.look_up(wanted, now + self._backoff.delay(self._failures))
@@ -126,7 +128,6 @@ class TransactionalRequests:
         call = pending.call
         if call.coordinator is not None and call.coordinator.kind == TRANSACTION:
             self._note_abilities(node)
-        self.in_flight = pending
         request = ClientRequest(
             node.id,
             call.api_key,
@@ -137,12 +138,8 @@ class TransactionalRequests:
             timeout_ms=self._request_timeout_ms,
             on_complete=lambda response: self._on_complete(pending, node, response),
         )
-        try:
-            self._client.send(request, now)
-        except BaseException:
-            self.in_flight = None
-            self.session.put_back(pending)
-            raise
+        self.in_flight = pending
+        self._client.send(request, now)
 
     def _note_abilities(self, node: Node) -> None:
         known = self._client.api_versions(node.id)
@@ -156,9 +153,17 @@ class TransactionalRequests:
         if response.disconnected:
             apply_loss(self.session, pending, response.received)
         elif error is None:
-            apply_answer(self.session, pending, response.body, response.received)
+            self._apply(pending, node, response)
         else:
             apply_failure(self.session, pending, _explained(error, node))
+
+    def _apply(self, pending: Pending, node: Node, response: ClientResponse) -> None:
+        try:
+            apply_answer(self.session, pending, response.body, response.received)
+        except Exception as cause:  # the request is in no queue now, and somebody waits for it
+            error = KafkaError(f"The answer of {node} to {api_name(pending.call.api_key)} could not be applied")
+            error.__cause__ = cause
+            apply_failure(self.session, pending, error)
 
 
 def _explained(error: KafkaError, node: Node) -> KafkaError:

@@ -27,6 +27,7 @@ from forebay.errors import (
     ProtocolError,
     TopicAuthorizationError,
     UnknownProducerIdError,
+    UnknownTopicOrPartitionError,
     error_for,
 )
 from forebay.model import Node, TopicPartition
@@ -153,6 +154,13 @@ def _added_partitions(dialog: TransactionDialog, pending: Pending, body: Any, no
         pending.result.settle()
         return
     worst = _worst(pending, errors)
+    if isinstance(worst, UnknownTopicOrPartitionError) and dialog.state is State.ABORTING_TRANSACTION:
+        if dialog.can_bump:
+            # A topic that is gone cannot be added, and holds up the abort no longer than this: should an earlier try
+            # have added it all the same, the next epoch ends that too.
+            dialog.bump_required = True
+            pending.result.settle(worst)
+            return
     action = action_for(ApiKey.ADD_PARTITIONS_TO_TXN, worst)
     if action is Action.ABORTABLE:
         worst = _refused_partitions(errors, worst)

@@ -50,11 +50,13 @@ FENCED = "A newer producer with the same transactional.id has taken over"
 
 
 class Sealable(Protocol):
-    """The accumulator, as far as a transaction opens and closes it."""
+    """The accumulator, as far as a transaction opens and closes it, and waits for its batches."""
 
     def seal(self) -> None: ...
 
     def unseal(self) -> None: ...
+
+    def has_incomplete(self) -> bool: ...
 
 
 class LastCall(NamedTuple):
@@ -187,11 +189,12 @@ class TransactionDialog:
         self.error = self.error or error
         self.accumulator.seal()
         self.purge_due = True
-        # What may have been done at the coordinator is asked for again by the abort; for the rest it is over.
-        failed = [pending for pending in self._queue if not pending.survives_error]
+        # What may have been done at the coordinator is asked for again by the abort, which its caller must be free to
+        # call; for the rest it is over.
+        failed = [pending.result for pending in self._queue]
         self._queue = [pending for pending in self._queue if pending.survives_error]
         heapq.heapify(self._queue)
-        return [pending.result for pending in failed]
+        return failed
 
     # ---- the sender's thread
 
@@ -199,38 +202,50 @@ class TransactionDialog:
         """The transaction version that the cluster has finalized; used from the next transaction on."""
         self.newest_version = transaction_version
 
-    def next_request(self, now: float, has_incomplete: bool) -> Pending | None:
+    def next_request(self, now: float) -> Pending | None:
         """The request that is to be sent next, taken out of the queue; None if there is none for now."""
         self._collect_partitions()
         while True:
             with self.lock:
-                pending = self._peek(has_incomplete)
-                if pending is None or now < pending.retry_at:
+                pending = self._peek()
+                if pending is None:
+                    return None
+                over = self._is_over(pending)
+                if now < pending.retry_at and not over:
                     return None
                 heapq.heappop(self._queue)
-                refused = self.state in BROKEN and not pending.survives_error
-            if refused:
-                pending.result.settle(self.error)
+                if isinstance(pending.call, EndTxnCall):
+                    # No batch is left that could be failed; the next ones belong to another transaction.
+                    self.purge_due = False
+            if over:
+                pending.result.settle(self.error or TransactionAbortedError())
             elif self._is_needless(pending):
                 self.end_of_transaction(pending.result)
             else:
                 return pending
 
-    def delay(self, now: float, has_incomplete: bool) -> float:
+    def delay(self, now: float) -> float:
         """Ms until ``next_request`` is worth asking again; inf if that takes an event."""
         with self.lock:
-            pending = self._peek(has_incomplete)
+            pending = self._peek()
             return inf if pending is None else max(0.0, pending.retry_at - now)
 
-    def _peek(self, has_incomplete: bool) -> Pending | None:
+    def _peek(self) -> Pending | None:
         if not self._queue:
             return None
         head = self._queue[0]
-        if has_incomplete and isinstance(head.call, EndTxnCall):
+        # Only now that the end is asked for: an answer from before it would know nothing of what came in meanwhile.
+        if isinstance(head.call, EndTxnCall) and self.accumulator.has_incomplete():
             return None
         if self.state is State.ABORTABLE_ERROR and not isinstance(head.call, FindCoordinatorCall):
             return None if head.survives_error else head
         return head
+
+    def _is_over(self, pending: Pending) -> bool:
+        if self.state is State.ABORTING_TRANSACTION:
+            # Offsets that nobody will see must not hold the abort up while their group cannot be reached.
+            return pending.is_for_group
+        return self.state is State.FATAL_ERROR or (self.state is State.ABORTABLE_ERROR and not pending.survives_error)
 
     def _is_needless(self, pending: Pending) -> bool:
         if not isinstance(pending.call, EndTxnCall):
@@ -261,11 +276,13 @@ class TransactionDialog:
     def put_back(self, pending: Pending) -> None:
         """A request that could not be sent, or whose answer was no answer."""
         with self.lock:
-            closed = self.closed
-            if closed is None:
+            reason = self.closed
+            if reason is None:
                 heapq.heappush(self._queue, pending)
-        if closed is not None:
-            pending.result.settle(closed)
+                if self.state is State.ABORTABLE_ERROR:
+                    reason = self.error  # if it is sent again, then by the abort
+        if reason is not None:
+            pending.result.settle(reason)
 
     def try_again(self, pending: Pending, now: float, at_most_ms: float = inf) -> None:
         """The same request after its backoff, before its turn comes."""
@@ -359,8 +376,9 @@ class TransactionDialog:
                 return
         if legal:
             self.ready(result)
-        elif self.state is not State.FATAL_ERROR:
-            self._poison(State.READY)
+            return
+        self._poison(State.READY)
+        result.settle(self.error)
 
     def _needs_bump(self) -> bool:
         if not self.manager.has_producer_id:
@@ -398,8 +416,13 @@ class TransactionDialog:
     # ---- the end, on the sender's thread
 
     def has_work(self) -> bool:
-        """Whether a coordinator has to be heard of before the producer may end."""
-        return self.closed is None and (self.open or self.state is State.INITIALIZING)
+        """Whether a coordinator has to be heard of before the producer may end.
+
+        For an id only while somebody waits for it: a coordinator that is away leaves nothing undone there.
+        """
+        call = self._call
+        awaited = call is not None and call.result.awaited
+        return self.closed is None and (self.open or (awaited and self.state is State.INITIALIZING))
 
     def abort_for_close(self) -> bool:
         """Aborts what is open and not being ended; False if there is nothing to abort."""
@@ -413,9 +436,18 @@ class TransactionDialog:
     def close(self, error: KafkaError) -> None:
         """Nothing is sent any more: whoever waits gets ``error``."""
         with self.lock:
+            left_open = self.open and self.closed is None
             self.closed = error
             waiting, self._queue = self._queue, []
             call = self._call
+        if left_open:
+            log.warning(
+                "The producer of '%s' ended in state %s: if the coordinator knows of a transaction, it ends it after "
+                "transaction.timeout.ms (%d ms)",
+                self.transactional_id,
+                self.state.value,
+                self.timeout_ms,
+            )
         for pending in waiting:
             pending.result.settle(error)
         if call is not None:

@@ -314,6 +314,13 @@ class Pending:
             return True
         return self.uncertain and isinstance(self.call, (AddPartitionsCall, AddOffsetsCall))
 
+    @property
+    def is_for_group(self) -> bool:
+        """Whether it is for a group's coordinator, or for finding that one."""
+        if isinstance(self.call, FindCoordinatorCall):
+            return self.call.wanted.kind == GROUP
+        return isinstance(self.call, TxnOffsetCommitCall)
+
     def __lt__(self, other: Pending) -> bool:
         return (self.call.priority, self.number) < (other.call.priority, other.number)
 

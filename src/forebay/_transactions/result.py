@@ -22,6 +22,11 @@ class TransactionalResult:
         self.error: KafkaError | None = None
         self.acknowledged = False
 
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits now."""
+        return bool(self._waiters)
+
     def settle(self, error: KafkaError | None = None) -> None:
         """Sets the outcome, unless it is set; None is success.  Sender thread, outside of locks."""
         if self.done:

@@ -152,10 +152,14 @@ class TransactionSession(TransactionDialog):
             self.transactional_id = transactional_id
 
     def note_failed_send(self, error: KafkaError) -> None:
-        """A record was refused before it came into a batch, and its caller may not look: the transaction fails."""
+        """A record was refused before it came into a batch, and its caller may not look: the transaction fails.
+
+        Not one that is being ended already: no record that is still on its way in is part of it, and its end may be
+        decided by now.
+        """
         failed: list[TransactionalResult] = []
         with self.lock:
-            if self.state in (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION):
+            if self.state is State.IN_TRANSACTION:
                 failed = self._abort_later(error)
         for result in failed:
             result.settle(error)

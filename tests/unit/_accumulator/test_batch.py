@@ -209,6 +209,20 @@ def test_a_request_holds_the_memory() -> None:
     assert shelf.pool.available() == 512
 
 
+@pytest.mark.parametrize("kind", [CompressionType.NONE, CompressionType.LZ4])
+def test_a_batch_with_its_outcome_keeps_no_bytes(kind: CompressionType) -> None:
+    """A flush holds its batches until the last of them is done: their bytes must not wait for that."""
+    codec = None if kind is CompressionType.NONE else compressor(kind, None)
+    shelf = Shelf(batch_size=512, compressor=codec)
+    shelf.append(1, 3, b"0123456789", None)
+    (batch,) = shelf.batches(1)
+    batch.close(codec)
+    assert batch.payload
+    batch.complete(0, -1, quiet)
+    batch.release()
+    assert batch.payload == []
+
+
 def test_what_does_not_shrink_is_still_taken() -> None:
     codec = compressor(CompressionType.GZIP, None)
     shelf = Shelf(batch_size=1024, compressor=codec)

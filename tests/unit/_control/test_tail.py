@@ -21,7 +21,7 @@ from forebay.errors import (
     UnknownTopicOrPartitionError,
 )
 from forebay.model import Node, TailRecord, TopicPartition
-from tests.fakes.broker import METADATA, Topic
+from tests.fakes.broker import METADATA, Partition, Topic
 from tests.unit._control.world import ControlWorld, Log
 
 FETCH = ApiKey.FETCH
@@ -94,6 +94,51 @@ def test_nothing_left_up_to_the_end_is_the_end() -> None:
     world.log.end = 500
     assert values(world.control.read_tail("t")) == [b"a"]
     assert list(world.control.read_from("t", offset=1)) == []
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_a_leader_that_has_not_caught_up_is_asked_again(isolation: str) -> None:
+    """A new leader shows less than the one before until its followers answer: what is missing is not at an end."""
+    world = ControlWorld()
+    world.log.write(b"a")
+    world.log.write(b"b")
+    world.log.behind.extend([1] * 20)
+    assert values(world.control.read_tail("t", isolation=isolation)) == [b"b"]
+    world.log.behind.extend([1] * 20)
+    assert values(list(world.control.read_from("t", isolation=isolation))) == [b"a", b"b"]
+
+
+def test_a_leader_that_never_catches_up_ends_in_an_error() -> None:
+    world = ControlWorld()
+    world.log.write(b"a")
+    world.log.write(b"b")
+    world.log.behind.extend([1] * 1000)
+    with pytest.raises(TimeoutError, match=r"read_tail was not done within 1 s: .*high watermark") as caught:
+        world.control.read_tail("t", max_records=2, timeout=1)
+    assert isinstance(caught.value.__cause__, KafkaError)
+    assert caught.value.__cause__.name == "OFFSET_NOT_AVAILABLE"
+
+
+def test_a_leader_is_looked_up_once_for_all_pieces() -> None:
+    world = ControlWorld()
+    world.piece = 100
+    for number in range(6):
+        world.log.write(b"%d" % number)
+    assert len(list(world.control.read_from("t"))) == 6
+    assert len(world.asked(FETCH)) > 3
+    assert len([request for request in world.asked(METADATA) if request.body.topics]) == 1
+
+
+def test_a_leader_that_does_not_answer_is_looked_up_again() -> None:
+    world = ControlWorld(2)
+    world.log.write(b"a")
+    world.cluster.topics["t"] = Topic([Partition(leader=2)])
+    assert values(world.control.read_tail("t")) == [b"a"]
+    records = world.control.read_from("t")
+    world.broker(2).held.add(FETCH)
+    world.broker(2).held.add(ApiKey.LIST_OFFSETS)
+    world.cluster.topics["t"] = Topic([Partition(leader=1)])
+    assert values(list(records)) == [b"a"]
 
 
 def test_answers_cut_in_the_middle_of_a_batch() -> None:

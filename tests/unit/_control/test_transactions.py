@@ -17,6 +17,7 @@ from forebay.errors import (
     UnsupportedVersionError,
 )
 from forebay.model import TopicPartition, TransactionDescription, TransactionIdentity, TransactionListing
+from tests.fakes.broker import Received
 from tests.unit._control.world import ControlWorld
 
 FIND, INIT, END = ApiKey.FIND_COORDINATOR, ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN
@@ -67,6 +68,26 @@ def test_a_coordinator_that_is_gone_is_looked_up_again() -> None:
     world.coordinator = 1
     world.control.end_transaction("tx", 7, 3, True, 2)
     assert len(world.asked(END, 1)) == 1
+
+
+def test_a_coordinator_that_does_not_answer_is_looked_up_before_it_is_asked_again() -> None:
+    """Frozen: it takes connections and says nothing, and another one has long taken its place."""
+    world = ControlWorld(2)
+    world.coordinator = 2
+    world.described["tx"] = ONGOING
+    for name, call in (
+        ("end", lambda: world.control.end_transaction("tx", 7, 3, True, 2)),
+        ("describe", lambda: world.control.describe_transaction("tx")),
+    ):
+        world.coordinator = 2
+        world.broker(2).held.clear()
+        call()
+        world.broker(2).held.update({END, ApiKey.DESCRIBE_TRANSACTIONS})
+        world.coordinator = 1
+        begun = world.clock.now()
+        call()
+        # One request.timeout.ms, and the retry's back-off.
+        assert world.clock.now() - begun < 2200, name
 
 
 def test_a_coordinator_is_remembered_for_each_id_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +191,23 @@ def test_filters_are_the_brokers_business() -> None:
     world.control.list_transactions(states=["Ongoing"], producer_ids=[4])
     (request,) = world.asked(ApiKey.LIST_TRANSACTIONS)
     assert (request.body.state_filters, request.body.producer_id_filters) == (("Ongoing",), (4,))
+
+
+def test_a_list_goes_on_without_a_broker_that_is_gone_and_asks_the_others_anew() -> None:
+    """What the dead one kept is with another by then, which may have answered before that."""
+    world = ControlWorld(2)
+    world.listed = {1: [("a", 5, "Ongoing")], 2: [("b", 6, "Ongoing")]}
+    handler = world.broker(2).script[ApiKey.LIST_TRANSACTIONS]
+
+    def die(request: Received) -> None:
+        world.broker(2).script[ApiKey.LIST_TRANSACTIONS] = handler
+        world.cluster.down(2)
+        del world.cluster.brokers[2]
+        world.listed = {1: [("a", 5, "Ongoing"), ("b", 6, "Ongoing")]}
+        request.link.close()
+
+    world.broker(2).script[ApiKey.LIST_TRANSACTIONS] = die
+    assert [one.transactional_id for one in world.control.list_transactions()] == ["a", "b"]
 
 
 def test_a_list_without_a_broker_s_share_is_not_given() -> None:

@@ -48,6 +48,8 @@ class Log:
     end: int = 0
     stable: int | None = None
     """The last stable offset, if it is not the end."""
+    behind: deque[int] = field(default_factory=deque)
+    """Ends that fetches in line meet, each instead of the true one: of a leader that has not caught up."""
 
     def write(self, *values: bytes, producer_id: int = -1, offsets: Sequence[int] = ()) -> None:
         """A batch of records whose keys are their offsets; in a transaction if there is a producer id."""
@@ -263,7 +265,8 @@ class ControlWorld:
         (asked,) = topic.partitions
         throttle = self.throttles.popleft() if self.throttles else 0
         isolation = request.body.isolation_level
-        records, last = (b"", -1) if throttle else self._piece(asked.fetch_offset, self.log.visible(isolation))
+        visible = self.log.behind.popleft() if self.log.behind else self.log.visible(isolation)
+        records, last = (b"", -1) if throttle else self._piece(asked.fetch_offset, visible)
         aborted = tuple(
             make(module, "AbortedTransaction", producer_id=producer_id, first_offset=first)
             for producer_id, first, marker in self.log.aborted
@@ -274,8 +277,8 @@ class ControlWorld:
             "PartitionData",
             partition_index=asked.partition,
             error_code=error_code(TOO_OLD) if asked.fetch_offset < self.log.start else self._code(request),
-            high_watermark=self.log.end,
-            last_stable_offset=self.log.visible(1),
+            high_watermark=visible if isolation == 0 else self.log.end,
+            last_stable_offset=min(visible, self.log.visible(1)),
             log_start_offset=self.log.start,
             aborted_transactions=aborted,
             preferred_read_replica=-1,

@@ -48,7 +48,7 @@ def test_a_coordinator_is_remembered() -> None:
 def test_an_id_makes_ready() -> None:
     session = Session()
     result = session.initialize()
-    pending: Any = session.next_request(0, False)
+    pending: Any = session.next_request(0)
     apply_answer(session, pending, InitProducerIdResponse(0, 0, 7, 3), 0.0)
     assert result.done and result.error is None
     assert (session.state.value, session.manager.producer_id, session.manager.producer_epoch) == ("READY", 7, 3)
@@ -57,7 +57,7 @@ def test_an_id_makes_ready() -> None:
 def test_an_id_that_cannot_be_is_fatal() -> None:
     session = Session()
     result = session.initialize()
-    pending: Any = session.next_request(0, False)
+    pending: Any = session.next_request(0)
     apply_answer(session, pending, InitProducerIdResponse(0, 0, -1, -1), 0.0)
     assert isinstance(result.error, KafkaError) and isinstance(result.error.__cause__, ProtocolError)
     assert session.state.value == "FATAL_ERROR"
@@ -99,7 +99,7 @@ def test_a_passing_error_is_tried_again_and_may_have_worked() -> None:
     session = in_transaction()
     pending = added(session, {A: 3, B: 0})
     assert pending.uncertain and not pending.result.done
-    assert session.next_request(100, False) is pending
+    assert session.next_request(100) is pending
 
 
 def test_a_lost_connection_looks_the_coordinator_up() -> None:
@@ -108,9 +108,9 @@ def test_a_lost_connection_looks_the_coordinator_up() -> None:
     pending = adding(session)
     apply_loss(session, pending, 0.0)
     assert session.coordinators == {}
-    found: Any = session.next_request(0, False)
+    found: Any = session.next_request(0)
     assert found.call == FindCoordinatorCall(FOOBAR)
-    assert session.next_request(100, False) is pending
+    assert session.next_request(100) is pending
 
 
 def test_what_cannot_be_sent_at_all_is_fatal() -> None:
@@ -124,7 +124,7 @@ def test_version_2_gives_the_next_epoch_with_the_end() -> None:
     session = in_transaction(2)
     session.members.mark_started()
     result = session.commit()
-    pending: Any = session.next_request(0, False)
+    pending: Any = session.next_request(0)
     apply_answer(session, pending, EndTxnResponse(0, 0, 13131, 2), 0.0)
     assert result.done and session.manager.producer_epoch == 2 and session.state.value == "READY"
 
@@ -135,7 +135,7 @@ def test_an_abort_that_is_refused_leaves_no_way(code: int) -> None:
     session = in_transaction()
     session.members.mark_started()
     result = session.abort()
-    pending: Any = session.next_request(0, False)
+    pending: Any = session.next_request(0)
     apply_answer(session, pending, EndTxnResponse(0, code), 0.0)
     assert session.state.value == "FATAL_ERROR" and result.error is not None
 
@@ -144,6 +144,6 @@ def test_an_abort_of_what_was_forgotten_needs_another_id() -> None:
     session = in_transaction()
     session.members.mark_started()
     result = session.abort()
-    pending: Any = session.next_request(0, False)
+    pending: Any = session.next_request(0)
     apply_answer(session, pending, EndTxnResponse(0, 49), 0.0)
     assert session.state.value == "INITIALIZING" and not result.done

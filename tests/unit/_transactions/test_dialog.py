@@ -19,10 +19,10 @@ OFFSETS = {TopicPartition("test", 0): OffsetAndMetadata(3)}
 GROUP = ConsumerGroupMetadata("group")
 
 
-def taken(session: Session, now: float = 0.0, incomplete: bool = False) -> list[str]:
+def taken(session: Session, now: float = 0.0) -> list[str]:
     """The requests that can be taken now, by the names of their calls."""
     names = []
-    while (pending := session.next_request(now, incomplete)) is not None:
+    while (pending := session.next_request(now)) is not None:
         names.append(type(pending.call).__name__)
     return names
 
@@ -36,7 +36,7 @@ def in_transaction(version: int = 1) -> Session:
 def ask_for_a_partition(session: Session) -> Pending:
     queue = FakeQueue()
     assert not session.manager.may_drain(queue, FakeBatch(queue))
-    pending = session.next_request(0, True)
+    pending = session.next_request(0)
     assert pending is not None and isinstance(pending.call, AddPartitionsCall)
     return pending
 
@@ -62,9 +62,9 @@ def test_another_try_waits_for_its_backoff() -> None:
     session = in_transaction()
     pending = ask_for_a_partition(session)
     session.try_again(pending, 1000)
-    assert session.delay(1000, True) == 100
-    assert session.next_request(1099, True) is None
-    assert session.next_request(1100, True) is pending
+    assert session.delay(1000) == 100
+    assert session.next_request(1099) is None
+    assert session.next_request(1100) is pending
     assert pending.attempts == 1
 
 
@@ -72,16 +72,18 @@ def test_another_try_may_be_soon() -> None:
     session = in_transaction()
     pending = ask_for_a_partition(session)
     session.try_again(pending, 1000, 20)
-    assert session.delay(1000, True) == 20
+    assert session.delay(1000) == 20
 
 
 def test_nothing_to_do_is_no_time_at_all() -> None:
     session = in_transaction()
-    assert session.delay(0, False) == float("inf")
+    assert session.delay(0) == float("inf")
     session.members.mark_started()
     session.commit()
-    assert session.delay(0, True) == float("inf")
-    assert session.delay(0, False) == 0
+    session.bolt.incomplete = True
+    assert session.delay(0) == float("inf")
+    session.bolt.incomplete = False
+    assert session.delay(0) == 0
 
 
 def test_an_error_ends_what_waits() -> None:
@@ -100,9 +102,9 @@ def test_what_may_have_been_added_is_added_for_certain_by_the_abort() -> None:
     pending.uncertain = True
     session.try_again(pending, 0)
     session.abortable(KafkaError("a record"))
-    assert session.next_request(500, False) is None
+    assert session.next_request(500) is None
     session.abort()
-    assert session.next_request(500, False) is pending
+    assert session.next_request(500) is pending
 
 
 def test_a_look_up_goes_on_in_an_abortable_error() -> None:
@@ -110,7 +112,7 @@ def test_a_look_up_goes_on_in_an_abortable_error() -> None:
     session = in_transaction()
     session.abortable(KafkaError("a record"))
     session.look_up(Coordinator(TRANSACTION, "foobar"))
-    pending = session.next_request(0, False)
+    pending = session.next_request(0)
     assert pending is not None and isinstance(pending.call, FindCoordinatorCall)
 
 
@@ -127,11 +129,11 @@ def test_an_epoch_follows_the_end_where_the_client_has_to_ask_for_it() -> None:
     session.members.mark_started()
     session.on_failed_batch(KafkaError("a record"))
     result = session.abort()
-    end = session.next_request(0, False)
+    end = session.next_request(0)
     assert end is not None and isinstance(end.call, EndTxnCall) and not end.call.commit
     session.end_of_transaction(result)
     assert session.state.value == "INITIALIZING"
-    (bump,) = [session.next_request(0, False)]
+    (bump,) = [session.next_request(0)]
     assert bump is not None and (bump.call.producer_id, bump.call.producer_epoch) == (13131, 1)
     assert bump.result is result and not result.done
 
@@ -141,7 +143,7 @@ def test_version_2_needs_no_epoch_of_the_clients() -> None:
     session.members.mark_started()
     session.on_failed_batch(KafkaError("a record"))
     result = session.abort()
-    session.next_request(0, False)
+    session.next_request(0)
     session.end_of_transaction(result)
     assert session.state.value == "READY" and result.done
 

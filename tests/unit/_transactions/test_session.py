@@ -22,12 +22,16 @@ class Seal:
 
     def __init__(self) -> None:
         self.sealed = False
+        self.incomplete = False
 
     def seal(self) -> None:
         self.sealed = True
 
     def unseal(self) -> None:
         self.sealed = False
+
+    def has_incomplete(self) -> bool:
+        return self.incomplete
 
 
 class Session(TransactionSession):
@@ -170,7 +174,7 @@ def test_ongoing() -> None:
 def test_the_first_request_has_no_id() -> None:
     session = Session()
     session.initialize()
-    request = session.next_request(0, False)
+    request = session.next_request(0)
     assert request is not None and request.call == InitProducerIdCall("foobar", 1121)
 
 
@@ -180,8 +184,10 @@ def test_the_end_waits_for_batches() -> None:
     session.begin()
     session.members.mark_started()
     session.commit()
-    assert session.next_request(0, True) is None
-    request = session.next_request(0, False)
+    session.bolt.incomplete = True
+    assert session.next_request(0) is None
+    session.bolt.incomplete = False
+    request = session.next_request(0)
     assert request is not None and isinstance(request.call, EndTxnCall) and request.call.commit
 
 
@@ -190,7 +196,7 @@ def test_nothing_is_asked_for_in_an_error_state() -> None:
     session.begin()
     assert not session.manager.may_drain(FakeQueue(), FakeBatch(FakeQueue()))
     session.abortable(KafkaError("?"))
-    assert session.next_request(0, False) is None
+    assert session.next_request(0) is None
 
 
 def test_a_given_identity() -> None:
