@@ -181,7 +181,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
     report = _reporter(prefix, clock)
     transactions = _transactions(config, around)
     session = _session(config, around, transactions, accumulator)
-    requests = None if session is None else _transactional_requests(config, around, session, accumulator, client)
+    requests = None if session is None else _transactional_requests(config, around, session, client)
     sender = Sender(
         accumulator=accumulator,
         client=client,
@@ -365,7 +365,6 @@ def _transactional_requests(
     config: ProducerConfig,
     around: Surroundings,
     session: TransactionSession,
-    accumulator: RecordAccumulator,
     client: NetworkClient,
 ) -> TransactionalRequests:
     return TransactionalRequests(

@@ -174,7 +174,7 @@ class Deliveries:
     def track(self, result: BatchResult, row: cython.Py_ssize_t, size: cython.Py_ssize_t) -> None:
         """Notes that ``row``, a record of ``size`` bytes, went into the batch of ``result``."""
         share: Share = self.share_of(result, row, 0)
-        share.add(share.run_first + share.run_rows)
+        share.add(cython.cast(cython.int, share.rows))
         self.rows += 1
         self.raw_bytes += size
 

@@ -261,7 +261,8 @@ class BatchResult:
         Raises:
             IllegalStateError: on a sender's thread, unless ``timeout_ms`` is 0.
         """
-        if self.leaf(index).state != DONE:
+        result: BatchResult = self if index < 0 else self.leaf(index)
+        if result.state != DONE:
             self.check_own_process()
             if timeout_ms > 0 and on_sender_thread():
                 raise IllegalStateError(

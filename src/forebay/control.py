@@ -55,8 +55,10 @@ class Control:
     def _start(self, config: ProducerConfig, surroundings: Surroundings) -> None:
         self._config = config
         self._surroundings = surroundings
-        # Held for the length of a call; guards the session and whether it is closed.
-        self._lock = threading.Lock()
+        # Held for the length of a call; guards what follows.  Re-entrant, because a signal handler or a finaliser may
+        # come in the middle of a call, on the thread that makes it, and waiting for that would be for ever.
+        self._lock = threading.RLock()
+        self._calling = False
         self._session: ControlSession | None = None
         self._closed = False
         _lifecycle.watch_forks(self)
@@ -260,10 +262,15 @@ class Control:
     # Life
 
     def close(self) -> None:
-        """Ends the connections; repeating it does no harm.  Waits for a call that is under way in another thread."""
+        """Ends the connections; repeating it does no harm.
+
+        Waits for a call that is under way in another thread.  One of this thread (a signal handler interrupted it) goes
+        on, and ends the connections when it is done.
+        """
         with self._lock:
             self._closed = True
-            self._drop_session()
+            if not self._calling:
+                self._drop_session()
 
     def __enter__(self) -> Self:
         if self._closed:
@@ -287,21 +294,37 @@ class Control:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
         timeout_ms = self._config["max.block.ms"] if timeout is None else timeout * 1000
         begun = self._surroundings.clock.now()
-        if not self._lock.acquire(timeout=min(timeout_ms / 1000, threading.TIMEOUT_MAX)):
+        # Kept, for a fork in the middle of a call gives the child's copy another one.
+        lock = self._lock
+        if not lock.acquire(timeout=min(timeout_ms / 1000, threading.TIMEOUT_MAX)):
             raise Deadline(begun, what, timeout_ms).error(IllegalStateError("Another thread's call is under way"))
         try:
+            if self._calling:
+                raise IllegalStateError(f"{what}: this thread is in the middle of another call of this Control")
             if self._closed:
                 raise IllegalStateError(f"{what}: this Control was closed")
-            if self._session is None:
-                self._session = assemble_control(self._config, self._surroundings)
-            session = self._session
+            self._calling = True
             try:
-                yield session, Deadline(begun + timeout_ms, what, timeout_ms)
+                if self._session is None:
+                    self._session = assemble_control(self._config, self._surroundings)
+                yield from self._with_session(self._session, Deadline(begun + timeout_ms, what, timeout_ms))
             finally:
-                if session.torn:
-                    self._drop_session()
+                self._calling = False
         finally:
-            self._lock.release()
+            lock.release()
+
+    def _with_session(self, session: ControlSession, deadline: Deadline) -> Iterator[tuple[ControlSession, Deadline]]:
+        try:
+            yield session, deadline
+        except Exception:
+            raise
+        except BaseException:
+            # Ctrl-C may have come between any two lines.
+            session.torn = True
+            raise
+        finally:
+            if session.torn or self._closed:
+                self._drop_session()
 
     def _drop_session(self) -> None:
         session, self._session = self._session, None
@@ -311,7 +334,8 @@ class Control:
     def _after_fork_in_child(self) -> None:
         """The child's copy: without the parent's connections, and without a lock that a parent's thread holds."""
         session, self._session = self._session, None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._calling = False
         if session is not None:
             session.close_after_fork()
 

@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 
 from forebay import errors
 from forebay.control import Control
+from forebay.model import TransactionListing
 from tests.error_matrix import CONTROL, NAMES
 from tests.integration.test_api_faults import FAULTS, REQUEST_TIMEOUT_MS
 from tests.support.fixtures import ProxyFactory, TopicFactory
@@ -59,10 +60,16 @@ CALLS: dict[str, tuple[int, Callable[[Control, str], Any], Callable[[Any], bool]
     ),
     "ListTransactions": (
         LIST_TRANSACTIONS,
-        lambda control, name: control.list_transactions(prefix=name),
-        lambda found: all(one.transactional_id.endswith("-id") for one in found),
+        lambda control, name: listed(control, name),
+        lambda found: [state for _, _, state in found] == ["Empty"],
     ),
 }
+
+
+def listed(control: Control, name: str) -> list[TransactionListing]:
+    """What is listed of an id that is there."""
+    control.init_producer_id(f"{name}-listed")
+    return control.list_transactions(prefix=f"{name}-listed")
 
 
 def control_of(proxy: KafkaProxy) -> Control:

@@ -170,9 +170,8 @@ def test_expiry_while_no_node_can_be_reached(embedded: EmbeddedBroker, topic: To
         embedded.node_down()
         until(lambda: metric(ours, "connection-count") == 0, "the connection is lost")
         error = expiry(ours.send(name, b"2"), name)
-        assert (error.context["phase"], error.context["attempts"]) == ("waiting", 0)
         # Nobody is left who could say who leads, and that is why.
-        assert error.context["leader"] == "unknown"
+        assert (error.context["phase"], error.context["attempts"]) == ("no leader known", 0)
         assert str(error.context["last_error"]).startswith("DisconnectError: ")
         assert "Connection refused" in str(error.context["last_error"])
         embedded.node_up()
@@ -197,7 +196,7 @@ def test_expiry_between_two_tries(embedded: EmbeddedBroker, topic: TopicFactory)
     embedded.push_request_errors(PRODUCE, *[19] * 1000)
     with producer(embedded.bootstrap_servers, **SHORT, **{"linger.ms": 0}) as ours:
         error = expiry(ours.send(name, b"1"), name)
-        assert error.context["phase"] == "waiting to be sent again"
+        assert error.context["phase"] == "backing off"
         assert int(str(error.context["attempts"])) > 3
         assert error.context["node"] == 1
         assert str(error.context["last_error"]).startswith("NotEnoughReplicasError: ")

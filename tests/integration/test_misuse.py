@@ -304,7 +304,7 @@ def test_timestamps_that_cannot_be(embedded: EmbeddedBroker, topic: TopicFactory
         ({"bootstrap.servers": "127.0.0.1"}, "127.0.0.1.*port"),
         ({"delivery.timeout.ms": 1, "linger.ms": 5}, "delivery.timeout.ms"),
         ({"enable.idempotence": True, "acks": 1}, "acks"),
-        ({"transactional.id": "t"}, "transactional.id"),
+        ({"transactional.id": "t", "acks": 1}, "transactional.id"),
         ({"security.protocol": "SSL"}, "security.protocol|TLS|SSL"),
     ],
 )

@@ -267,7 +267,7 @@ def test_threads_that_send_while_transactions_end(real: RealKafka, ours: KafkaPr
         quiet()
         begun = [len(mine) for mine in accepted]
         ours.begin_transaction()
-        time.sleep(0.05)
+        time.sleep(0.02)
         ended = [len(mine) for mine in accepted]
         ours.commit_transaction() if number % 3 else ours.abort_transaction()
         sure = {value for mine, low, high in zip(accepted, begun, ended, strict=True) for value in mine[low:high]}

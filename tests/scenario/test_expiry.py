@@ -124,3 +124,23 @@ def test_a_throttled_node() -> None:
     future = world.send(partition=0)
     world.run(3100)
     assert str(expired(future).context["phase"]).startswith("queued (node 0 not ready: throttled for another ")
+
+
+def test_what_a_callback_sends_again_expires_too() -> None:
+    """To the same partition, which had nothing left at that moment."""
+    world = three()
+    world.cluster.down(NODE)
+    world.run(100)
+    ends: list[float] = []
+
+    def again(metadata: Any, error: BaseException | None) -> None:
+        assert isinstance(error, TimeoutError)
+        ends.append(world.now)
+        if len(ends) < 3:
+            world.send(partition=NODE, on_delivery=again)
+
+    begun = world.now
+    world.send(partition=NODE, on_delivery=again)
+    world.run(10_000, 20)
+    assert [round(end - begun, -2) for end in ends] == [3000, 6000, 9000]
+    assert world.pool.available() == world.pool.total

@@ -371,7 +371,7 @@ def test_init_that_timed_out_may_be_called_again() -> None:
     world.cluster.brokers[0].held.add(FIND_COORDINATOR)
     assert isinstance(meanwhile(world, world.producer.init_transactions), TimeoutError)
     world.cluster.brokers[0].release()
-    assert meanwhile(world, world.producer.init_transactions) is None
+    assert meanwhile(world, lambda: world.producer.init_transactions(30)) is None
     assert world.session.state is State.READY
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -100,3 +101,18 @@ def test_its_batches_expire_by_the_clock_and_its_share_is_free_again() -> None:
     world.run(11_000, 500)
     assert (held(world), world.pool.available()) == ({}, world.pool.total)
     assert fill(world) == 5
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_callbacks_of_what_waits_leave_the_others_their_part(share: float) -> None:
+    """What fills batches may overdraw a share, but not by what the other nodes live on."""
+    world = world_without_a_node(buffer_memory=200 * BATCH, buffer_memory_max_node_share=share)
+    with contextlib.suppress(BufferExhaustedError):
+        for _ in range(1000):
+            world.producer.send_nowait("test", bytes(20), partition=AWAY, on_delivery=lambda *_: None)
+    limit = int(share * world.pool.total)
+    assert limit - BATCH < held(world)[AWAY] <= limit + world.pool.share_overdraft
+    for number in range(60):
+        future = world.producer.send_nowait("test", bytes(900), partition=number % 2, on_delivery=lambda *_: None)
+        world.settle(4)
+        assert future.result(0).offset == number // 2

@@ -212,3 +212,24 @@ def test_nothing_is_left_of_a_split_batch() -> None:
     world.advance(20_000)
     world.settle()
     assert world.metric("record-error-total") == 0
+
+
+@pytest.mark.parametrize(("written", "idempotent"), [(True, True), (False, True), (True, False)])
+def test_what_may_have_been_written_is_not_split(written: bool, idempotent: bool) -> None:
+    """Its parts have sequences of their own, by which no broker could tell that it has the whole already."""
+    world = limited(1 << 20, idempotent=idempotent)
+    world.send(b"0000")
+    world.run(100)
+    world.cluster.lose(processed=written)
+    world.cluster.fail("test", 0, *([0, TOO_LARGE] if written else [TOO_LARGE]))
+    futures = [world.send(b"%04d" % number) for number in range(1, 4)]
+    world.run(1000)
+    if idempotent:
+        assert {type(future.exception(0)) for future in futures} == {RecordTooLargeError}
+        assert "may have been written: the answer to an earlier attempt was lost" in str(futures[0].exception(0))
+        assert numbers(world) == ([0, 1, 2, 3] if written else [0])
+    else:
+        assert [future.exception(0) for future in futures] == [None] * 3
+    last = world.send(b"0004")
+    world.run(1000)
+    assert last.exception(0) is None and numbers(world)[-1] == 4

@@ -213,3 +213,42 @@ def test_no_offsets_outside_a_transaction() -> None:
     world = TransactionalWorld(2)
     with pytest.raises(IllegalStateError, match=r"send_offsets_to_transaction\(\) in state READY; allowed now: begin"):
         world.producer.send_offsets_to_transaction({FIRST: 1}, "g")
+
+
+def test_a_group_that_is_slow_holds_up_no_partition() -> None:
+    """Where the client adds partitions itself: while a group's offsets wait for another try, new ones join at once."""
+    world = TransactionalWorld(1)
+    world.begin()
+    for _ in range(3):
+        world.coordinator.fail(OFFSET_COMMIT, {FIRST: 14, SECOND: 14})
+    result = world.session.send_offsets(OFFSETS, GROUP)
+    world.until(lambda: len(world.coordinator.of(OFFSET_COMMIT)) == 1)
+    future = world.send(partition=1)
+    world.settle(12)
+    assert future.done() and not result.done
+    assert len(world.coordinator.of(OFFSET_COMMIT)) == 1
+    world.finish(result)
+    world.commit()
+    assert world.committed(1) == [b"v"]
+    assert world.coordinator.offsets["myConsumerGroup"] == {FIRST: 7, SECOND: 8}
+
+
+def test_the_end_waits_for_the_groups_answer() -> None:
+    """What the group's coordinator writes after the end would belong to no transaction."""
+    world = TransactionalWorld(1, nodes=2)
+    world.begin()
+    world.send(partition=0)
+    world.settle(12)
+    for broker in world.cluster.brokers.values():
+        broker.held.add(OFFSET_COMMIT)
+    call = world.session.send_offsets(OFFSETS, GROUP)
+    world.until(lambda: any(broker.waiting for broker in world.cluster.brokers.values()))
+    call.acknowledged = True  # its caller gave up
+    ended = world.session.abort()
+    world.settle(12)
+    assert not ended.done and world.coordinator.of(END_TXN) == []
+    for broker in world.cluster.brokers.values():
+        broker.held.discard(OFFSET_COMMIT)
+        broker.release()
+    world.finish(ended)
+    assert len(world.coordinator.of(END_TXN)) == 1

@@ -1,7 +1,7 @@
 """The faults of a run: which come when is drawn from the seed, and each ends what it began.
 
 Two tracks run side by side, so that a connection may fail while a broker is away: one for the brokers, one for the
-proxy.  On a track one fault follows the other.
+proxy.  On a track one fault follows the other; when the run is over, the one of that moment is cut short.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tests.support.proxy import KafkaProxy
 from tests.support.rewrite import PRODUCE
 from tools.kafka import KafkaFailed, RealKafka
 
-ADD_PARTITIONS_TO_TXN, END_TXN = 24, 26
+END_TXN = 26
 #: How long a cluster may take to be whole again after a broker came back.
 HEALTHY_S = 60.0
 #: Beyond it a producer of these runs gives a request up (request.timeout.ms).
 REQUEST_TIMEOUT_S = 1.5
-#: Whose answers are lost: every second time one of a transaction's requests.
-LOST_ANSWERS = (PRODUCE, PRODUCE, PRODUCE, ADD_PARTITIONS_TO_TXN, END_TXN, END_TXN)
+#: Whose answers are lost.  Brokers of this version are not asked to add partitions (KIP-890).
+LOST_ANSWERS = (PRODUCE, END_TXN)
 
 
 class Fault(NamedTuple):
@@ -102,9 +102,10 @@ def drawn(seed: str, kinds: dict[str, Kind], peace: tuple[float, float], nodes: 
 class NodeFaults:
     """What can happen to the brokers; each method returns when the cluster is whole again, or a note why not."""
 
-    def __init__(self, kafka: RealKafka, topics: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, kafka: RealKafka, topics: Sequence[tuple[str, int]], over: threading.Event) -> None:
         self._kafka = kafka
         self._topics = topics
+        self._over = over
 
     def carry_out(self, fault: Fault) -> str:
         """Does it and undoes it."""
@@ -129,29 +130,29 @@ class NodeFaults:
     def kill(self, fault: Fault) -> None:
         """SIGKILL, and a new start later."""
         self._kafka.kill_node(fault.node)
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def restart(self, fault: Fault) -> None:
         """In good order."""
         self._kafka.stop_node(fault.node)
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def freeze(self, fault: Fault) -> None:
         """SIGSTOP and SIGCONT."""
         self._kafka.freeze_node(fault.node)
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def all_away(self, fault: Fault) -> None:
         """SIGSTOP for all of them."""
         for node in self._kafka.node_ids:
             self._kafka.freeze_node(node)
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def kill_all(self, fault: Fault) -> None:
         """SIGKILL for all of them."""
         for node in self._kafka.node_ids:
             self._kafka.kill_node(node)
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def move_leaders(self, fault: Fault) -> None:
         """One partition of each topic gets another leader."""
@@ -159,15 +160,16 @@ class NodeFaults:
         for topic, partitions in self._topics:
             partition = dice.randrange(partitions)
             move_leader(self._kafka.address(fault.node), topic, partition, dice.choice(self._kafka.node_ids))
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
 
 class ProxyFaults:
     """What can happen to the connections that go through the proxy."""
 
-    def __init__(self, proxy: KafkaProxy, damage: Damage) -> None:
+    def __init__(self, proxy: KafkaProxy, damage: Damage, over: threading.Event) -> None:
         self._proxy = proxy
         self._damage = damage
+        self._over = over
 
     def carry_out(self, fault: Fault) -> str:
         """Does it and undoes it."""
@@ -196,58 +198,59 @@ class ProxyFaults:
     def cut_before(self, fault: Fault) -> None:
         """Requests do not arrive, then the connections go."""
         self._proxy.stall(answers=False, requests=True)
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
         self._proxy.cut()
 
     def cut_after(self, fault: Fault) -> None:
         """The brokers did the work, and nobody hears of it."""
         dice = random.Random(fault.die)
         self._proxy.lose_answers(dice.choice(LOST_ANSWERS), dice.randint(1, 5))
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def delay(self, fault: Fault) -> None:
         """Answers come later than anybody waits for them."""
         self._proxy.delay_ms = 1000 * REQUEST_TIMEOUT_S * (0.5 + fault.die % 100 / 100)
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def stall(self, fault: Fault) -> None:
         """Nothing comes, connections stay."""
         self._proxy.stall()
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def refuse(self, fault: Fault) -> None:
         """No connections at all."""
         self._proxy.refuse()
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def rewrite(self, fault: Fault) -> None:
         """Written, and answered with an error after which one tries again."""
         self._damage.every = 1 + fault.die % 3
         self._damage.code = RETRIABLE[fault.die % len(RETRIABLE)]
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
     def throttle(self, fault: Fault) -> None:
         """Each answer asks for a pause (KIP-219)."""
         self._damage.throttle_ms = 50 + fault.die % 400
-        time.sleep(fault.seconds)
+        self._over.wait(fault.seconds)
 
 
 class Track:
     """One thread that carries out faults one after the other until it is stopped."""
 
-    def __init__(self, faults: Iterator[Fault], carry_out: Callable[[Fault], str], begun: float) -> None:
+    def __init__(
+        self, faults: Iterator[Fault], carry_out: Callable[[Fault], str], begun: float, over: threading.Event
+    ) -> None:
         self.happened: list[Happened] = []
         self.error: BaseException | None = None
         self._faults = faults
         self._carry_out = carry_out
         self._begun = begun
-        self._ended = threading.Event()
+        self._over = over
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Lets the fault of this moment end; TimeoutError when it does not."""
-        self._ended.set()
+        """Waits for the end of the fault of this moment, once the run is over; TimeoutError when it does not come."""
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             raise TimeoutError(f"a fault has not ended after {timeout_s:g} s; before it: {self.happened[-3:]}")
@@ -258,7 +261,7 @@ class Track:
                 begun = time.monotonic() - self._begun
                 note = self._carry_out(fault)
                 self.happened.append(Happened(begun, time.monotonic() - self._begun, fault, note))
-                if self._ended.wait(fault.peace):
+                if self._over.wait(fault.peace):
                     return
         except BaseException as error:  # noqa: BLE001 -- the run asks for it at its end
             self.error = error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -56,15 +57,15 @@ class Verdict(NamedTuple):
     happened: list[Happened]
 
     def kinds(self) -> Counter[str]:
-        """How many faults of each kind there were."""
-        return Counter(one.fault.kind for one in self.happened)
+        """How many faults of each kind there were, less those that could not be carried out."""
+        return Counter(one.fault.kind for one in self.happened if not one.note)
 
     def found(self) -> int:
         """How many promises were broken."""
         return sum(map(len, self.findings.values()))
 
     def __str__(self) -> str:
-        lines = [f"{len(self.happened)} faults: {dict(self.kinds())}"]
+        lines = [f"{self.kinds().total()} faults: {dict(self.kinds())}"]
         lines += [f"{load}: {told}; {summary(self.findings[load])}" for load, told in self.told.items()]
         if self.found():
             lines += ["faults:", *(f"  {one}" for one in self.happened)]
@@ -166,15 +167,17 @@ class Soak:
 
     def _faults(self, number: int, seconds: float, topics: Sequence[str]) -> list[Happened]:
         begun = time.monotonic()
-        nodes = NodeFaults(self._kafka, [(topic, PARTITIONS) for topic in topics])
-        proxy = ProxyFaults(self._proxy, self._damage)
+        over = threading.Event()
+        nodes = NodeFaults(self._kafka, [(topic, PARTITIONS) for topic in topics], over)
+        proxy = ProxyFaults(self._proxy, self._damage, over)
         count = len(self._kafka.node_ids)
         seed = f"{self.seed}/{number}"
         tracks = [
-            Track(drawn(f"{seed}/nodes", self._node_faults, NODE_PEACE_S, count), nodes.carry_out, begun),
-            Track(drawn(f"{seed}/proxy", PROXY_FAULTS, PROXY_PEACE_S, count), proxy.carry_out, begun),
+            Track(drawn(f"{seed}/nodes", self._node_faults, NODE_PEACE_S, count), nodes.carry_out, begun, over),
+            Track(drawn(f"{seed}/proxy", PROXY_FAULTS, PROXY_PEACE_S, count), proxy.carry_out, begun, over),
         ]
         time.sleep(seconds)
+        over.set()
         for track in tracks:
             track.stop(FAULT_END_S)
         for track in tracks:

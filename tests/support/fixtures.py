@@ -57,7 +57,7 @@ def real_kafka(**options: Any) -> Iterator[RealKafka]:
     if os.environ.get(WITHOUT) == "1":
         pytest.skip(f"{WITHOUT}=1: no real Kafka")
     try:
-        kafka = RealKafka(**options)
+        kafka = RealKafka(quick_start=True, **options)
         kafka.start()
     except (JarsUnavailable, KafkaFailed) as error:
         pytest.fail(f"{error} (set {WITHOUT}=1 to skip the tests of a real Kafka)", pytrace=False)

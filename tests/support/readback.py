@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, TopicPartition
 
-SLICE_S = 0.1
+SLICE_S = 0.03
 MANY = 5000
 METADATA_TIMEOUT_S = 20.0
 # Told by librdkafka while it reconnects by itself; everything else ends the reading.

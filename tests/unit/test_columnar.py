@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay._columnar import Columns, Deliveries, append_columns
+from forebay._future import BatchResult
+from forebay._future_split import split_result
 from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
+    KafkaError,
     ProducerClosedError,
     RecordTooLargeError,
     TimeoutError,
@@ -226,3 +229,16 @@ def test_rows_of_a_batch_that_was_split_are_counted_by_their_part() -> None:
     assert (mine.rows, mine.acknowledged, mine.failed, mine.first_failed_row) == (5, 2, 3, 1)
     assert (other.rows, other.acknowledged, other.failed, other.first_failed_row) == (3, 3, 0, -1)
     assert (mine.batches, other.batches) == (1, 1)
+
+
+def test_rows_noted_by_hand_are_the_batch_s_first_ones() -> None:
+    whole = BatchResult("t", 0)
+    parts = [BatchResult("t", 0, None, first) for first in (0, 2)]
+    deliveries = Deliveries()
+    for row in range(5):
+        deliveries.track(whole, row, 10)
+    assert split_result(whole, parts)
+    parts[0].settle(0, -1, None, None, 2, print)
+    parts[1].settle(-1, -1, KafkaError("no"), None, 3, print)
+    assert deliveries.collect() == 0
+    assert (deliveries.acknowledged, deliveries.failed, deliveries.first_failed_row) == (2, 3, 2)

@@ -13,6 +13,7 @@ import forebay
 from forebay._protocol.versions import ApiKey
 from forebay.control import Control
 from forebay.errors import (
+    AuthenticationError,
     ConfigError,
     IllegalArgumentError,
     IllegalStateError,
@@ -20,7 +21,7 @@ from forebay.errors import (
     TransactionalIdNotFoundError,
 )
 from forebay.model import TransactionDescription
-from tests.fakes.broker import Received
+from tests.fakes.broker import API_VERSIONS, Received
 from tests.unit._control.world import ControlWorld
 
 
@@ -148,6 +149,93 @@ def test_an_interrupt_leaves_a_control_that_works() -> None:
         world.control.end_transaction("t", 7, 3, True, 2)
     assert not any(link.open for link in world.selector.links)
     world.control.end_transaction("t", 7, 3, True, 2)
+
+
+def test_an_interrupt_between_two_turns_leaves_a_control_that_works() -> None:
+    world = ControlWorld()
+
+    def interrupted() -> None:
+        with world.control._call("call", None) as (session, deadline):
+            session.any_node(deadline)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not any(link.open for link in world.selector.links)
+    assert world.control.transaction_version() == 2
+
+
+def test_a_signal_handler_that_closes_it_in_the_middle_of_a_call() -> None:
+    """It would wait for ever for the call that it interrupted; the call is finished, and is the last."""
+    world = ControlWorld()
+    answers = world.broker().script[ApiKey.END_TXN]
+
+    def close(request: Received) -> None:
+        world.broker().script[ApiKey.END_TXN] = answers
+        world.control.close()
+        answers(request)
+
+    world.broker().script[ApiKey.END_TXN] = close
+    world.control.end_transaction("t", 7, 3, True, 2)
+    assert len(world.asked(ApiKey.END_TXN)) == 1
+    assert not any(link.open for link in world.selector.links)
+    with pytest.raises(IllegalStateError, match="closed"):
+        world.control.transaction_version()
+
+
+def test_a_call_within_a_call_is_refused_and_does_no_harm() -> None:
+    world = ControlWorld()
+    answers = world.broker().script[ApiKey.END_TXN]
+    told: list[str] = []
+
+    def call(request: Received) -> None:
+        try:
+            world.control.transaction_version()
+        except IllegalStateError as error:
+            told.append(str(error))
+        answers(request)
+
+    world.broker().script[ApiKey.END_TXN] = call
+    world.control.end_transaction("t", 7, 3, True, 2)
+    assert told == ["transaction_version: this thread is in the middle of another call of this Control"]
+    assert world.control.transaction_version() == 2
+
+
+def test_a_fork_in_the_middle_of_a_call() -> None:
+    """A handler of a signal that forks: the call goes on in the parent, and the child has a Control that works."""
+    world = ControlWorld()
+    with world.control._call("call", None) as (session, deadline):
+        session.any_node(deadline)
+        child = os.fork()
+        if child == 0:
+            ended = 1
+            try:
+                ended = 0 if world.control.transaction_version() == 2 else 2
+            finally:
+                os._exit(ended)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        session.any_node(deadline)
+    assert world.control.transaction_version() == 2
+
+
+def test_a_refusal_that_is_over_is_not_repeated() -> None:
+    """A producer keeps what keeps its metadata away until an update comes; here nobody would wait for one."""
+    world = ControlWorld()
+    broker = world.broker()
+    broker.script[API_VERSIONS] = lambda request: broker.answer_versions(request, error=58)
+    for _ in range(2):
+        with pytest.raises(AuthenticationError):
+            world.control.transaction_version()
+    del broker.script[API_VERSIONS]
+    assert world.control.transaction_version() == 2
+
+
+def test_what_is_wrong_with_a_broker_s_connection_is_said() -> None:
+    world = ControlWorld(2)
+    world.control.list_transactions()
+    world.cluster.down(2)
+    with pytest.raises(TimeoutError, match=r"No connection to 127\.0\.0\.1:9002 \(id 2\): .*refused"):
+        world.control.list_transactions(timeout=1)
 
 
 def test_a_reader_that_is_interrupted_between_two_steps_goes_on() -> None:

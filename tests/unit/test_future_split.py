@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from forebay._callback_thread import note_sender_thread
 from forebay._future import BatchResult, RecordFuture
 from forebay._future_split import split_result
-from forebay.errors import KafkaError, NotEnoughReplicasError, TimeoutError
+from forebay.errors import IllegalStateError, KafkaError, NotEnoughReplicasError, TimeoutError
 from tests.fakes.tickets import CountingTicket
 from tests.unit._accumulator.shelf import Shelf, quiet
 
@@ -160,3 +161,25 @@ def test_splits_beside_waiters_and_late_callbacks() -> None:
             thread.join()
         assert sorted(heard) == sorted([*range(64)] * 2)
         assert offsets == [list(range(64))] * 2
+
+
+def test_who_waits_for_all_does_not_wait_where_nobody_would_bring_it_about() -> None:
+    """On the sender's thread, also while the first part alone is done."""
+    _, whole = pending(4)
+    first, second = split(whole, 0, 2)
+    first.settle(0, -1, None, None, 2, quiet)
+    raised: list[Exception] = []
+
+    def wait() -> None:
+        note_sender_thread()
+        try:
+            whole.wait(50)
+        except IllegalStateError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join()
+    assert len(raised) == 1 and "cannot wait" in str(raised[0])
+    second.settle(2, -1, None, None, 2, quiet)
+    assert whole.wait(0)

@@ -29,6 +29,8 @@ START_ATTEMPTS = 3
 STOP_TIMEOUT_S = 15.0
 TOOL_TIMEOUT_S = 120.0
 POLL_S = 0.05
+#: For what lives for seconds: half the time to start, half as fast once it is warm.
+QUICK = ("-XX:TieredStopAtLevel=1",)
 GUARD = Path(__file__).with_name("guard.py")
 
 
@@ -69,7 +71,8 @@ class _Node:
 class RealKafka:
     """A cluster of ``nodes`` brokers (ids from 0) of one Kafka version; started by ``with`` or :meth:`start`.
 
-    ``properties`` go over the defaults of every node.  Raises :class:`tools.kafka.jars.JarsUnavailable` when
+    ``properties`` go over the defaults of every node.  ``quick_start`` leaves out the compiler that pays only after
+    minutes under load: for tests, not for benches.  Raises :class:`tools.kafka.jars.JarsUnavailable` when
     there is nothing to start, :class:`KafkaFailed` when it does not come up within ``start_timeout_s``.
     """
 
@@ -80,12 +83,13 @@ class RealKafka:
         nodes: int = 1,
         properties: Mapping[str, str] | None = None,
         heap_mb: int = 256,
+        quick_start: bool = False,
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         self.version = version
         self._count = nodes
         self._properties = dict(properties or {})
-        self._heap_mb = heap_mb
+        self._jvm_options = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", *(QUICK if quick_start else ())]
         self._start_timeout_s = start_timeout_s
         self._java = java()
         self._jars = ensure_jars(version)
@@ -141,7 +145,8 @@ class RealKafka:
         for node in self._nodes:
             node.data.mkdir(parents=True)
             node.properties.write_text("".join(f"{k}={v}\n" for k, v in self._settings(node).items()))
-            command = self._command("kafka.tools.StorageTool", ["format", "-t", cluster_id, "-c", str(node.properties)])
+            arguments = ["format", "-t", cluster_id, "-c", str(node.properties)]
+            command = self._command("kafka.tools.StorageTool", arguments, QUICK)
             with open(node.log, "wb") as log:
                 formatting.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
         for node, process in zip(self._nodes, formatting, strict=True):
@@ -154,8 +159,7 @@ class RealKafka:
     def start_node(self, node: int) -> None:
         """Starts a node that is not running, with the data it has; does not wait for it."""
         found = self._nodes[node]
-        heap = [f"-Xms{self._heap_mb}m", f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC"]
-        command = self._command("kafka.Kafka", [str(found.properties)], heap)
+        command = self._command("kafka.Kafka", [str(found.properties)], self._jvm_options)
         # Its own session: Ctrl-C ends the tests, which then end the nodes.
         found.guard = subprocess.Popen(
             [
@@ -278,7 +282,7 @@ class RealKafka:
 
     def run_tool(self, name: str, *arguments: str, timeout_s: float = TOOL_TIMEOUT_S) -> str:
         """Runs one of Kafka's own tools by its class name; returns what it prints, raises KafkaFailed else."""
-        command = self.tool_command(name, *arguments)
+        command = self._command(name, arguments, QUICK)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
         except subprocess.TimeoutExpired:

@@ -2,9 +2,10 @@
 
 A record with a callback keeps a future, two places in a list and the function itself until its batch has an outcome:
 for small records many times their own bytes.  So a batch asks the pool for that memory too, for several records at
-once.  Where there is none the batch takes no further record with a callback, and the next one waits in line for a
-batch of its own, which may overdraw by what one record needs: it is bounded, and nobody waits for himself.  What a
-closure refers to, and futures that the caller keeps, are the caller's memory.
+once.  A batch that has its chunk is filled before those in line get theirs, and the pool is overdrawn for it by an
+eighth and 4 MiB at most.  Where that is used up the batch takes no further record with a callback, and the next one
+waits in line for a batch of its own, which may overdraw by what one record needs: it is bounded, and nobody waits for
+himself.  What a closure refers to, and futures that the caller keeps, are the caller's memory.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class BatchAccount:
         more: cython.Py_ssize_t = cost * min(records, CALLBACKS_AT_ONCE)
         pool: BufferPool = self.pool
         with pool.lock:
-            granted: cython.bint = pool.may_have(more, self.owner)
+            granted: cython.bint = pool.may_fill(more, self.owner)
             if granted:
                 pool.take(self.owner, more)
                 self.charged += more
@@ -122,10 +123,10 @@ class BatchAccount:
     def charge_callback(self, callback: Any) -> cython.void:
         """Counts a callback that comes after its record, or moves here with it; any thread.
 
-        It cannot be refused, so a batch that overdraws by it takes no further records.
+        It cannot be refused, so a batch that overdraws too much by it takes no further records.
         """
         self.charge(callback_cost(callback))
-        if self.pool.left < 0:
+        if self.pool.left + self.pool.overdraft < 0:
             self.stopped = True
 
     @cython.ccall

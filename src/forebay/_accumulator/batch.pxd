@@ -40,6 +40,7 @@ cdef class ProducerBatch:
     cdef public double retry_at
     cdef public int attempts
     cdef public bint in_flight
+    cdef public bint maybe_written
     cdef readonly int leader_epoch
     cdef readonly int attempts_when_leader_last_changed
     cdef public object last_error

@@ -100,6 +100,7 @@ class ProducerBatch:
         self.record_count = self.attempts = self.drain_number = 0
         self.final_state = NOT_FINAL
         self.closed_for_appends = self.closing = self.closed = self.let_go = self.in_flight = False
+        self.maybe_written = False  # an earlier attempt's fate is unknown
         self.last_error: Any = None
         self.chunk: Buffer | None = None
         self.add_chunk(chunk)

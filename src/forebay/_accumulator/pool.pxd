@@ -31,6 +31,8 @@ cdef class BufferPool:
     cdef readonly long long total
     cdef readonly Py_ssize_t poolable_size
     cdef readonly long long owner_limit
+    cdef readonly long long overdraft
+    cdef readonly long long share_overdraft
     cdef readonly Py_ssize_t overhead
     cdef long long overhead_left
     cdef readonly bint closed
@@ -38,6 +40,8 @@ cdef class BufferPool:
     cdef list free
     cdef list waiters
     cdef dict used_by
+    cdef long long looks
+    cdef dict stopped_at
     cpdef Buffer allocate(self, Py_ssize_t size, object owner, object ticket, bint roaming=*)
     cpdef Buffer try_chunk(self, object owner)
     cpdef void cancel(self, object ticket)
@@ -54,6 +58,8 @@ cdef class BufferPool:
     cdef Buffer create(self, Py_ssize_t size, object owner)
     cdef bint lacks_share(self, Py_ssize_t size, object owner)
     cdef bint may_have(self, Py_ssize_t size, object owner)
+    cdef bint may_fill(self, Py_ssize_t size, object owner)
+    cdef bint stays_behind(self, PoolWaiter waiter)
     cdef void take(self, object owner, long long size)
     cdef void reattribute(self, object before, object owner, long long size)
     cdef Buffer take_free(self, Py_ssize_t size, object owner)

@@ -3,9 +3,10 @@
 Memory is credit against ``buffer.memory``.  Chunks of ``batch.size`` that come back are kept for reuse, within
 the credit that is left; other sizes are credit only.  Who finds too little leaves a ticket and waits in line.
 The line is strictly first in, first out (the Java pool lets a newcomer take memory ahead of those who wait), so
-what is let go gathers for the head of the line and a large request cannot starve; who lacks only his own share does
-not hold up the others.  The front end waits on its ticket and calls again.  Only what is there already (``charge``:
-compressed output, what a batch costs beside its records) may overdraw.
+what is let go gathers for the head of the line and a large request cannot starve; who lacks only his own share holds
+up those who wait for the same share, and nobody else.  The front end waits on its ticket and calls again.  Only what
+is there already (``charge``: compressed output, what a batch costs beside its records) may overdraw, and, by little,
+what fills a batch that has its chunk.
 
 Each buffer counts its holders: its batch, and every request whose bytes may still be written.  It goes back when
 the last one lets go and never before (KAFKA-19012: memory was given back that a socket still read).
@@ -30,6 +31,9 @@ else:
 QUEUED = cython.declare(cython.int, 0)
 GRANTED = cython.declare(cython.int, 1)
 ENDED = cython.declare(cython.int, 2)
+
+# An eighth of the total or of a share, and this much at most, may be overdrawn to fill batches.
+MOST_OVERDRAFT = cython.declare(cython.longlong, 4 << 20)
 
 
 @cython.final
@@ -132,9 +136,15 @@ class BufferPool:
         self.overhead = overhead
         self.overhead_left = overhead_free
         self.left = total
+        self.overdraft = min(total >> 3, MOST_OVERDRAFT)
+        # Half of what a share leaves to the others stays theirs.
+        self.share_overdraft = min(owner_limit >> 3, (total - owner_limit) >> 1, MOST_OVERDRAFT)
         self.free: list[Any] = []
         self.waiters: list[Any] = []
         self.used_by: dict[Any, int] = {}
+        # How often the line was looked through, and in which of these looks an owner last had to be passed over.
+        self.looks = 0
+        self.stopped_at: dict[Any, int] = {}
         self.closed = False
         if not cython.compiled:
             self.lock = threading.Lock()
@@ -219,9 +229,19 @@ class BufferPool:
 
     @cython.ccall
     def exceeds_share(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
-        """Whether ``size`` bytes more are above what ``owner`` may hold; an answer that may be old at once."""
+        """Whether ``size`` bytes more are above what ``owner`` may hold, or somebody waits for just that.
+
+        The answer may be old at once.
+        """
+        waiter: PoolWaiter
         with self.lock:
-            return self.lacks_share(size, owner)
+            if self.lacks_share(size, owner):
+                return True
+            if self.owner_limit > 0:
+                for waiter in self.waiters:
+                    if waiter.owner == owner and self.lacks_share(waiter.size, owner):
+                        return True
+            return False
 
     def holders(self) -> list[tuple[Any, int]]:
         """Who holds how many bytes, the largest first; nobody who holds none."""
@@ -308,13 +328,36 @@ class BufferPool:
 
     @cython.cfunc
     def may_have(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
-        # A newcomer may pass those in line who lack their own share, and nobody else.
+        # A newcomer may pass those in line who wait for the share of somebody else, and nobody else.
         if self.left < size or self.lacks_share(size, owner):
             return False
+        self.looks += 1
         waiter: PoolWaiter
         for waiter in self.waiters:
-            if not self.lacks_share(waiter.size, waiter.owner):
+            if waiter.owner == owner or not self.stays_behind(waiter):
                 return False
+        return True
+
+    @cython.cfunc
+    def may_fill(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
+        # For a batch that has its chunk, whoever waits: were the line asked, then with a line that never ends, which
+        # is what a busy producer has, every batch would go out with the one record that it was made for.
+        if self.left + self.overdraft < size:
+            return False
+        if self.owner_limit == 0:
+            return True
+        return self.used_by.get(owner, 0) + size <= self.owner_limit + self.share_overdraft
+
+    @cython.cfunc
+    def stays_behind(self, waiter: PoolWaiter) -> cython.bint:
+        # Whether it, or one ahead of it in this look, lacks its owner's share.
+        if self.owner_limit == 0:
+            return False
+        if self.stopped_at.get(waiter.owner, 0) == self.looks:
+            return True
+        if not self.lacks_share(waiter.size, waiter.owner):
+            return False
+        self.stopped_at[waiter.owner] = self.looks
         return True
 
     @cython.cfunc
@@ -345,10 +388,12 @@ class BufferPool:
 
     @cython.cfunc
     def grant_next(self) -> PoolWaiter | None:
+        self.looks += 1
         waiter: PoolWaiter
         for waiter in self.waiters:
-            # One who lacks a share of his own does not hold up those behind him.
-            if self.lacks_share(waiter.size, waiter.owner):
+            # One who lacks his owner's share holds up those behind him who want of it too, or small ones would go on
+            # taking what gathers for a large one; the others he does not.
+            if self.stays_behind(waiter):
                 continue
             if self.left < waiter.size:
                 return None

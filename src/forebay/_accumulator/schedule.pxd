@@ -36,5 +36,6 @@ cdef class BatchSchedule:
     cpdef void reenqueue(self, ProducerBatch batch, double now, object gate)
     cpdef void put_back(self, ProducerBatch batch, object gate)
     cpdef list expired(self, double now)
+    cdef bint expire(self, PartitionQueue queue, double now, list gone)
     cpdef double next_expiry_at(self)
     cpdef bint has_undrained(self)

@@ -163,11 +163,14 @@ class BatchSchedule:
             if ready:
                 found.nodes.append(node_id)
             if len(dropped) > 0:
-                gone: set[Any] = set(dropped)
-                self.nodes[node_id] = deque([queue for queue in line if queue not in gone])
+                self._shorten(node_id, dropped)
         if self.adaptive:
             self._weigh(now)
         return found
+
+    def _shorten(self, node_id: int, dropped: list[PartitionQueue]) -> None:
+        gone = set(dropped)
+        self.nodes[node_id] = deque([queue for queue in self.nodes[node_id] if queue not in gone])
 
     @cython.cfunc
     def look_at(
@@ -319,19 +322,26 @@ class BatchSchedule:
         if now < self.next_expiry:
             return gone
         self.next_expiry = INFINITY
-        queue: PartitionQueue
-        batch: ProducerBatch
-        for line in self.nodes.values():
-            for queue in line:
-                with queue.lock:
-                    while len(queue.batches) > 0:
-                        batch = queue.batches[0]
-                        if batch.closing or not batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
-                            break
-                        gone.append(queue.pop_head())
-                    if len(queue.batches) > 0:
-                        self._expect_expiry(queue.batches[0])
+        for node_id, line in self.nodes.items():
+            dropped: list[Any] = [queue for queue in line if self.expire(queue, now, gone)]
+            if len(dropped) > 0:
+                self._shorten(node_id, dropped)
         return gone
+
+    @cython.cfunc
+    def expire(self, queue: PartitionQueue, now: cython.double, gone: list[Any]) -> cython.bint:
+        # True if it is empty.  It leaves the line at once then: only a queue that comes into a line makes its first
+        # batch's expiry known, and the next one may come from a callback of those that go.
+        batch: ProducerBatch
+        with queue.lock:
+            while len(queue.batches) > 0:
+                batch = queue.batches[0]
+                if batch.closing or not batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+                    self._expect_expiry(batch)
+                    return False
+                gone.append(queue.pop_head())
+            queue.scheduled = False
+            return True
 
     def _expect_expiry(self, batch: ProducerBatch) -> None:
         self.next_expiry = min(self.next_expiry, batch.created + self.delivery_timeout_ms)

@@ -54,7 +54,7 @@ def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, ga
         gate.on_split(batch, children)
     batch.supersede(children)
     accumulator.incomplete_batches.replace(batch, children)
-    # The last one first: without sequences each goes ahead of those that were drained at the same time.
+    # The last one first, so that none has to be looked for: each goes to the head.
     at: cython.Py_ssize_t
     for at in range(len(children) - 1, -1, -1):
         child = children[at]
@@ -95,7 +95,9 @@ def split(batch: ProducerBatch, size: cython.Py_ssize_t) -> list[Any]:
                     break
                 raw += more
                 end += 1
-            children.append(part_of(batch, records[begin:end], begin, raw))
+            child = part_of(batch, begin, raw)
+            children.append(child)
+            fill(child, records[begin:end], batch)
             begin = end
     except BaseException:
         for child in children:
@@ -128,7 +130,7 @@ def size_of(record: Any, base_timestamp: cython.longlong, offset: cython.int) ->
 
 
 @cython.cfunc
-def part_of(batch: ProducerBatch, records: Any, begin: cython.Py_ssize_t, raw: cython.Py_ssize_t) -> ProducerBatch:
+def part_of(batch: ProducerBatch, begin: cython.Py_ssize_t, raw: cython.Py_ssize_t) -> ProducerBatch:
     first: Buffer = batch.buffers[0]
     pool: BufferPool = first.pool
     pool.charge(first.owner, raw)
@@ -142,15 +144,19 @@ def part_of(batch: ProducerBatch, records: Any, begin: cython.Py_ssize_t, raw: c
         codec_id=batch.codec_id,
         first=batch.result.first + begin,
     )
-    for record in records:
-        write(child, record)
-    child.close_for_appends()
     child.drain_number = batch.drain_number
     child.last_node = batch.last_node
     child.last_error = batch.last_error
+    return child
+
+
+@cython.cfunc
+def fill(child: ProducerBatch, records: Any, batch: ProducerBatch) -> cython.void:
+    for record in records:
+        write(child, record)
+    child.close_for_appends()
     # Callbacks move with their records.
     child.account.charge(batch.account.of_records() * len(records) // batch.record_count)
-    return child
 
 
 @cython.cfunc

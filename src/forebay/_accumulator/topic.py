@@ -75,7 +75,7 @@ class PartitionQueue:
                 at += 1
         else:
             # Behind those that went out before it and came back too, ahead of what was never sent.
-            while at < len(self.batches) and 0 < self.batches[at].drain_number < batch.drain_number:
+            while at < len(self.batches) and went_before(self.batches[at], batch):
                 at += 1
         with self.lock:
             self.batches.insert(at, batch)
@@ -85,6 +85,14 @@ class PartitionQueue:
             f"<PartitionQueue {self.topic}-{self.partition}: {len(self.batches)} batches, {self.in_flight} in flight, "
             f"leader {self.leader_id}{', muted' if self.muted else ''}>"
         )
+
+
+@cython.cfunc
+def went_before(one: ProducerBatch, other: ProducerBatch) -> cython.bint:
+    # The parts of a batch that was split have its number, and the order of their records.
+    if one.drain_number == other.drain_number:
+        return one.result.first < other.result.first
+    return 0 < one.drain_number < other.drain_number
 
 
 @cython.final

@@ -15,7 +15,7 @@ from forebay._network.client import NetworkClient
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.metadata import Metadata
 from forebay._protocol.versions import SUPPORTED, Range, api_name
-from forebay.errors import DisconnectError, RetriableError, TimeoutError, error_for
+from forebay.errors import DisconnectError, KafkaError, RetriableError, TimeoutError, error_for
 from forebay.model import Node
 
 T = TypeVar("T")
@@ -88,7 +88,8 @@ class ControlSession:
         self.coordinators: dict[str, Node] = {}
         """Coordinators of transactional ids, as last heard."""
         self.torn = False
-        """A turn was left half way (Ctrl-C): the session is good for nothing but closing."""
+        """The session is good for nothing but closing: a turn was left half way (Ctrl-C), or a broker refused us for
+        good, and the next call is to try with connections of its own."""
 
     def deadline(self, what: str, timeout_ms: float) -> Deadline:
         """``timeout_ms`` from now."""
@@ -152,7 +153,7 @@ class ControlSession:
     def any_node(self, deadline: Deadline) -> Node:
         """A broker to ask what any of them can answer."""
         while True:
-            self._metadata.raise_if_failed()
+            self._raise_if_refused()
             if not self._metadata.is_bootstrap:
                 node = self._client.least_loaded_node(self._clock.now())
                 if node is not None:
@@ -176,7 +177,7 @@ class ControlSession:
         """Waits for an answer about the brokers that was asked for from now on."""
         version = self._metadata.request_update()
         while self._metadata.version <= version or self._metadata.is_bootstrap:
-            self._metadata.raise_if_failed()
+            self._raise_if_refused()
             self._turn(deadline, "metadata")
 
     def feature_level(self, name: str, deadline: Deadline) -> int:
@@ -202,9 +203,19 @@ class ControlSession:
             if self._client.connection_failed(node):
                 refusal = self._client.authentication_error(node)
                 if refusal is not None:
+                    self.torn = True
                     raise refusal
-                raise DisconnectError(f"No connection to {node}") from self._metadata.last_error("")
+                failure = self._client.connection_error(node.id)
+                why = f": {failure.__cause__ or failure}" if failure is not None else ""
+                raise DisconnectError(f"No connection to {node}{why}") from failure
             self._turn(deadline, f"a connection to {node}")
+
+    def _raise_if_refused(self) -> None:
+        try:
+            self._metadata.raise_if_failed()
+        except KafkaError:
+            self.torn = True
+            raise
 
     def _turn(self, deadline: Deadline, awaited: str) -> None:
         left = deadline.at - self._clock.now()

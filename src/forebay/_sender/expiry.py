@@ -73,6 +73,15 @@ def too_large(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:
     )
 
 
+def too_large_again(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:
+    """The error for a batch that an earlier attempt may have written, and a later one could not: limits changed."""
+    return RecordTooLargeError(
+        f"{batch.record_count} record(s) for {batch.topic}-{batch.partition} may have been written: the answer to an "
+        f"earlier attempt was lost, and now the batch of {batch.size} bytes is larger than the broker takes "
+        f"({error.message}); sent in parts it could be written twice"
+    )
+
+
 def explained(batch: Any, error: KafkaError, phase: str, now: float) -> KafkaError:
     """The batch's own copy of ``error`` with where and when; one lost connection is the error of many batches."""
     own = copy.copy(error)

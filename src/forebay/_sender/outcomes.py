@@ -12,9 +12,18 @@ from typing import Any
 import cython
 
 from forebay._accumulator.split import split_and_reenqueue
-from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, waiting_phase
+from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, too_large_again, waiting_phase
 from forebay._sender.produce import record_errors_in
-from forebay.errors import ConcurrentTransactionsError, KafkaError, RecordTooLargeError, UnknownTopicOrPartitionError
+from forebay.errors import (
+    ConcurrentTransactionsError,
+    KafkaError,
+    KafkaStorageError,
+    NetworkError,
+    NotEnoughReplicasAfterAppendError,
+    RecordTooLargeError,
+    TimeoutError,
+    UnknownTopicOrPartitionError,
+)
 from forebay.model import TopicPartition
 
 if cython.compiled:
@@ -27,6 +36,8 @@ else:
     from forebay._accumulator.topic import PartitionQueue
 
 SOON_MS = cython.declare(cython.double, 20.0)
+FATE_UNKNOWN = (NetworkError, TimeoutError, NotEnoughReplicasAfterAppendError, KafkaStorageError)
+"""After one of these a batch may be in the log although its attempt failed."""
 
 
 @cython.final
@@ -123,6 +134,8 @@ class BatchOutcomes:
     def _retry(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
         # Logging last, here and below: a filter or handler of the user's may raise.
         left: int = self.retries - batch.attempts
+        if isinstance(error, FATE_UNKNOWN):
+            batch.maybe_written = True
         self.accumulator.schedule.reenqueue(batch, now, self.transactions)
         if batch.transactional and isinstance(error, ConcurrentTransactionsError):
             # The transaction before this one is just being finished, which takes no backoff's time.
@@ -144,6 +157,10 @@ class BatchOutcomes:
             self._fail(batch, None, expiry_error(batch, IN_FLIGHT, now), now, refused=True)
         elif batch.record_count == 1:
             self._fail(batch, answer, too_large(batch, error), now)
+        elif batch.maybe_written and batch.has_sequence():
+            # The broker knows the whole batch by its sequences and not its parts: it would take them for new ones
+            # under the next epoch.  So this can only be said, not mended.
+            self._fail(batch, None, too_large_again(batch, error), now)
         else:
             self._split(batch, now)
 
@@ -208,15 +225,17 @@ class BatchOutcomes:
             batch.partition,
         )
 
-    def give_up_waiting(self, batch: ProducerBatch, now: float) -> None:
-        """Fails a batch whose delivery timeout is over and that was taken out of its queue for that."""
-        phase = waiting_phase(
-            batch,
-            now,
-            client=self.client,
-            transactions=self.transactions,
-            linger_ms=self.accumulator.schedule.linger_ms,
-        )
+    def expire(self, batch: ProducerBatch, now: float) -> None:
+        """Fails a batch whose delivery timeout is over, in flight or, taken out of its queue for that, not."""
+        phase = IN_FLIGHT
+        if not batch.in_flight:
+            phase = waiting_phase(
+                batch,
+                now,
+                client=self.client,
+                transactions=self.transactions,
+                linger_ms=self.accumulator.schedule.linger_ms,
+            )
         self.give_up(batch, phase, now)
 
     def give_up(self, batch: ProducerBatch, phase: str, now: float) -> None:

@@ -449,17 +449,18 @@ class Sender:
 
     def _expire(self, now: cython.double) -> None:
         batch: ProducerBatch
-        for batch in self.schedule.expired(now):
-            self.outcomes.give_up_waiting(batch, now)
-        if now < self.next_in_flight_expiry:
-            return
-        self.next_in_flight_expiry = INFINITY
-        for batch in list(self.in_flight):
-            if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
-                del self.in_flight[batch]
-                self.outcomes.give_up(batch, "in flight", now)
-            else:
-                self.next_in_flight_expiry = min(self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms)
+        expired: list[Any] = self.schedule.expired(now)
+        if now >= self.next_in_flight_expiry:
+            timeout: cython.double = self.delivery_timeout_ms
+            expired += [batch for batch in self.in_flight if batch.reached_delivery_timeout(timeout, now)]
+            created = [batch.created for batch in self.in_flight if not batch.reached_delivery_timeout(timeout, now)]
+            self.next_in_flight_expiry = min(created, default=INFINITY) + timeout
+        for batch in expired:
+            self.in_flight.pop(batch, None)
+            try:
+                self.outcomes.expire(batch, now)
+            except Exception as failure:  # noqa: BLE001 - nobody else knows of the others: they have to end too
+                self._settle_after(batch, failure)
 
     def fail_waiting(self, error: KafkaError) -> None:
         """Fails every batch that waits; those in flight get their answers."""

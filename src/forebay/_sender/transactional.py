@@ -1,4 +1,4 @@
-"""The transactional producer's requests: one at a time, each to its coordinator, while batches go their own way.
+"""The transactional producer's requests: one at a time to each kind of coordinator, while batches go their own way.
 
 Nothing here waits: a connection that is being made, a backoff and an answer that is outstanding are times that the
 turn's poll is bounded by (the Java client stops producing meanwhile).  Sender thread only.
@@ -44,7 +44,8 @@ class TransactionalRequests:
         patience_ms: float,
     ) -> None:
         self.session = session
-        self.in_flight: Pending | None = None
+        self.in_flight: dict[bool, Pending] = {}
+        """By lane (``Pending.is_for_group``), at most one in each."""
         self._client = client
         self._backoff = backoff
         self._request_timeout_ms = request_timeout_ms
@@ -71,10 +72,7 @@ class TransactionalRequests:
     def turn(self, now: float) -> float:
         """Sends what is due; ms after which it is worth coming again, events apart."""
         self._note_features()
-        delay = math.inf
-        if self.in_flight is None:
-            delay = self._next(now)
-        return max(0.0, min(delay, self._give_up_at - now))
+        return max(0.0, min(self._next(now), self._give_up_at - now))
 
     def _note_features(self) -> None:
         features = self._client.versions.features
@@ -82,23 +80,31 @@ class TransactionalRequests:
             self.session.note_features(features.levels.get("transaction.version", (0, 0))[1])
 
     def _next(self, now: float) -> float:
+        busy = set(self.in_flight)
+        delay = math.inf
         while True:
-            pending = self.session.next_request(now)
+            pending = self.session.next_request(now, busy)
             if pending is None:
-                return self.session.delay(now)
-            try:
-                node, delay = self._node_for(pending, now)
-                if node is not None:
-                    self._send(pending, node, now)
-                    return math.inf
-            except BaseException:
-                # Whatever it was (no descriptor left for a connection): somebody waits for this request.
-                self.in_flight = None
-                self.session.put_back(pending)
-                raise
+                return min(delay, self.session.delay(now, busy))
+            wait = self._try(pending, now)
+            if wait > 0:
+                busy.add(pending.is_for_group)
+                delay = min(delay, wait)
+
+    def _try(self, pending: Pending, now: float) -> float:
+        """Sends it, or puts it back; ms to wait before its lane is looked at again, 0 for at once."""
+        try:
+            node, wait = self._node_for(pending, now)
+            if node is not None:
+                self._send(pending, node, now)
+                return math.inf
+        except BaseException:
+            # Whatever it was (no descriptor left for a connection): somebody waits for this request.
+            self.in_flight.pop(pending.is_for_group, None)
             self.session.put_back(pending)
-            if delay > 0:
-                return delay
+            raise
+        self.session.put_back(pending)
+        return wait
 
     def _node_for(self, pending: Pending, now: float) -> tuple[Node | None, float]:
         """The node that the request may go to now, else ms to wait; 0 if another request has to go first."""
@@ -138,7 +144,7 @@ class TransactionalRequests:
             timeout_ms=self._request_timeout_ms,
             on_complete=lambda response: self._on_complete(pending, node, response),
         )
-        self.in_flight = pending
+        self.in_flight[pending.is_for_group] = pending
         self._client.send(request, now)
 
     def _note_abilities(self, node: Node) -> None:
@@ -148,7 +154,7 @@ class TransactionalRequests:
             self.session.can_bump = known.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= 3
 
     def _on_complete(self, pending: Pending, node: Node, response: ClientResponse) -> None:
-        self.in_flight = None
+        self.in_flight.pop(pending.is_for_group, None)
         error = response.error
         if response.disconnected:
             apply_loss(self.session, pending, response.received)
@@ -160,7 +166,7 @@ class TransactionalRequests:
     def _apply(self, pending: Pending, node: Node, response: ClientResponse) -> None:
         try:
             apply_answer(self.session, pending, response.body, response.received)
-        except Exception as cause:  # the request is in no queue now, and somebody waits for it
+        except Exception as cause:  # noqa: BLE001 - the request is in no queue now, and somebody waits for it
             error = KafkaError(f"The answer of {node} to {api_name(pending.call.api_key)} could not be applied")
             error.__cause__ = cause
             apply_failure(self.session, pending, error)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+from collections.abc import Container
 from contextlib import AbstractContextManager
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -171,9 +172,17 @@ class TransactionDialog:
 
     def _complete(self, commit: bool, result: TransactionalResult) -> None:
         target = State.COMMITTING_TRANSACTION if commit else State.ABORTING_TRANSACTION
+        before = self.state
         self._enter(target, "commit_transaction" if commit else "abort_transaction")
-        # From here on no record gets in, so "no batch without outcome" means what it says.
-        self.accumulator.seal()
+        try:
+            # From here on no record gets in, so "no batch without outcome" means what it says.
+            self.accumulator.seal()
+        except BaseException:
+            # Ctrl-C: many batches take a while.  An end that nobody is asked for would never come.
+            self.state = before
+            if before is State.IN_TRANSACTION:
+                self.accumulator.unseal()
+            raise
         self.purge_due = self.purge_due or not commit
         self._enqueue(EndTxnCall(self._who(), commit, self.version), result)
 
@@ -202,18 +211,22 @@ class TransactionDialog:
         """The transaction version that the cluster has finalized; used from the next transaction on."""
         self.newest_version = transaction_version
 
-    def next_request(self, now: float) -> Pending | None:
-        """The request that is to be sent next, taken out of the queue; None if there is none for now."""
+    def next_request(self, now: float, busy: Container[bool] = ()) -> Pending | None:
+        """The request that is to be sent next, taken out of the queue; None if there is none for now.
+
+        Args:
+            busy: lanes (``Pending.is_for_group``) that cannot take one: a group's coordinator that is slow or away
+                holds up no partition that has to join the transaction.
+        """
         self._collect_partitions()
         while True:
             with self.lock:
-                pending = self._peek()
+                pending = next((head for head in self._heads() if self._wait(head, now, busy) <= 0), None)
                 if pending is None:
                     return None
                 over = self._is_over(pending)
-                if now < pending.retry_at and not over:
-                    return None
-                heapq.heappop(self._queue)
+                self._queue.remove(pending)
+                heapq.heapify(self._queue)
                 if isinstance(pending.call, EndTxnCall):
                     # No batch is left that could be failed; the next ones belong to another transaction.
                     self.purge_due = False
@@ -224,22 +237,32 @@ class TransactionDialog:
             else:
                 return pending
 
-    def delay(self, now: float) -> float:
+    def delay(self, now: float, busy: Container[bool] = ()) -> float:
         """Ms until ``next_request`` is worth asking again; inf if that takes an event."""
         with self.lock:
-            pending = self._peek()
-            return inf if pending is None else max(0.0, pending.retry_at - now)
+            return min((self._wait(head, now, busy) for head in self._heads()), default=inf)
 
-    def _peek(self) -> Pending | None:
-        if not self._queue:
-            return None
-        head = self._queue[0]
-        # Only now that the end is asked for: an answer from before it would know nothing of what came in meanwhile.
-        if isinstance(head.call, EndTxnCall) and self.accumulator.has_incomplete():
-            return None
+    def _heads(self) -> list[Pending]:
+        """The first request of each lane."""
+        first: dict[bool, Pending] = {}
+        for pending in sorted(self._queue):
+            first.setdefault(pending.is_for_group, pending)
+        return list(first.values())
+
+    def _wait(self, head: Pending, now: float, busy: Container[bool]) -> float:
+        """Ms until the head of a lane may be taken out; inf if that takes an event."""
+        if self._is_over(head):
+            return 0.0
+        if head.is_for_group in busy:
+            return inf
+        if isinstance(head.call, EndTxnCall):
+            grouped = True in busy or any(pending.is_for_group for pending in self._queue)
+            # Batches only now that the end is asked for: an earlier answer would not know what came in meanwhile.
+            if grouped or self.accumulator.has_incomplete():
+                return inf
         if self.state is State.ABORTABLE_ERROR and not isinstance(head.call, FindCoordinatorCall):
-            return None if head.survives_error else head
-        return head
+            return inf  # it survives, for the abort
+        return max(0.0, head.retry_at - now)
 
     def _is_over(self, pending: Pending) -> bool:
         if self.state is State.ABORTING_TRANSACTION:

@@ -14,12 +14,12 @@ from typing import Any
 
 from forebay._clock import Clock
 from forebay.cli import payloads, sending
-from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of
+from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, reason
 from forebay.cli.latency import Stats
 from forebay.cli.progress import Display, LogLines
 from forebay.cli.tally import Tally
 from forebay.config import ProducerConfig
-from forebay.errors import KafkaError
+from forebay.errors import KafkaError, TimeoutError
 from forebay.producer import KafkaProducer
 
 CLIENT_ID = "perf-producer-client"
@@ -100,17 +100,16 @@ def run(
 
 
 class _Transactions:
-    """Begins and commits as time passes; without a ``transactional.id`` it does nothing."""
+    """Begins and commits as time passes."""
 
     def __init__(self, job: PerfJob, producer: KafkaProducer, clock: Clock) -> None:
-        self._used = job.config["transactional.id"] is not None
         self._duration_ms = job.transaction_ms
         self._producer = producer
         self._clock = clock
         self._begun: float | None = None
 
     def before_send(self) -> None:
-        if self._used and self._begun is None:
+        if self._begun is None:
             self._producer.begin_transaction()
             self._begun = self._clock.now()
 
@@ -122,6 +121,7 @@ class _Transactions:
         """Commits what is open.
 
         Raises:
+            TimeoutError: nobody said so in time; it may be committed all the same.
             KafkaError: it cannot be committed; closing the producer aborts it.
         """
         if self._begun is not None:
@@ -139,6 +139,7 @@ class _Measured:
         self._clock = clock
         self._all = self._stats(job.records)
         self._steady: Stats | None = None
+        self._uncommitted = False
         self._tally: Tally
 
     def _stats(self, records: int, steady: bool = False) -> Stats:
@@ -178,21 +179,25 @@ class _Measured:
             return exit_code_of(interrupted)
         if stuck:
             shown.error("stopped: the records that follow were not sent")
-        return FAILED if self._tally.failed or stuck else OK
+        return FAILED if self._tally.failed or stuck or self._uncommitted else OK
 
     def _fed(self, values: Iterator[bytes], shown: Display) -> bool:
+        if self._job.config["transactional.id"] is None:
+            return self._feed(values, None)
         transactions = _Transactions(self._job, self._producer, self._clock)
+        complete = False
         try:
             complete = self._feed(values, transactions)
             transactions.end()
+        except TimeoutError as error:
+            self._uncommitted = True
+            shown.error(f"nobody knows how the last transaction ended: {reason(error)}")
         except KafkaError as error:
-            if self._job.config["transactional.id"] is None:
-                raise
-            shown.error(f"the transaction is lost: {error}")
-            return False
+            self._uncommitted = True
+            shown.error(f"the last transaction is lost: {reason(error)}")
         return complete
 
-    def _feed(self, values: Iterator[bytes], transactions: _Transactions) -> bool:
+    def _feed(self, values: Iterator[bytes], transactions: _Transactions | None) -> bool:
         """False if it stopped early because no further record could do better."""
         job, clock, tally = self._job, self._clock, self._tally
         topic, send, settled = job.topic, self._producer.send, self._settled
@@ -204,9 +209,11 @@ class _Measured:
             if number == job.warmup and job.warmup:
                 self._steady = self._stats(job.records - job.warmup, steady=True)
                 self._all.quiet = True
-            transactions.before_send()
+            if transactions is not None:
+                transactions.before_send()
             send(topic, value, on_delivery=partial(settled, number, self._steady, sent_at, len(value)))
-            transactions.after_send()
+            if transactions is not None:
+                transactions.after_send()
             if tally.stuck is not None:
                 return False
             if job.throughput > 0:

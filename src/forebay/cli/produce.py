@@ -23,9 +23,11 @@ from forebay.cli.progress import Display, LogLines, display
 from forebay.cli.rows import BadRow, HeaderPairs, Input, Row
 from forebay.cli.tally import Tally
 from forebay.config import ProducerConfig
-from forebay.errors import KafkaError
+from forebay.errors import KafkaError, TimeoutError
 from forebay.producer import KafkaProducer
 
+_NONE, _OPEN, _ENDING, _COMMITTED = range(4)
+"""How far the command's transaction has come."""
 CHECK_EVERY = 256
 """Rows between two looks at the bar and at the number of records on their way; a power of two."""
 
@@ -95,8 +97,8 @@ class _Run:
         self._partitions = 0
         self._read = 0
         self._place = ""
-        self._in_transaction = job.config["transactional.id"] is not None
-        self._committed = False
+        self._transactional = job.config["transactional.id"] is not None
+        self._transaction = _NONE
 
     def whole(self) -> int:
         """Feeds and finishes; the exit code."""
@@ -116,7 +118,9 @@ class _Run:
         return self._outcome(ended, interrupted)
 
     def _outcome(self, ended: BaseException | None, interrupted: BaseException | None) -> int:
-        if self._in_transaction and not self._committed:
+        if self._transaction == _ENDING and isinstance(ended, (KeyboardInterrupt, TimeoutError)):
+            self._shown.error("nobody said whether the transaction was committed: look before you send it again")
+        elif self._transaction in (_OPEN, _ENDING):
             self._shown.error("the transaction was not committed: readers with read_committed see none of its records")
         if isinstance(ended, Exception):
             self._shown.line(told(ended).rstrip())
@@ -132,9 +136,10 @@ class _Run:
         self._partitions = sending.partitions_of(self._producer, job.topic)
         if job.partition is not None and job.partition >= self._partitions:
             raise CommandError(f"partition {job.partition} of topic {job.topic!r}: {self._existing()}")
-        if self._in_transaction:
+        if self._transactional:
             self._producer.init_transactions()
             self._producer.begin_transaction()
+            self._transaction = _OPEN
 
     def _commit(self) -> None:
         """All or nothing under a ``transactional.id``; what is not committed is aborted when the producer closes.
@@ -142,9 +147,10 @@ class _Run:
         Raises:
             KafkaError: a record failed, or the coordinator refused.
         """
-        if self._in_transaction:
+        if self._transactional:
+            self._transaction = _ENDING
             self._producer.commit_transaction(self._job.config["delivery.timeout.ms"] / 1000)
-            self._committed = True
+            self._transaction = _COMMITTED
 
     def _existing(self) -> str:
         return f"it has {self._partitions} partition(s), 0 to {self._partitions - 1}"

@@ -77,16 +77,28 @@ def test_without_memory_it_is_refused_and_nothing_is_taken() -> None:
     assert pool.available() == before
 
 
-def test_nobody_is_overtaken() -> None:
+def test_what_has_its_chunk_is_filled_before_the_line_is_served() -> None:
+    """By an eighth of the total, however many wait."""
     pool = BufferPool(1000, 100)
-    pool.charge(0, 700)
+    pool.charge(0, 900)
     waiting = CountingTicket()
     assert pool.allocate(400, 1, waiting) is None
-    polite = BatchAccount(pool, 1)
-    polite.open(None)
-    assert not polite.afford(told, told, 1)
-    pool.credit(0, 700)
-    assert waiting.woken == 1 and polite.afford(told, told, 1)
+    filled = BatchAccount(pool, 1)
+    filled.open(None)
+    taken = 0
+    while filled.afford(told, told, 1):
+        taken += FUTURE
+    assert taken == 2 * FUTURE and pool.available() == 100 - taken == -76
+    pool.credit(0, 900)
+    assert waiting.woken == 1
+
+
+def test_what_may_be_overdrawn_is_bounded() -> None:
+    assert BufferPool(1 << 20, 100).overdraft == 128 << 10
+    assert BufferPool(1 << 40, 100).overdraft == 4 << 20
+    assert BufferPool(1000, 100, 400).share_overdraft == 50
+    assert BufferPool(1000, 100, 900).share_overdraft == 50  # half of what is left to the others
+    assert BufferPool(1 << 40, 100, 1 << 30).share_overdraft == 4 << 20
 
 
 def test_above_the_share_of_its_node_it_is_refused() -> None:
@@ -123,7 +135,7 @@ def test_a_late_callback_is_counted_and_stops_the_batch_where_it_overdraws() -> 
     late.charge_callback(told)
     assert (used(late, pool), late.stopped) == (FUTURE + FUNCTION, False)
     late.charge_callback(told)
-    assert late.stopped and pool.available() < 0
+    assert late.stopped and pool.available() < -pool.overdraft
     late.credit_callback(told)
     assert used(late, pool) == FUTURE + FUNCTION
     late.close()
@@ -171,13 +183,29 @@ def test_records_with_callbacks_fill_the_pool_and_it_all_comes_back() -> None:
             break
         appended += 1
     # By its bytes alone the pool would take more than 1000.
-    assert 10 < appended < 8192 // FUNCTION
-    assert shelf.pool.available() > -(FUTURE + FUNCTION)
+    assert 10 < appended < (8192 + shelf.pool.overdraft) // FUNCTION
+    assert shelf.pool.available() > -(FUTURE + FUNCTION) - shelf.pool.overdraft
     shelf.pool.cancel(ticket)
     for batch in shelf.accumulator.incomplete():
         batch.fail(KafkaError("over"), None, quiet)
         shelf.accumulator.deallocate(batch)
     assert (shelf.pool.available(), shelf.pool.holders()) == (8192, [])
+
+
+def test_a_line_that_never_ends_leaves_batches_their_size() -> None:
+    """Else each would go out with the one record that it was made for."""
+    counts = []
+    for somebody_waits in (False, True):
+        shelf = Shelf(batch_size=1024, pool=32 * 1024)
+        shelf.append(0, 1, b"v" * 90, None, callback=told)
+        if somebody_waits:
+            assert shelf.pool.allocate(32 * 1024, 0, CountingTicket()) is None
+        (batch,) = shelf.batches()
+        while not batch.closed_for_appends:
+            shelf.status(0, b"v" * 90, None, callback=told)
+        counts.append(batch.record_count)
+        assert shelf.pool.queued() == somebody_waits
+    assert counts[0] == counts[1] > 5
 
 
 def test_a_batch_without_memory_for_callbacks_still_takes_records_without() -> None:

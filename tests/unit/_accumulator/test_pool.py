@@ -208,6 +208,24 @@ def test_who_lacks_a_share_and_memory_does_not_hold_up_the_others_either() -> No
     assert (slow.woken, behind.woken, pool.available()) == (0, 1, 2)
 
 
+def test_small_requests_do_not_take_the_share_that_gathers_for_a_large_one() -> None:
+    """Neither newcomers nor those behind it in line; whoever wants of another share passes them all."""
+    pool = BufferPool(100, 1, 10)
+    held = [taken(pool, 1, "slow") for _ in range(9)]
+    large = waiting(pool, 8, "slow")
+    small = waiting(pool, 1, "slow")
+    assert pool.allocate(1, "slow", None) is None
+    assert pool.exceeds_share(1, "slow") and not pool.exceeds_share(1, "quick")
+    taken(pool, 10, "quick")
+    for buffer in held[:6]:
+        buffer.release()
+        assert (large.woken, small.woken) == (0, 0)
+    held[6].release()
+    assert (large.woken, small.woken, pool.holders()[:1]) == (1, 0, [("slow", 10)])
+    held[7].release()
+    assert small.woken == 1
+
+
 def test_a_newcomer_does_not_pass_one_who_only_lacks_memory() -> None:
     pool = BufferPool(10, 1, 8)
     taken(pool, 8, "slow")

@@ -196,6 +196,21 @@ def test_only_age_expires() -> None:
     assert shelf.ready().nodes == [0]
 
 
+def test_what_comes_after_all_expired_is_known_to_expire() -> None:
+    shelf = Shelf(leaders=(-1, 0))
+    for partition in (0, 1):
+        shelf.append(partition)
+        shelf.clock.advance(3200)
+        assert len(shelf.schedule.expired(shelf.now)) == 1
+        shelf.append(partition)  # before anybody looks at the lines again
+        begun = shelf.now
+        shelf.clock.advance(10)
+        assert shelf.schedule.expired(shelf.now) == []
+        assert shelf.schedule.next_expiry_at() == begun + 3200
+        shelf.clock.advance(3190)
+        assert len(shelf.schedule.expired(shelf.now)) == 1
+
+
 def test_soon_to_expire() -> None:
     """B testSoonToExpireBatchesArePickedUpForExpiry: when the next expiry is due is known of all that waits."""
     shelf = Shelf(linger=500)

@@ -293,3 +293,20 @@ def test_a_split_batch_has_no_outcome_of_its_own() -> None:
     assert not batch.complete(5, -1, quiet)
     assert not batch.fail(KafkaError("late"), None, quiet)
     assert not future.done()
+
+
+@pytest.mark.parametrize("turn", [slice(None), slice(None, None, -1)])
+def test_parts_that_come_back_stand_in_their_order(turn: slice) -> None:
+    """Without sequences too, and parts of parts: a lost connection gives back all that was in flight."""
+    shelf = shelf_of(None, batch_size=1024)
+    shelf.append(0, 60)
+    batch = drained(shelf)
+    shelf.append(0, 1)
+    parts = [shelf.drain(0)[0] for _ in range(split_and_reenqueue(shelf.accumulator, batch, None))]
+    shelf.accumulator.closer.close_batches(parts)
+    parts[1:2] = [shelf.drain(0)[0] for _ in range(split_and_reenqueue(shelf.accumulator, parts[1], None))]
+    assert len(parts) >= 4
+    assert [part.result.first for part in parts] == sorted(part.result.first for part in parts)
+    for part in parts[turn]:
+        shelf.schedule.reenqueue(part, shelf.now, None)
+    assert shelf.batches()[: len(parts)] == parts

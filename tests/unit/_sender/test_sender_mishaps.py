@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from forebay._callback_thread import note_sender_thread
-from forebay.errors import IllegalStateError, KafkaError
+from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from tests.fakes.answers import hold
 from tests.fakes.broker import PRODUCE
 from tests.fakes.tickets import CountingTicket
@@ -67,6 +68,28 @@ def test_a_log_filter_that_raises_does_not_keep_a_batch_from_failing() -> None:
     world.run(500)
     assert isinstance(future.exception(0), KafkaError)
     assert world.pool.available() == world.pool.total
+
+
+@pytest.mark.usefixtures("refusing")
+@pytest.mark.parametrize("in_flight", [True, False])
+def test_a_log_filter_that_raises_does_not_keep_others_from_expiring(in_flight: bool) -> None:
+    world = World(nodes=3, topics={"test": 3}, delivery_timeout_ms=3000, request_timeout_ms=3000)
+    for node in range(3):
+        if in_flight:
+            world.cluster.brokers[node].held.add(PRODUCE)
+        else:
+            world.cluster.down(node)
+    futures = [world.send(partition=partition) for partition in range(3)]
+    world.settle()
+    world.advance(2990)
+    for _ in range(8):
+        with contextlib.suppress(RuntimeError):  # of other lines, about the connections
+            world.turn()
+    assert not any(future.done() for future in futures)
+    world.advance(10)
+    world.sender._expire(world.now)
+    assert all(isinstance(future.exception(0), TimeoutError) for future in futures)
+    assert not world.accumulator.has_incomplete()
 
 
 def test_what_was_drained_and_not_sent_goes_back() -> None:

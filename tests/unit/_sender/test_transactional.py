@@ -16,7 +16,7 @@ def test_one_request_at_a_time() -> None:
     world.settle(12)
     assert world.coordinator.names() == []
     requests = world.requests
-    assert requests.in_flight is not None and requests.turn(world.now) == float("inf")
+    assert list(requests.in_flight) == [False] and requests.turn(world.now) == float("inf")
 
 
 def test_the_versions_of_produce_follow_the_transactions() -> None:

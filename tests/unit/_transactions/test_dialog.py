@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from forebay._protocol.find_coordinator import TRANSACTION
 from forebay._transactions.requests import (
     AddPartitionsCall,
@@ -190,3 +192,15 @@ def test_what_comes_back_after_the_end_is_told_so() -> None:
     session.close(KafkaError("over"))
     session.put_back(pending)
     assert pending.result.done and "over" in str(pending.result.error)
+
+
+@pytest.mark.parametrize("call", ["commit", "abort"])
+def test_an_end_that_is_interrupted_may_be_called_again(call: str) -> None:
+    session = in_transaction()
+    session.members.mark_started()
+    session.bolt.interrupted = True
+    with pytest.raises(KeyboardInterrupt):
+        getattr(session, call)()
+    assert session.state.value == "IN_TRANSACTION" and not session.bolt.sealed
+    getattr(session, call)()
+    assert taken(session) == ["EndTxnCall"]

@@ -23,9 +23,13 @@ class Seal:
     def __init__(self) -> None:
         self.sealed = False
         self.incomplete = False
+        self.interrupted = False
 
     def seal(self) -> None:
         self.sealed = True
+        if self.interrupted:
+            self.interrupted = False
+            raise KeyboardInterrupt
 
     def unseal(self) -> None:
         self.sealed = False

@@ -35,6 +35,7 @@ class FakeProducer:
         unknown: KafkaError | None = None,
         closing: Sequence[BaseException | None] = (),
         raising: Callable[[Sent], BaseException | None] = lambda sent: None,
+        committing: Sequence[BaseException | None] = (),
     ) -> None:
         self.config = CONFIG
         self.sent: list[Sent] = []
@@ -45,6 +46,9 @@ class FakeProducer:
         self._unknown = unknown
         self._closing = list(closing)
         self._raising = raising
+        self._committing = list(committing)
+        self.calls: list[str] = []
+        """Transactional calls, and how many records went before each."""
 
     def make(self, config: ProducerConfig) -> KafkaProducer:
         """The ``make`` of the commands."""
@@ -78,6 +82,21 @@ class FakeProducer:
         self.sent.append(record)
         sizes = [-1 if part is None else len(part) for part in (key, value)]
         on_delivery(RecordMetadata(topic, partition or 0, len(self.sent), -1, *sizes), self._outcome(record))
+
+    def init_transactions(self) -> None:
+        self._note("init")
+
+    def begin_transaction(self) -> None:
+        self._note("begin")
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        self._note("commit")
+        failure = self._committing.pop(0) if self._committing else None
+        if failure is not None:
+            raise failure
+
+    def _note(self, call: str) -> None:
+        self.calls.append(f"{call} {len(self.sent)}")
 
     def flush(self) -> None:
         self.flushed += 1

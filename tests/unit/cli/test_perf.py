@@ -9,7 +9,14 @@ import pytest
 from forebay._metrics.registry import MetricName
 from forebay.cli.failure import CommandError
 from forebay.cli.perf import PerfJob, run, write_metrics
-from forebay.errors import BufferExhaustedError, KafkaError, RecordTooLargeError, TimeoutError
+from forebay.config import ProducerConfig
+from forebay.errors import (
+    BufferExhaustedError,
+    KafkaError,
+    ProducerFencedError,
+    RecordTooLargeError,
+    TimeoutError,
+)
 from forebay.testing.clock import ManualClock
 from tests.unit.cli.fakes import CONFIG, FakeProducer, Sent
 
@@ -20,7 +27,7 @@ def perf(
     lines: list[str] = []
     if "payload_file" not in options:
         options = {"record_size": 10, **options}
-    job = PerfJob(CONFIG, "t", records, **options)
+    job = PerfJob(options.pop("config", CONFIG), "t", records, **options)
     return run(job, lines.append, make=producer.make, clock=clock or ManualClock()), lines
 
 
@@ -144,4 +151,53 @@ def test_metrics_are_aligned_and_sorted() -> None:
         "g:a-long:{client-id=p} : NaN",
         "g:b:{client-id=p}      : 2.000",
         "g:c:{client-id=p}      : text",
+    ]
+
+
+TRANSACTIONAL = ProducerConfig(bootstrap_servers="localhost:9092", transactional_id="x")
+
+
+def test_transactions_are_as_long_as_asked_for() -> None:
+    clock = ManualClock()
+
+    def slow(sent: Sent) -> KafkaError | None:
+        clock.advance(40)
+        return None
+
+    producer = FakeProducer(outcome=slow)
+    assert perf(producer, 7, clock, config=TRANSACTIONAL, transaction_ms=100)[0] == 0
+    assert producer.calls == ["init 0", "begin 0", "commit 3", "begin 3", "commit 6", "begin 6", "commit 7"]
+
+
+def test_without_a_transactional_id_there_are_none() -> None:
+    producer = FakeProducer()
+    assert perf(producer)[0] == 0
+    assert producer.calls == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (ProducerFencedError("fenced"), "the last transaction is lost: fenced"),
+        (TimeoutError("no answer"), "nobody knows how the last transaction ended: no answer"),
+    ],
+)
+def test_a_commit_that_fails_ends_it(failure: KafkaError, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock()
+
+    def slow(sent: Sent) -> KafkaError | None:
+        clock.advance(40)
+        return None
+
+    last = FakeProducer(outcome=slow, committing=[None, failure])
+    code, lines = perf(last, 5, clock, config=TRANSACTIONAL, transaction_ms=100)
+    assert (code, last.calls[-1]) == (1, "commit 5")
+    assert lines[-1].startswith("5 records sent")
+    assert capsys.readouterr().err == f"forebay: error: {told}\n"
+    first = FakeProducer(outcome=slow, committing=[failure])
+    assert perf(first, 5, clock, config=TRANSACTIONAL, transaction_ms=100)[0] == 1
+    assert first.calls[-1] == "commit 3"
+    assert capsys.readouterr().err.splitlines() == [
+        f"forebay: error: {told}",
+        "forebay: error: stopped: the records that follow were not sent",
     ]

@@ -15,11 +15,14 @@ from forebay.cli.inputs import Layout
 from forebay.cli.jsonl import JsonFormat
 from forebay.cli.lines import LineFormat
 from forebay.cli.produce import ProduceJob, run
+from forebay.config import ProducerConfig
 from forebay.errors import (
     BufferExhaustedError,
     KafkaError,
+    ProducerFencedError,
     RecordTooLargeError,
     SerializationError,
+    TimeoutError,
     UnknownTopicOrPartitionError,
 )
 from forebay.testing.clock import ManualClock
@@ -34,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def produce(producer: FakeProducer, *paths: Path | str, **options: Any) -> int:
-    job = ProduceJob(CONFIG, "t", [str(each) for each in paths], **options)
+    job = ProduceJob(options.pop("config", CONFIG), "t", [str(each) for each in paths], **options)
     return run(job, make=producer.make, clock=ManualClock())
 
 
@@ -168,3 +171,49 @@ def test_many_failures_of_a_kind_end_in_a_count(path: Path, capsys: pytest.Captu
         "forebay: error: 580 more records failed like these: KafkaError",
         "forebay: 0 records acknowledged, 600 failed, 0 bytes, 0.00 s",
     ]
+
+
+TRANSACTIONAL = ProducerConfig(bootstrap_servers="localhost:9092", transactional_id="x")
+NOT_COMMITTED = "forebay: error: the transaction was not committed: readers with read_committed see none of its records"
+NOT_KNOWN = "forebay: error: nobody said whether the transaction was committed: look before you send it again"
+
+
+def test_everything_is_one_transaction(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n2\n")
+    producer = FakeProducer()
+    assert produce(producer, path, config=TRANSACTIONAL) == 0
+    assert producer.calls == ["init 0", "begin 0", "commit 2"]
+    assert capsys.readouterr().err.startswith("forebay: 2 records acknowledged")
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "told"),
+    [
+        (ProducerFencedError("fenced"), 1, [NOT_COMMITTED, "forebay: error: fenced"]),
+        (TimeoutError("no answer"), 1, [NOT_KNOWN, "forebay: error: no answer"]),
+        (KeyboardInterrupt(), 130, [NOT_KNOWN, "forebay: error: interrupted: what follows was not sent"]),
+    ],
+)
+def test_what_is_known_of_a_commit_that_fails(
+    failure: BaseException, code: int, told: list[str], path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path.write_text("1\n")
+    assert produce(FakeProducer(committing=[failure]), path, config=TRANSACTIONAL) == code
+    assert capsys.readouterr().err.splitlines()[:-1] == told
+
+
+def test_nothing_is_said_of_a_transaction_that_was_not_begun(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n")
+    producer = FakeProducer(unknown=UnknownTopicOrPartitionError("no such topic"))
+    assert produce(producer, path, config=TRANSACTIONAL) == 1
+    assert producer.calls == []
+    assert capsys.readouterr().err == "forebay: error: topic 't' on localhost:9092: no such topic\n"
+
+
+def test_bad_input_commits_nothing(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n{\n")
+    producer = FakeProducer()
+    layout = Layout("json", json=JsonFormat())
+    assert produce(producer, path, layout=layout, config=TRANSACTIONAL) == 1
+    assert producer.calls == ["init 0", "begin 0"]
+    assert capsys.readouterr().err.splitlines()[0] == NOT_COMMITTED
