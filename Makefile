@@ -28,7 +28,7 @@ define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration spark jars demo kafka bench soak clean
+.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration three-brokers spark jars demo kafka bench soak clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -71,11 +71,13 @@ format: $(STAMP)  ## Format and mend what can be mended
 docs: $(STAMP)  ## Write what is generated: DESIGN.md's map of files
 	$(PY) -m tools.file_map
 
-# The two forms' tests need no broker and one processor each, so they run side by side; brokers get both to themselves.
+# Side by side: the two forms, a processor each; then the tests with brokers, which mostly wait.
+SIDE_BY_SIDE = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
 test: check build jars  ## Everything: checks, both forms, brokers, Spark (15 minutes on 2 cores)
-	$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) unit interpreted
-	$(MAKE) --no-print-directory integration
-	$(MAKE) --no-print-directory spark
+	+$(SIDE_BY_SIDE) unit interpreted
+	+$(SIDE_BY_SIDE) integration three-brokers
+	+$(MAKE) --no-print-directory spark
 
 test-fast: check unit  ## Checks and the compiled form's tests without brokers
 
@@ -86,7 +88,10 @@ interpreted: $(STAMP)  ## The same tests of the same sources, run as Python
 	FOREBAY_INTERPRETED=1 $(PY) -m pytest $(PYTEST_OPTIONS) $(TESTS_IN_BOTH_FORMS)
 
 integration: $(BUILT)  ## Against the embedded broker and a real Kafka
-	$(call pytest,$(TESTS_WITH_BROKERS))
+	$(call pytest,-m "not three_brokers" $(TESTS_WITH_BROKERS))
+
+three-brokers: $(BUILT)  ## Against three real brokers that are killed, frozen and moved, a minute of it at random
+	$(call pytest,-m three_brokers $(TESTS_WITH_BROKERS))
 
 spark: $(BUILT)  ## The data source in local Spark sessions
 	$(call pytest,$(TESTS_WITH_SPARK))

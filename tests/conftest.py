@@ -1,4 +1,4 @@
-"""Which form of the package the session runs, said once at its head."""
+"""Which form of the package the session runs, said once at its head; and which tests need three brokers."""
 
 from __future__ import annotations
 
@@ -11,3 +11,10 @@ import forebay
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"forebay: {forebay.implementation}, {platform.python_implementation()} {platform.python_version()}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what takes the three real brokers, so that the test command can run it beside the rest."""
+    for item in items:
+        if "three_kafka" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.three_brokers)
