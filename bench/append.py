@@ -18,6 +18,14 @@ from bench.sink import AcknowledgingSink
 from bench.support import Spread, machine, print_table, save
 
 BATCH_FOR_IDLE = 24 << 20
+# 10 minutes: no batch lingers that long here; the limits leave room for one batch as large as a run.
+STILL = {
+    "batch.size": BATCH_FOR_IDLE,
+    "linger.ms": 600_000,
+    "max.request.size": 2 * BATCH_FOR_IDLE,
+    "delivery.timeout.ms": 700_000,
+}
+"""Options with which nothing is sent."""
 Loop = Callable[[Any, int], object]
 
 
@@ -113,10 +121,7 @@ def run(options: argparse.Namespace) -> int:
     about = machine()
     with AcknowledgingSink(1) as sink:
         config = {"bootstrap.servers": sink.bootstrap_servers, "buffer.memory": 256 << 20}
-        # 10 minutes: no batch lingers that long here; the limits leave room for one batch as large as a run.
-        still = {"batch.size": BATCH_FOR_IDLE, "linger.ms": 600_000, "max.request.size": 2 * BATCH_FOR_IDLE}
-        still["delivery.timeout.ms"] = 700_000
-        quiet = measure({**config, **still}, idle, min(options.records, 100_000), options.rounds)
+        quiet = measure({**config, **STILL}, idle, min(options.records, 100_000), options.rounds)
         busy = measure({**config, "linger.ms": 5}, sending, options.records, options.rounds)
     rows = [(name, quiet[name].text(".0f"), busy[name].text(".0f")) for name in LOOPS]
     print(f"ns a send() of 100 B, the loop taken off, median (lowest-highest) of {options.rounds}\n")

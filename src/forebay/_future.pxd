@@ -25,7 +25,6 @@ cdef class BatchResult:
     cdef list waiters
     cdef object account
     cdef unsigned long completing_thread
-    cdef object latest_callback(self)
     cdef void add_callback(self, RecordFuture future, object function)
     cpdef bint settle(
         self, long long base_offset, long long log_append_time, object error, dict record_errors, int record_count, object report

@@ -97,13 +97,6 @@ class BatchResult:
         return self.state == DONE
 
     @cython.cfunc
-    def latest_callback(self) -> Any:
-        # The last function in ``callbacks``; None if there is none.
-        callbacks: list[Any] = self.callbacks
-        count: cython.Py_ssize_t = len(callbacks)
-        return None if count == 0 else callbacks[count - 1]
-
-    @cython.cfunc
     def add_callback(self, future: RecordFuture, function: Any) -> cython.void:
         self.callbacks.append(future)
         self.callbacks.append(function)

@@ -2,6 +2,7 @@ from forebay._codec._prim cimport RecordView
 from forebay._accumulator.account cimport BatchAccount
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._future cimport BatchResult, RecordFuture
+from forebay._records.rows cimport RowWindow
 
 
 cdef class ProducerBatch:
@@ -10,6 +11,7 @@ cdef class ProducerBatch:
     cdef readonly object queue
     cdef readonly BatchResult result
     cdef readonly BatchAccount account
+    cdef object latest_callback
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
     cdef readonly list buffers
     cdef list ends
@@ -50,6 +52,8 @@ cdef class ProducerBatch:
     cdef readonly int base_sequence
     cdef readonly bint transactional
     cdef Py_ssize_t try_append(self, RecordView record, RecordFuture future, object callback)
+    cdef Py_ssize_t take_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until)
+    cdef Py_ssize_t raw_room(self) noexcept
     cdef Py_ssize_t body_size(self, RecordView record) noexcept
     cdef Py_ssize_t room_for(self, Py_ssize_t size) noexcept
     cdef bint affords(self, object callback)

@@ -20,6 +20,7 @@ if cython.compiled:
     from cython.cimports.forebay._future import BatchResult, RecordFuture
     from cython.cimports.forebay._future_split import split_result
     from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size, write_record
+    from cython.cimports.forebay._records.rows import RowWindow
 else:
     from forebay._accumulator.account import BatchAccount
     from forebay._accumulator.pool import Buffer, adopt
@@ -27,6 +28,7 @@ else:
     from forebay._future import BatchResult, RecordFuture
     from forebay._future_split import split_result
     from forebay._records.batch_v2 import record_body_size, record_size, write_record
+    from forebay._records.rows import RowWindow
 
 from forebay._records.batch_v2 import batch_header
 
@@ -84,6 +86,7 @@ class ProducerBatch:
         self.partition = partition
         self.account = BatchAccount(chunk.pool, chunk.owner)
         self.result = BatchResult(topic, partition, self.account, first)
+        self.latest_callback: Any = None
         self.buffers: list[Any] = []
         self.ends: list[int] = []
         self.payload: list[Any] = []
@@ -143,6 +146,41 @@ class ProducerBatch:
             self.attach(record, future, callback)
         return size
 
+    @cython.cfunc
+    def take_rows(self, rows: RowWindow, at: cython.Py_ssize_t, until: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Writes rows ``order[at:until]`` behind what is there while there is room, without the GIL; where it stopped.
+
+        Queue's lock held; a first record, with which a batch's times and account begin, goes by ``try_append``.
+        """
+        if self.closed_for_appends or self.record_count == 0 or self.account.stopped:
+            return at
+        rows.position = self.position
+        rows.largest = self.max_record_size
+        rows.latest = self.max_timestamp
+        rows.raw_size = self.raw_size
+        rows.ratio = self.compression_ratio if self.compressed else 1.0
+        rows.margin = RATIO_MARGIN if self.compressed else 1.0
+        rows.limit = self.write_limit - HEADER_SIZE
+        end: cython.Py_ssize_t = self.position + self.raw_room()
+        with cython.nogil:
+            until = rows.write(at, until, self.base, end, self.base_timestamp, self.record_count)
+        rows.written = rows.position - self.position
+        self.raw_size = rows.raw_size
+        self.position = rows.position
+        self.max_record_size = rows.largest
+        self.max_timestamp = rows.latest
+        self.record_count += cython.cast(cython.int, until - at)
+        return until
+
+    @cython.exceptval(check=False)
+    @cython.cfunc
+    def raw_room(self) -> cython.Py_ssize_t:
+        # How many bytes several records may take together before compression; ``room_for`` asks for one.
+        room: cython.Py_ssize_t = self.capacity - self.position
+        if self.compressed and self.raw_limit > 0:
+            room = min(room, self.raw_limit - HEADER_SIZE - self.raw_size)
+        return max(0, room)
+
     @cython.exceptval(check=False)
     @cython.cfunc
     def body_size(self, record: RecordView) -> cython.Py_ssize_t:
@@ -180,7 +218,7 @@ class ProducerBatch:
             return True
         if self.account.stopped:
             return False
-        return callback is None or self.account.afford(callback, self.result.latest_callback(), self.record_count)
+        return callback is None or self.account.afford(callback, self.latest_callback, self.record_count)
 
     @cython.exceptval(check=False)
     @cython.cfunc
@@ -199,6 +237,7 @@ class ProducerBatch:
             # Somebody may add a late callback to an earlier record in the same moment.
             with self.result.lock:
                 self.result.add_callback(future, callback)
+            self.latest_callback = callback
 
     @cython.ccall
     def estimated_size(self) -> cython.Py_ssize_t:
@@ -325,6 +364,7 @@ class ProducerBatch:
         self.buffers = []
         self.payload = []
         self.chunk = None
+        self.latest_callback = None
         buffer: Buffer
         for buffer in buffers:
             buffer.release()

@@ -48,6 +48,7 @@ cdef class BufferPool:
     cpdef void charge(self, object owner, Py_ssize_t size)
     cpdef void credit(self, object owner, Py_ssize_t size)
     cpdef bint exceeds_share(self, Py_ssize_t size, object owner)
+    cpdef bint starved(self)
     cpdef Py_ssize_t queued(self)
     cpdef long long available(self)
     cpdef long long unallocated(self)

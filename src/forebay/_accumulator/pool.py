@@ -249,6 +249,17 @@ class BufferPool:
         return sorted(held, key=lambda one: -one[1])
 
     @cython.ccall
+    def starved(self) -> cython.bint:
+        """Whether somebody stands in line for whom there is no memory, not only none of his node's share."""
+        if len(self.waiters) == 0:
+            return False
+        with self.lock:
+            for waiter in self.waiters:
+                if cython.cast(PoolWaiter, waiter).size > self.left:
+                    return True
+        return False
+
+    @cython.ccall
     def queued(self) -> cython.Py_ssize_t:
         """How many callers stand in line."""
         return len(self.waiters)

@@ -14,6 +14,10 @@ cdef extern from "crc32c.h" nogil:
     uint32_t forebay_crc32c(uint32_t crc, const unsigned char* data, size_t size) noexcept
 
 
+cdef inline unsigned char* bytearray_pointer_at(object data, Py_ssize_t offset) noexcept:
+    return bytearray_pointer(data) + offset
+
+
 cdef inline const unsigned char* no_bytes() noexcept nogil:
     return NULL
 

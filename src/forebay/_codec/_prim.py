@@ -21,6 +21,10 @@ def bytearray_pointer(data: bytearray) -> Any:
     return memoryview(data)
 
 
+def bytearray_pointer_at(data: bytearray, offset: int) -> Any:
+    return memoryview(data)[offset:]
+
+
 def no_bytes() -> Any:
     return b""
 

@@ -207,7 +207,7 @@ class Sender:
         delay: cython.double = INFINITY
         if len(found.nodes) > 0:
             delay = self._send_to(found, send_all, now)
-        if self.accumulator.pool.queued() > 0:
+        if self.accumulator.pool.starved():
             # Somebody waits for memory: where nothing is in flight that will give some back, what there is goes out,
             # however small.
             found = self.schedule.ready(now, True)

@@ -226,6 +226,19 @@ def test_small_requests_do_not_take_the_share_that_gathers_for_a_large_one() -> 
     assert small.woken == 1
 
 
+def test_who_only_lacks_his_share_is_not_starved() -> None:
+    """The sender sends small batches early for who lacks memory, and for nobody else."""
+    pool = BufferPool(10, 1, 4)
+    taken(pool, 4, "slow")
+    assert not pool.starved()
+    waiting(pool, 1, "slow")
+    assert pool.queued() == 1 and not pool.starved()
+    for owner in "ab":
+        taken(pool, 3, owner)
+    waiting(pool, 1, "c")
+    assert pool.starved()
+
+
 def test_a_newcomer_does_not_pass_one_who_only_lacks_memory() -> None:
     pool = BufferPool(10, 1, 8)
     taken(pool, 8, "slow")

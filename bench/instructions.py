@@ -1,0 +1,124 @@
+"""Instructions of the hot functions, counted by callgrind: figures that a busy machine does not change.
+
+Each piece of work runs twice, with few calls and with many, in a child under valgrind that collects inside one compiled
+function alone; the difference by the calls is what one more call costs.  ``send`` is counted while nothing is sent, the
+sender's turn while batches go to a sink in another process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.append import LOOPS, STILL
+from bench.sink import AcknowledgingSink
+from bench.support import ROOT, child_environment, machine, print_table, save, work_of_child
+
+FEW, MANY = 2_000, 12_000
+"""Calls in the two runs."""
+RECORDS_A_BATCH = 148
+COLLECTED = re.compile(r"Collected : (\d+)")
+
+
+class Case(NamedTuple):
+    """A loop of ``bench.append``, what is counted in it, and how many units a call makes."""
+
+    label: str
+    loop: str
+    module: str
+    function: str
+    calls_a_unit: int = 1
+    still: bool = True
+
+
+CASES = (
+    *(Case(f"send: {name}", name, "_send", r"SendPath_\d+send") for name in LOOPS),
+    Case("sender's turn, a 16 KiB batch", "plain", "_sender/sender", r"Sender_\d+run_once", RECORDS_A_BATCH, False),
+)
+
+
+def symbol(case: Case) -> str:
+    """The C function that Cython made of ``case.function``.
+
+    Raises:
+        SystemExit: the package is not compiled, or ``nm`` is missing.
+    """
+    found = list((ROOT / "src" / "forebay").glob(f"{case.module}.*.so"))
+    if not found or shutil.which("nm") is None:
+        raise SystemExit("bench: instructions are counted in the compiled form (make build), and need nm")
+    names = subprocess.run(["nm", str(found[0])], check=True, capture_output=True, text=True).stdout
+    matches = re.findall(rf"\b(__pyx_pw_\w*{case.function})$", names, re.MULTILINE)
+    if len(matches) != 1:
+        raise SystemExit(f"bench: {len(matches)} functions of {found[0].name} match {case.function}")
+    return str(matches[0])
+
+
+def count(case: Case, calls: int, bootstrap: str) -> int:
+    """Instructions inside the function during so many calls.
+
+    Raises:
+        SystemExit: valgrind failed.
+    """
+    work = {"loop": case.loop, "calls": calls, "still": case.still, "bootstrap": bootstrap}
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["valgrind", "--tool=callgrind", f"--toggle-collect={symbol(case)}"]
+        command += [f"--callgrind-out-file={Path(folder) / 'out'}", sys.executable, "-m", "bench.instructions"]
+        done = subprocess.run(
+            [*command, "--child", json.dumps(work)],
+            env={**child_environment(), "PYTHONHASHSEED": "0"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    collected = COLLECTED.search(done.stderr)
+    if done.returncode or collected is None:
+        raise SystemExit(f"bench: valgrind: {done.stderr.strip().splitlines()[-1:]}")
+    return int(collected[1])
+
+
+def run_child(work: dict[str, Any]) -> None:
+    """The loop in this process, which valgrind watches."""
+    from forebay import KafkaProducer
+
+    config = {"bootstrap.servers": work["bootstrap"], "buffer.memory": 256 << 20, "linger.ms": 5}
+    with KafkaProducer({**config, **(STILL if work["still"] else {})}) as producer:
+        producer.partitions_for("append")
+        LOOPS[work["loop"]](producer, 100)
+        producer.flush()
+        kept = LOOPS[work["loop"]](producer, work["calls"])
+        producer.flush()
+        del kept
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench instructions", description=__doc__)
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose label has this text")
+    options = parser.parse_args(arguments)
+    if shutil.which("valgrind") is None:
+        print("bench: valgrind is not installed", file=sys.stderr)
+        return 1
+    rows, values = [], {}
+    with AcknowledgingSink(1) as sink:
+        for case in CASES:
+            if options.only not in case.label:
+                continue
+            few, many = (count(case, calls, sink.bootstrap_servers) for calls in (FEW, MANY))
+            values[case.label] = (many - few) / (MANY - FEW) * case.calls_a_unit
+            rows.append((case.label, f"{values[case.label]:,.0f}"))
+    print_table(("work", "instructions"), rows)
+    print(f"\nwritten to {save('instructions', {'machine': machine(), 'instructions': values})}")
+    return 0
+
+
+if __name__ == "__main__":
+    given = work_of_child()
+    if given is None:
+        sys.exit(main(sys.argv[1:]))
+    run_child(given)

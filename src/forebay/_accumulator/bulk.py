@@ -1,0 +1,55 @@
+"""Many rows into an open batch under one lock; the way of columns, beside ``RecordAccumulator.append`` for one record.
+
+Any application thread.  What has no room in the open batch goes on with ``append``, which closes it or gets memory, so
+that every rule about batches stays there.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+    from cython.cimports.forebay._records.rows import RowWindow
+else:
+    from forebay._accumulator.accumulator import RecordAccumulator
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.topic import PartitionQueue, TopicState
+    from forebay._records.rows import RowWindow
+
+
+@cython.cfunc
+def try_rows(
+    accumulator: RecordAccumulator,
+    topic: TopicState,
+    partition: cython.int,
+    rows: RowWindow,
+    at: cython.Py_ssize_t,
+    until: cython.Py_ssize_t,
+) -> cython.Py_ssize_t:
+    """Rows ``order[at:until]`` into the open batch, as many as it has room for; where it stopped.
+
+    Args:
+        partition: its number, or -1 for the sticky one.
+        rows: gets ``taker`` (the batch's result), ``first_index`` (of the first row in it) and ``filled``.
+    """
+    queue: PartitionQueue = accumulator.queue_of(topic, partition)
+    to_close: cython.int = 0
+    with queue.lock:
+        batch: ProducerBatch | None = queue.last
+        if batch is None or batch.is_full() or (partition < 0 and topic.partitioner.is_changed(queue.partition)):
+            return at
+        before: cython.Py_ssize_t = batch.estimated_size()
+        rows.taker = batch.result
+        rows.first_index = batch.record_count
+        until = batch.take_rows(rows, at, until)
+        rows.filled = batch.is_full()
+        if partition < 0 and until > at:
+            topic.partitioner.update(batch.estimated_size() - before, rows.filled)
+        if rows.filled:
+            to_close = accumulator.close_last(queue, batch)
+    if to_close:
+        accumulator.closer.close_full(queue)
+    return until

@@ -1,0 +1,54 @@
+from forebay._arrow cimport BytesColumn
+
+
+cdef class Cells:
+    cdef const unsigned char** addresses
+    cdef long long* sizes
+    cdef void fill(self, BytesColumn column, Py_ssize_t row, Py_ssize_t count)
+    cdef void fill_with(self, Py_ssize_t count, const unsigned char* address, long long size) noexcept nogil
+
+
+# The first fields are filled from columns; a section without the GIL cannot take hold of an object, hence the arrays
+# of the three columns a second time.
+cdef class RowWindow:
+    cdef readonly Py_ssize_t capacity
+    cdef readonly Cells keys
+    cdef readonly Cells values
+    cdef readonly Cells headers
+    cdef const unsigned char** key_cells
+    cdef long long* key_sizes
+    cdef const unsigned char** value_cells
+    cdef long long* value_sizes
+    cdef const unsigned char** header_cells
+    cdef long long* header_sizes
+    cdef long long* timestamps
+    cdef long long* partitions
+    cdef long long* order
+    cdef long long* ends
+    cdef Py_ssize_t ends_size
+    # How much ``write`` may write beside what the memory has room for; see there.
+    cdef Py_ssize_t raw_size
+    cdef double ratio
+    cdef double margin
+    cdef Py_ssize_t limit
+    # What ``write`` and whoever took the rows leave for the caller.
+    cdef object taker
+    cdef int first_index
+    cdef bint filled
+    cdef Py_ssize_t written
+    cdef Py_ssize_t position
+    cdef Py_ssize_t largest
+    cdef long long latest
+    cdef void partition_by_key(self, Py_ssize_t count, long long partition_count) noexcept nogil
+    cdef void keep_order(self, Py_ssize_t count) noexcept nogil
+    cdef void group(self, Py_ssize_t count, Py_ssize_t partition_count)
+    cdef void sort(self, Py_ssize_t count, Py_ssize_t partition_count) noexcept nogil
+    cdef Py_ssize_t write(
+        self,
+        Py_ssize_t at,
+        Py_ssize_t until,
+        unsigned char* to,
+        Py_ssize_t capacity,
+        long long base_timestamp,
+        long long first_offset,
+    ) noexcept nogil

@@ -1,0 +1,223 @@
+"""RowWindow: rows as an encoder wants them, addresses, sizes and numbers in plain arrays, a window of rows at a time.
+
+Columns come in many layouts; here they have become one, so that hashing, grouping by partition and encoding are loops
+over arrays that need neither Python objects nor the GIL.  A window owns its arrays and none of the bytes: the columns
+it was filled from must outlive it.  Used by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._arrow import BytesColumn
+    from cython.cimports.forebay._codec._arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+    from cython.cimports.forebay._codec._arrow_abi import bit_at, load_integer, pointer_to
+    from cython.cimports.forebay._codec._prim import murmur2, put_int8, put_raw, put_varint, zigzag
+    from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size
+else:
+    from forebay._arrow import BytesColumn
+    from forebay._codec._arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+    from forebay._codec._arrow_abi import bit_at, load_integer, pointer_to
+    from forebay._codec._prim import murmur2, put_int8, put_raw, put_varint, zigzag
+    from forebay._records.batch_v2 import record_body_size, record_size
+
+MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
+NULL = cython.declare(cython.longlong, -1)
+VARIABLE = cython.declare(cython.int, 1)
+
+
+@cython.final
+@cython.cclass
+class Cells:
+    """Address and size (-1 for null) of one column's cells in the window."""
+
+    def __init__(self, capacity: cython.Py_ssize_t) -> None:
+        self.addresses = new_addresses(capacity)
+        self.sizes = new_numbers(capacity)
+
+    def __dealloc__(self) -> None:
+        drop_addresses(self.addresses)
+        drop_numbers(self.sizes)
+
+    @cython.cfunc
+    def fill(self, column: BytesColumn, row: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.void:
+        """The column's cells from ``row`` on."""
+        if column.layout == VARIABLE:
+            with cython.nogil:
+                fill_variable(self, column, column.offset + row, count)
+            return
+        at: cython.Py_ssize_t
+        for at in range(count):
+            self.sizes[at] = column.seek(row + at)
+            self.addresses[at] = column.found
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fill_with(self, count: cython.Py_ssize_t, address: cython.p_const_uchar, size: cython.longlong) -> cython.void:
+        """The same for every row: a column that is not there."""
+        at: cython.Py_ssize_t
+        for at in range(count):
+            self.addresses[at] = address
+            self.sizes[at] = size
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def fill_variable(cells: Cells, column: BytesColumn, first: cython.longlong, count: cython.Py_ssize_t) -> cython.void:
+    # Each offset is read once: the end of one cell is the beginning of the next.
+    at: cython.Py_ssize_t
+    width: cython.int = column.width
+    begin: cython.longlong = load_integer(column.offsets, first, width)
+    for at in range(count):
+        end: cython.longlong = load_integer(column.offsets, first + at + 1, width)
+        cells.addresses[at] = pointer_to(column.data + begin, end - begin)
+        cells.sizes[at] = end - begin
+        begin = end
+    if column.validity != 0:
+        for at in range(count):
+            if not bit_at(column.validity, first + at):
+                cells.sizes[at] = NULL
+
+
+@cython.final
+@cython.cclass
+class RowWindow:
+    """Up to ``capacity`` rows of one topic."""
+
+    def __init__(self, capacity: cython.Py_ssize_t) -> None:
+        self.capacity = capacity
+        self.keys = Cells(capacity)
+        self.values = Cells(capacity)
+        self.headers = Cells(capacity)
+        self.key_cells = self.keys.addresses
+        self.key_sizes = self.keys.sizes
+        self.value_cells = self.values.addresses
+        self.value_sizes = self.values.sizes
+        self.header_cells = self.headers.addresses
+        self.header_sizes = self.headers.sizes
+        self.timestamps = new_numbers(capacity)
+        self.partitions = new_numbers(capacity)
+        self.order = new_numbers(capacity)
+        self.ends = new_numbers(1)
+        self.ends_size = 1
+        self.position = self.largest = self.raw_size = self.limit = 0
+        self.ratio = self.margin = 1.0
+        self.latest = 0
+        self.taker: object = None
+        self.first_index = 0
+        self.filled = False
+        self.written = 0
+
+    def __dealloc__(self) -> None:
+        drop_numbers(self.timestamps)
+        drop_numbers(self.partitions)
+        drop_numbers(self.order)
+        drop_numbers(self.ends)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def partition_by_key(self, count: cython.Py_ssize_t, partition_count: cython.longlong) -> cython.void:
+        """murmur2 of each key, as Java's partitioner has it, where no partition is given (-1) and there is a key."""
+        at: cython.Py_ssize_t
+        for at in range(count):
+            if self.partitions[at] < 0 and self.key_sizes[at] >= 0:
+                self.partitions[at] = (
+                    murmur2(self.key_cells[at], self.key_sizes[at]) & MOST_PARTITION
+                ) % partition_count
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def keep_order(self, count: cython.Py_ssize_t) -> cython.void:
+        """Rows in their own order: all of them go to the same partition, or to any."""
+        at: cython.Py_ssize_t
+        for at in range(count):
+            self.order[at] = at
+
+    @cython.cfunc
+    def group(self, count: cython.Py_ssize_t, partition_count: cython.Py_ssize_t) -> cython.void:
+        """Orders the rows by partition, -1 first, those of one as they come; ``ends[p + 1]`` is where p's end."""
+        if self.ends_size < partition_count + 1:
+            # The new one first: if there is no memory for it, the old one must still be there to be dropped.
+            ends = new_numbers(partition_count + 1)
+            drop_numbers(self.ends)
+            self.ends = ends
+            self.ends_size = partition_count + 1
+        with cython.nogil:
+            self.sort(count, partition_count + 1)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def sort(self, count: cython.Py_ssize_t, groups: cython.Py_ssize_t) -> cython.void:
+        # Counting sort: ``ends`` is first where a group begins, and after the last step where it ends.
+        at: cython.Py_ssize_t
+        number: cython.longlong
+        total: cython.longlong = 0
+        for at in range(groups):
+            self.ends[at] = 0
+        for at in range(count):
+            self.ends[self.partitions[at] + 1] += 1
+        for at in range(groups):
+            number = self.ends[at]
+            self.ends[at] = total
+            total += number
+        for at in range(count):
+            number = self.partitions[at] + 1
+            self.order[self.ends[number]] = at
+            self.ends[number] += 1
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def write(
+        self,
+        at: cython.Py_ssize_t,
+        until: cython.Py_ssize_t,
+        to: cython.p_uchar,
+        capacity: cython.Py_ssize_t,
+        base_timestamp: cython.longlong,
+        first_offset: cython.longlong,
+    ) -> cython.Py_ssize_t:
+        """Encodes rows ``order[at:until]`` to ``to`` from ``position`` on, as long as they fit; where it stopped.
+
+        They fit up to ``capacity``, and while ``raw_size`` by the expected ratio and the next record uncompressed are
+        at most ``limit``.  Leaves the new ``position`` and ``raw_size``, the ``largest`` record's size and the
+        ``latest`` timestamp of those written.
+        """
+        position: cython.Py_ssize_t = self.position
+        while at < until:
+            row: cython.longlong = self.order[at]
+            delta: cython.longlong = self.timestamps[row] - base_timestamp
+            key_size: cython.longlong = self.key_sizes[row]
+            value_size: cython.longlong = self.value_sizes[row]
+            body: cython.Py_ssize_t = record_body_size(
+                delta, first_offset, key_size, value_size, self.header_sizes[row]
+            )
+            size: cython.Py_ssize_t = record_size(body)
+            # Multiplied one after the other, as ``ProducerBatch.estimated_size`` does: the same to the last byte.
+            estimated: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.raw_size * self.ratio * self.margin)
+            if position + size > capacity or estimated + size > self.limit:
+                break
+            self.raw_size += size
+            position = put_varint(to, position, zigzag(body))
+            position = put_int8(to, position, 0)
+            position = put_varint(to, position, zigzag(delta))
+            position = put_varint(to, position, zigzag(first_offset))
+            position = put_varint(to, position, zigzag(key_size))
+            if key_size > 0:
+                position = put_raw(to, position, self.key_cells[row], key_size)
+            position = put_varint(to, position, zigzag(value_size))
+            if value_size > 0:
+                position = put_raw(to, position, self.value_cells[row], value_size)
+            position = put_raw(to, position, self.header_cells[row], self.header_sizes[row])
+            self.largest = max(self.largest, size)
+            self.latest = max(self.latest, self.timestamps[row])
+            first_offset += 1
+            at += 1
+        self.position = position
+        return at
