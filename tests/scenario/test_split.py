@@ -120,7 +120,7 @@ def test_who_waits_meanwhile_goes_on_with_the_part(outcome: str) -> None:
     def wait() -> None:
         begun.wait()
         try:
-            heard.append(futures[29].result(0.2 if outcome == "too late" else 30).offset)
+            heard.append(futures[29].result(2 if outcome == "too late" else 30).offset)
         except KafkaError as error:
             heard.append(type(error))
 
