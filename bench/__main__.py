@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from bench import append, instructions, latency, memory, page, peers, sender_cost, sink
+from bench import append, columns, instructions, latency, memory, page, peers, sender_cost, sink
 
 BENCHES = {
     "peers": peers.main,
     "latency": latency.main,
     "sender": sender_cost.main,
     "append": append.main,
+    "columns": columns.main,
     "instructions": instructions.main,
     "memory": memory.main,
     "sink": sink.main,

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from tests.integration.workload import until
-from tests.soak import transactions
 from tests.soak.checker import Promise, check, summary
 from tests.soak.journal import ACKNOWLEDGED, Journal
 from tests.soak.load import Load, Plan, SendLoad
@@ -250,7 +249,6 @@ def test_while_two_of_three_are_away_nothing_is_acknowledged(three_kafka: RealKa
 # -- transactions ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not transactions.available(), reason="the producer has no transactions")
 @pytest.mark.parametrize("fault", [RealKafka.kill_node, RealKafka.freeze_node])
 def test_the_coordinator_goes_and_transactions_stay_whole(
     three_kafka: RealKafka, name: str, fault: Callable[[RealKafka, int], None]

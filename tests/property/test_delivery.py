@@ -197,7 +197,7 @@ class DeliveryMachine(SeededMachine):
 
     def judge(self, partition: int, sent: list[Sent]) -> None:
         """Compares what was sent to a partition with what it holds and with what was heard."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not say how it is judged")
 
     def check_offsets(self, partition: int, sent: list[Sent]) -> None:
         """Every offset that was told is that of the record."""

@@ -81,10 +81,8 @@ def plans(seed: str) -> list[Plan]:
         _plan(dice, "columns", seed, proxied=dice.random() < 0.5),
         _plan(dice, "plain", seed, proxied=True, extra={"enable.idempotence": False}),
     ]
-    if transactions.available():
-        names = {name: {"transactional.id": f"{seed}-{name}"} for name in ("transactions", "proxied transactions")}
-        found += [_plan(dice, name, seed, proxied="proxied" in name, extra=extra) for name, extra in names.items()]
-    return found
+    names = {name: {"transactional.id": f"{seed}-{name}"} for name in ("transactions", "proxied transactions")}
+    return found + [_plan(dice, name, seed, proxied="proxied" in name, extra=extra) for name, extra in names.items()]
 
 
 def _plan(

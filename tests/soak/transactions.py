@@ -26,11 +26,6 @@ PAUSE_S = (0.0, 0.1)
 CALL_LIMIT_S = 60.0
 
 
-def available() -> bool:
-    """Whether the producer has transactions."""
-    return hasattr(KafkaProducer, "begin_transaction")
-
-
 class TransactionLoad:
     """One thread, one transactional.id, one transaction after the other."""
 
