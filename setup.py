@@ -63,7 +63,7 @@ def extensions() -> list[Extension]:
             [f"src/forebay/{name.replace('.', '/')}.py"],
             extra_compile_args=["-O3"],
             include_dirs=["src/forebay/_codec"],
-            depends=["src/forebay/_codec/crc32c.h"],
+            depends=["src/forebay/_codec/crc32c.h", "src/forebay/_codec/mutex.h"],
         )
         for name in names
     ]

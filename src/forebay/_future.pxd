@@ -1,4 +1,4 @@
-cimport cython
+from forebay._codec._mutex cimport Mutex
 
 
 cdef class DoneCallback:
@@ -6,7 +6,7 @@ cdef class DoneCallback:
 
 
 cdef class BatchResult:
-    cdef cython.pymutex lock
+    cdef Mutex lock
     cdef readonly str topic
     cdef readonly int partition
     cdef readonly int record_count

@@ -24,6 +24,11 @@ from forebay._ticket import ThreadTicket
 from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
 from forebay.model import RecordMetadata
 
+if cython.compiled:
+    from cython.cimports.forebay._codec._mutex import acquire, release
+else:
+    from forebay._codec._mutex import acquire, release
+
 logger = logging.getLogger("forebay.callbacks")
 
 # A NamedTuple's own constructor is a Python function and costs three times as much; this is once a callback.
@@ -120,7 +125,8 @@ class BatchResult:
             record_errors: errors of single records by index (KIP-467), or None.
             report: called with what a callback raised; must not raise.
         """
-        with self.lock:
+        acquire(self.lock)
+        try:
             if self.state != PENDING or self.parts is not None:
                 return False
             self.state = COMPLETING
@@ -130,6 +136,8 @@ class BatchResult:
             self.error = error
             self.record_errors = record_errors
             self.record_count = record_count
+        finally:
+            release(self.lock)
         while not self.run_callbacks(report):
             pass
         self.account = None
@@ -147,10 +155,13 @@ class BatchResult:
     @cython.cfunc
     def wake_waiters(self) -> cython.void:
         none: list[Any] = []
-        with self.lock:
+        acquire(self.lock)
+        try:
             # Taken out first: who gives up meanwhile would shorten the list under the loop, and another go unwoken.
             waiting: list[Any] = self.waiters
             self.waiters = none
+        finally:
+            release(self.lock)
         at: cython.Py_ssize_t
         for at in range(0, len(waiting), 2):
             waiting[at].wake()
@@ -158,7 +169,8 @@ class BatchResult:
     @cython.cfunc
     def end_part(self, part: BatchResult) -> cython.bint:
         # True if it was the last one.  The whole has an error if any part has.
-        with self.lock:
+        acquire(self.lock)
+        try:
             if self.error is None:
                 self.error = part.error
             self.record_count += part.record_count
@@ -166,6 +178,8 @@ class BatchResult:
             if self.open_parts == 0:
                 self.state = DONE
             return self.open_parts == 0
+        finally:
+            release(self.lock)
 
     @cython.cfunc
     def leaf(self, index: cython.int) -> BatchResult:
@@ -181,11 +195,14 @@ class BatchResult:
         at: cython.Py_ssize_t
         future: RecordFuture
         none: list[Any] = []
-        with self.lock:
+        acquire(self.lock)
+        try:
             pending: list[Any] = self.callbacks
             self.callbacks = none
             if len(pending) == 0:
                 self.state = DONE
+        finally:
+            release(self.lock)
         for at in range(0, len(pending), 2):
             future = pending[at]
             future.run(pending[at + 1], report)
@@ -201,13 +218,16 @@ class BatchResult:
         result: BatchResult
         while True:
             result = self if index < 0 else self.leaf(index)
-            with result.lock:
+            acquire(result.lock)
+            try:
                 if result.state == DONE:
                     return True
                 if index < 0 or result.parts is None:
                     result.waiters.append(ticket)
                     result.waiters.append(index)
                     return False
+            finally:
+                release(result.lock)
 
     @cython.ccall
     def unsubscribe(self, ticket: Any, index: cython.int = -1) -> cython.void:
@@ -217,12 +237,15 @@ class BatchResult:
         moved: cython.bint = True
         while moved:
             result = self if index < 0 else self.leaf(index)
-            with result.lock:
+            acquire(result.lock)
+            try:
                 moved = index >= 0 and result.parts is not None
                 for at in range(0, 0 if moved else len(result.waiters), 2):
                     if result.waiters[at] is ticket:
                         del result.waiters[at : at + 2]
                         break
+            finally:
+                release(result.lock)
 
     @cython.cfunc
     def add_late(self, future: RecordFuture, function: Any) -> cython.bint:
@@ -230,12 +253,15 @@ class BatchResult:
         result: BatchResult
         while True:
             result = self.leaf(future.index)
-            with result.lock:
+            acquire(result.lock)
+            try:
                 if result.state == DONE:
                     return False
                 if result.parts is None:
                     result.add_callback(future, function)
                     return True
+            finally:
+                release(result.lock)
 
     @cython.ccall
     def error_of(self, index: cython.int) -> Any:

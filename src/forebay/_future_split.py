@@ -7,8 +7,10 @@ from typing import Any
 import cython
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._future import BatchResult, RecordFuture, part_with
 else:
+    from forebay._codec._mutex import acquire, release
     from forebay._future import BatchResult, RecordFuture, part_with
 
 PENDING = cython.declare(cython.int, 0)
@@ -27,7 +29,8 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
         part.born = whole.born
     none: list[Any] = []
     waiting: list[Any] = []
-    with whole.lock:
+    acquire(whole.lock)
+    try:
         if whole.state != PENDING or whole.parts is not None:
             return False
         # Their own locks are not needed: nobody else knows the parts before ``parts`` is set.
@@ -40,6 +43,8 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
         whole.waiters = waiting
         whole.open_parts = len(parts)
         whole.parts = parts
+    finally:
+        release(whole.lock)
     del old_callbacks, old_waiters
     whole.account = None
     return True

@@ -26,7 +26,6 @@ p_const_uchar = Any
 const_uchar = Any
 p_char = Any
 p_void = Any
-pymutex = Any
 struct = Any
 array = Any
 

@@ -17,8 +17,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+    from cython.cimports.forebay._codec._mutex import acquire, release
 else:
     from forebay._accumulator.pool import Buffer, BufferPool
+    from forebay._codec._mutex import acquire, release
 
 # Bytes, measured with CPython 3.11 on 64-bit Linux (bench/memory.py shows the sum of it).
 BATCH_COST = 1536
@@ -67,7 +69,8 @@ class BatchAccount:
         """The batch gets its first record; may overdraw."""
         cost: cython.Py_ssize_t = 0 if callback is None else callback_cost(callback)
         pool: BufferPool = self.pool
-        with pool.lock:
+        acquire(pool.lock)
+        try:
             if pool.overhead <= pool.overhead_left:
                 pool.overhead_left -= pool.overhead
                 self.spared = pool.overhead
@@ -76,6 +79,8 @@ class BatchAccount:
             if cost > 0:
                 pool.take(self.owner, cost)
                 self.charged += cost
+        finally:
+            release(pool.lock)
 
     @cython.cfunc
     def add_chunk(self) -> cython.void:
@@ -96,11 +101,14 @@ class BatchAccount:
             return True
         more: cython.Py_ssize_t = cost * min(records, CALLBACKS_AT_ONCE)
         pool: BufferPool = self.pool
-        with pool.lock:
+        acquire(pool.lock)
+        try:
             granted: cython.bint = pool.may_fill(more, self.owner)
             if granted:
                 pool.take(self.owner, more)
                 self.charged += more
+        finally:
+            release(pool.lock)
         if granted:
             self.room += more - cost
         return granted
@@ -109,10 +117,13 @@ class BatchAccount:
     def charge(self, size: cython.Py_ssize_t) -> cython.void:
         """Counts what is there already; may overdraw.  Nothing once the account is closed."""
         pool: BufferPool = self.pool
-        with pool.lock:
+        acquire(pool.lock)
+        try:
             if not self.closed:
                 pool.take(self.owner, size)
                 self.charged += size
+        finally:
+            release(pool.lock)
 
     @cython.ccall
     def of_records(self) -> cython.Py_ssize_t:
@@ -134,10 +145,13 @@ class BatchAccount:
         """Takes back what ``charge_callback`` counted: the batch had its outcome meanwhile."""
         size: cython.Py_ssize_t = callback_cost(callback)
         pool: BufferPool = self.pool
-        with pool.lock:
+        acquire(pool.lock)
+        try:
             if not self.closed:
                 pool.take(self.owner, -size)
                 self.charged -= size
+        finally:
+            release(pool.lock)
         pool.settle()
 
     @cython.ccall
@@ -145,13 +159,16 @@ class BatchAccount:
         """Counts the account and the batch's ``buffers`` against another owner from now on; ``settle`` is due."""
         pool: BufferPool = self.pool
         buffer: Buffer
-        with pool.lock:
+        acquire(pool.lock)
+        try:
             if not self.closed:
                 pool.reattribute(self.owner, owner, self.charged)
                 self.owner = owner
             for buffer in buffers:
                 pool.reattribute(buffer.owner, owner, buffer.size)
                 buffer.owner = owner
+        finally:
+            release(pool.lock)
 
     @cython.ccall
     def settle(self) -> cython.void:
@@ -162,12 +179,15 @@ class BatchAccount:
     def close(self) -> cython.void:
         """Gives everything back; idempotent."""
         pool: BufferPool = self.pool
-        with pool.lock:
+        acquire(pool.lock)
+        try:
             if not self.closed:
                 self.closed = True
                 pool.overhead_left += self.spared
                 pool.take(self.owner, -self.charged)
                 self.charged = 0
+        finally:
+            release(pool.lock)
         pool.settle()
 
     def __repr__(self) -> str:

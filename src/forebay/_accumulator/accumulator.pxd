@@ -1,4 +1,4 @@
-cimport cython
+from forebay._codec._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.incomplete cimport IncompleteBatches
@@ -10,7 +10,7 @@ from forebay._future cimport RecordFuture
 
 
 cdef class RecordAccumulator:
-    cdef cython.pymutex lock
+    cdef Mutex lock
     cdef readonly BufferPool pool
     cdef readonly BatchSchedule schedule
     cdef readonly dict topics

@@ -22,6 +22,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
+    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
     from cython.cimports.forebay._future import RecordFuture, new_future
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
@@ -34,6 +35,7 @@ else:
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.schedule import BatchSchedule
     from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
+    from forebay._codec._mutex import acquire, release
     from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
     from forebay._future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
@@ -108,8 +110,11 @@ class RecordAccumulator:
         """Brings one topic to what ``cluster`` says; any thread."""
         state: TopicState = self.topic(name)
         change: TopicChange = change_of(state, cluster)
-        with self.lock:
+        acquire(self.lock)
+        try:
             state.apply(change)
+        finally:
+            release(self.lock)
         return state
 
     def refresh_all(self, cluster: Any) -> None:
@@ -250,9 +255,12 @@ class RecordAccumulator:
         status: cython.int = STICKY_MOVED
         while status == STICKY_MOVED:
             queue = self.queue_of(topic, partition)
-            with queue.lock:
+            acquire(queue.lock)
+            try:
                 if not sticky or not topic.partitioner.is_changed(queue.partition):
                     status = self.try_locked(topic, queue, sticky, record, future, callback)
+            finally:
+                release(queue.lock)
             if status & CLOSED_LAST:
                 self.closer.close_full(queue)
                 status &= ~CLOSED_LAST
@@ -326,9 +334,12 @@ class RecordAccumulator:
             raw_limit=self.max_raw_size,
         )
         idle: cython.bint
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             idle = not queue.scheduled
             status: cython.int = self.start_locked(topic, partition < 0, batch, record, future, callback)
+        finally:
+            release(queue.lock)
         # First, since compressing may be interrupted: the queue counts as scheduled already.
         if status & NEW and idle:
             self.schedule.activate(queue)
@@ -376,7 +387,8 @@ class RecordAccumulator:
         chunk: Buffer | None = self.pool.try_chunk(queue.leader_id)
         batch: ProducerBatch | None
         status: cython.int = 0
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             batch = queue.last
             if batch is not None and batch.lacks_chunk(record):  # no other thread was here first
                 if chunk is None:
@@ -384,6 +396,8 @@ class RecordAccumulator:
                 else:
                     batch.add_chunk(chunk)
                     chunk = None
+        finally:
+            release(queue.lock)
         if chunk is not None:
             chunk.release()
         if status & CLOSED_LAST:
@@ -414,11 +428,7 @@ class RecordAccumulator:
         """A batch has its outcome: it lets go of its memory, which returns once no request needs it."""
         self.incomplete_batches.discard(batch)
         queue: PartitionQueue = batch.queue
-        with queue.lock:
-            # A thread that compresses it still reads the memory, and lets go when it is through.
-            batch.let_go = batch.closing
-            held: cython.bint = batch.closing
-        if not held:
+        if queue.lets_go(batch):
             batch.release()
 
     def incomplete(self) -> list[ProducerBatch]:
@@ -441,18 +451,9 @@ class RecordAccumulator:
         taken: list[Any] = []
         queue: PartitionQueue
         state: TopicState
-        batch: ProducerBatch
         for state in list(self.topics.values()):
             for queue in list(state.queues):
-                kept: list[Any] = []
-                with queue.lock:
-                    while len(queue.batches) > 0:
-                        batch = queue.pop_head()
-                        if unsent_only and batch.has_sequence():
-                            kept.append(batch)
-                        else:
-                            taken.append(batch)
-                    queue.batches.extend(kept)
+                queue.take_all(unsent_only, taken)
         return taken
 
     def has_incomplete(self) -> bool:

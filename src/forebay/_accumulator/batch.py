@@ -16,6 +16,7 @@ from forebay.errors import IllegalStateError
 if cython.compiled:
     from cython.cimports.forebay._accumulator.account import BatchAccount
     from cython.cimports.forebay._accumulator.pool import Buffer, adopt
+    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._codec._prim import RecordView
     from cython.cimports.forebay._future import BatchResult, RecordFuture
     from cython.cimports.forebay._future_split import split_result
@@ -24,6 +25,7 @@ if cython.compiled:
 else:
     from forebay._accumulator.account import BatchAccount
     from forebay._accumulator.pool import Buffer, adopt
+    from forebay._codec._mutex import acquire, release
     from forebay._codec._prim import RecordView
     from forebay._future import BatchResult, RecordFuture
     from forebay._future_split import split_result
@@ -235,8 +237,11 @@ class ProducerBatch:
         future.value_size = cython.cast(cython.int, record.value_size)
         if callback is not None:
             # Somebody may add a late callback to an earlier record in the same moment.
-            with self.result.lock:
+            acquire(self.result.lock)
+            try:
                 self.result.add_callback(future, callback)
+            finally:
+                release(self.result.lock)
             self.latest_callback = callback
 
     @cython.ccall

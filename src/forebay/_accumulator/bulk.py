@@ -12,11 +12,13 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._records.rows import RowWindow
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue, TopicState
+    from forebay._codec._mutex import acquire, release
     from forebay._records.rows import RowWindow
 
 
@@ -37,7 +39,8 @@ def try_rows(
     """
     queue: PartitionQueue = accumulator.queue_of(topic, partition)
     to_close: cython.int = 0
-    with queue.lock:
+    acquire(queue.lock)
+    try:
         batch: ProducerBatch | None = queue.last
         if batch is None or batch.is_full() or (partition < 0 and topic.partitioner.is_changed(queue.partition)):
             return at
@@ -50,6 +53,8 @@ def try_rows(
             topic.partitioner.update(batch.estimated_size() - before, rows.filled)
         if rows.filled:
             to_close = accumulator.close_last(queue, batch)
+    finally:
+        release(queue.lock)
     if to_close:
         accumulator.closer.close_full(queue)
     return until

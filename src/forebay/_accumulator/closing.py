@@ -15,9 +15,11 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._codec._mutex import acquire, release
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
+    from forebay._codec._mutex import acquire, release
 
 logger = logging.getLogger("forebay.sender")
 
@@ -57,9 +59,12 @@ class BatchCloser:
         batch: ProducerBatch | None
         while True:
             batch = None
-            with queue.lock:
+            acquire(queue.lock)
+            try:
                 if len(queue.to_close) > 0:
                     batch = queue.to_close.pop()
+            finally:
+                release(queue.lock)
             if batch is None:
                 return
             try:
@@ -70,9 +75,12 @@ class BatchCloser:
                 logger.debug("closing %r failed", batch, exc_info=True)
             finally:
                 # Ctrl-C in the middle: the sender closes it then.
-                with queue.lock:
+                acquire(queue.lock)
+                try:
                     batch.closing = False
                     abandoned: cython.bint = batch.let_go
+                finally:
+                    release(queue.lock)
                 if abandoned:
                     batch.release()
                 # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.

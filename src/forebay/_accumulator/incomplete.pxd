@@ -1,9 +1,9 @@
-cimport cython
+from forebay._codec._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 
 
 cdef class IncompleteBatches:
-    cdef cython.pymutex lock
+    cdef Mutex lock
     cdef set batches
     cdef readonly bint closed
     cdef readonly bint sealed

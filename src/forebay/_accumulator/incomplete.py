@@ -13,11 +13,13 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._codec._mutex import acquire, release
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
+    from forebay._codec._mutex import acquire, release
 
 
 @cython.final
@@ -36,29 +38,41 @@ class IncompleteBatches:
     @cython.cfunc
     def admit(self, batch: ProducerBatch) -> cython.bint:
         """Takes in a new batch; False, without effect, where no more are accepted."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             if self.closed or self.sealed:
                 return False
             self.batches.add(batch)
             return True
+        finally:
+            release(self.lock)
 
     @cython.ccall
     def replace(self, parent: ProducerBatch, children: list[Any]) -> cython.void:
         """Takes in what a batch was split into, however closed or sealed, and lets the parent go."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.batches.update(children)
             self.batches.discard(parent)
+        finally:
+            release(self.lock)
 
     @cython.cfunc
     def discard(self, batch: ProducerBatch) -> cython.void:
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.batches.discard(batch)
+        finally:
+            release(self.lock)
 
     @cython.ccall
     def close(self) -> cython.void:
         """Admits nothing any more."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.closed = True
+        finally:
+            release(self.lock)
 
     @cython.ccall
     def seal(self) -> cython.void:
@@ -66,27 +80,39 @@ class IncompleteBatches:
 
         Those batches are sendable as full ones are; who compresses them is the sender.
         """
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.sealed = True
+        finally:
+            release(self.lock)
         batch: ProducerBatch
         queue: PartitionQueue
         # Whoever was admitted before is in this list, and holds its queue's lock until its record is in.
         for batch in self.listed(0):
             queue = batch.queue
-            with queue.lock:
+            acquire(queue.lock)
+            try:
                 batch.close_for_appends()
+            finally:
+                release(queue.lock)
 
     @cython.ccall
     def unseal(self) -> cython.void:
         """Admits new batches again."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.sealed = False
+        finally:
+            release(self.lock)
 
     @cython.ccall
     def add_flushes(self, change: cython.int) -> cython.void:
         """Counts those that wait in flush()."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.flushes += change
+        finally:
+            release(self.lock)
 
     @cython.ccall
     def listed(self, flushes: cython.int) -> list[Any]:
@@ -95,13 +121,16 @@ class IncompleteBatches:
         at: cython.Py_ssize_t = 0
         while True:
             batches: list[Any] = [None] * (len(self.batches) + 8)
-            with self.lock:
+            acquire(self.lock)
+            try:
                 enough: cython.bint = len(self.batches) <= len(batches)
                 if enough:
                     self.flushes += flushes
                     for batch in self.batches:
                         batches[at] = batch
                         at += 1
+            finally:
+                release(self.lock)
             if enough:
                 return batches[:at]
 

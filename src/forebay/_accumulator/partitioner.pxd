@@ -1,4 +1,4 @@
-cimport cython
+from forebay._codec._mutex cimport Mutex
 
 
 cpdef int key_partition(bytes key, int count) noexcept
@@ -32,7 +32,7 @@ cdef class BuiltInPartitioner:
 
 
 cdef class RoundRobinPartitioner:
-    cdef cython.pymutex lock
+    cdef Mutex lock
     cdef dict counters
 
 

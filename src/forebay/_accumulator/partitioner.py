@@ -20,10 +20,12 @@ import cython
 from forebay.errors import IllegalArgumentError, IllegalStateError
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._codec._prim import bytes_pointer, murmur2
 else:
     import threading
 
+    from forebay._codec._mutex import acquire, release
     from forebay._codec._prim import bytes_pointer, murmur2
 
 if TYPE_CHECKING:
@@ -282,9 +284,12 @@ class RoundRobinPartitioner:
         count = len(available) or cluster.partition_count(topic)
         if count == 0:
             raise IllegalArgumentError(f"No partition of topic {topic} is known")
-        with self.lock:
+        acquire(self.lock)
+        try:
             turn = self.counters.get(topic, 0)
             self.counters[topic] = (turn + 1) & 0x7FFFFFFF
+        finally:
+            release(self.lock)
         return available[turn % count] if available else turn % count
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-cimport cython
+from forebay._codec._mutex cimport Mutex
 
 
 cdef class Buffer:
@@ -27,7 +27,7 @@ cdef class PoolWaiter:
 
 
 cdef class BufferPool:
-    cdef cython.pymutex lock
+    cdef Mutex lock
     cdef readonly long long total
     cdef readonly Py_ssize_t poolable_size
     cdef readonly long long owner_limit

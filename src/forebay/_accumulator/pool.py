@@ -21,10 +21,12 @@ import cython
 from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._codec._prim import bytearray_pointer
 else:
     import threading
 
+    from forebay._codec._mutex import acquire, release
     from forebay._codec._prim import bytearray_pointer
 
 # A waiter's states; QUEUED is left once, under the pool's lock.
@@ -54,15 +56,19 @@ class Buffer:
     @cython.ccall
     def retain(self) -> cython.void:
         """Adds a holder; the caller must be one already."""
-        with self.pool.lock:
+        acquire(self.pool.lock)
+        try:
             self.holds += 1
+        finally:
+            release(self.pool.lock)
 
     @cython.ccall
     def release(self) -> cython.void:
         """One holder lets go; the last one gives the memory back and wakes whoever can go on."""
         pool: BufferPool = self.pool
         given_back: cython.bint = False
-        with pool.lock:
+        acquire(pool.lock)
+        try:
             self.holds -= 1
             if self.holds == 0:
                 given_back = True
@@ -73,6 +79,8 @@ class Buffer:
                     and (len(pool.free) + 1) * self.size <= pool.left
                 ):
                     pool.free.append(self)
+        finally:
+            release(pool.lock)
         if given_back:
             pool.settle()
 
@@ -175,7 +183,8 @@ class BufferPool:
         granted: cython.bint = False
         closed: cython.bint = False
         buffer: Buffer | None = None
-        with self.lock:
+        acquire(self.lock)
+        try:
             closed = self.closed
             if closed:
                 pass
@@ -185,6 +194,8 @@ class BufferPool:
             elif waiter is not None:
                 ticket.grant = waiter
                 self.waiters.append(waiter)
+        finally:
+            release(self.lock)
         if closed:
             raise ProducerClosedError("Producer closed while allocating memory")
         if granted and buffer is None:
@@ -204,27 +215,36 @@ class BufferPool:
         waiter: PoolWaiter = ticket.grant
         if waiter is None:
             return
-        with self.lock:
+        acquire(self.lock)
+        try:
             if waiter.state == QUEUED and waiter in self.waiters:
                 self.waiters.remove(waiter)
             elif waiter.state == GRANTED:
                 self.take(waiter.owner, -waiter.size)
             waiter.state = ENDED
             ticket.grant = None
+        finally:
+            release(self.lock)
         waiter.buffer = None
         self.settle()
 
     @cython.ccall
     def charge(self, owner: Any, size: cython.Py_ssize_t) -> cython.void:
         """Counts memory made elsewhere (compressed output); may overdraw, never waits."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.take(owner, size)
+        finally:
+            release(self.lock)
 
     @cython.ccall
     def credit(self, owner: Any, size: cython.Py_ssize_t) -> cython.void:
         """Takes back what ``charge`` counted."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.take(owner, -size)
+        finally:
+            release(self.lock)
         self.settle()
 
     @cython.ccall
@@ -234,7 +254,8 @@ class BufferPool:
         The answer may be old at once.
         """
         waiter: PoolWaiter
-        with self.lock:
+        acquire(self.lock)
+        try:
             if self.lacks_share(size, owner):
                 return True
             if self.owner_limit > 0:
@@ -242,6 +263,8 @@ class BufferPool:
                     if waiter.owner == owner and self.lacks_share(waiter.size, owner):
                         return True
             return False
+        finally:
+            release(self.lock)
 
     def holders(self) -> list[tuple[Any, int]]:
         """Who holds how many bytes, the largest first; nobody who holds none."""
@@ -253,10 +276,13 @@ class BufferPool:
         """Whether somebody stands in line for whom there is no memory, not only none of his node's share."""
         if len(self.waiters) == 0:
             return False
-        with self.lock:
+        acquire(self.lock)
+        try:
             for waiter in self.waiters:
                 if cython.cast(PoolWaiter, waiter).size > self.left:
                     return True
+        finally:
+            release(self.lock)
         return False
 
     @cython.ccall
@@ -272,41 +298,53 @@ class BufferPool:
     @cython.ccall
     def unallocated(self) -> cython.longlong:
         """Bytes neither handed out nor kept for reuse."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             return self.left - cython.cast(cython.longlong, len(self.free)) * self.poolable_size
+        finally:
+            release(self.lock)
 
     @cython.ccall
     def close(self) -> cython.void:
         """Wakes everybody in line, to be told that the producer is closed; buffers still come back."""
         none: list[Any] = []
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.closed = True
             waiting: list[Any] = self.waiters
             self.waiters = none
             for waiter in waiting:
                 cython.cast(PoolWaiter, waiter).state = ENDED
+        finally:
+            release(self.lock)
         for waiter in waiting:
             waiter.ticket.wake()
 
     @cython.ccall
     def wake_waiters(self) -> cython.void:
         """Wakes everybody in line to look around; their places stay theirs."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             # Only to come before or after whoever is joining; a list must not be made under the lock.
             pass
+        finally:
+            release(self.lock)
         waiting: list[Any] = list(self.waiters)
         for waiter in waiting:
             waiter.ticket.wake()
 
     @cython.cfunc
     def claim(self, waiter: PoolWaiter, owner: Any) -> Buffer | None:
-        with self.lock:
+        acquire(self.lock)
+        try:
             state: cython.int = waiter.state
             if state == GRANTED:
                 waiter.state = ENDED
                 waiter.ticket.grant = None
             elif state == QUEUED:
                 waiter.owner = owner
+        finally:
+            release(self.lock)
         if state == QUEUED:
             return self.claim_now(waiter)
         if state == ENDED:
@@ -419,8 +457,11 @@ class BufferPool:
         # Grants what the line can have, and wakes outside the lock.
         waiter: PoolWaiter | None
         while len(self.waiters) > 0:
-            with self.lock:
+            acquire(self.lock)
+            try:
                 waiter = self.grant_next()
+            finally:
+                release(self.lock)
             if waiter is None:
                 return
             waiter.ticket.wake()

@@ -1,4 +1,4 @@
-cimport cython
+from forebay._codec._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.topic cimport PartitionQueue, TopicState
 
@@ -10,7 +10,7 @@ cdef class ReadyNodes:
 
 
 cdef class BatchSchedule:
-    cdef cython.pymutex lock
+    cdef Mutex lock
     cdef list activated
     cdef readonly dict nodes
     cdef readonly double linger_ms

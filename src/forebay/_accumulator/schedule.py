@@ -19,11 +19,13 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+    from cython.cimports.forebay._codec._mutex import acquire, release
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue, TopicState
+    from forebay._codec._mutex import acquire, release
 
 NO_LEADER = cython.declare(cython.int, -1)
 INFINITY: cython.double = math.inf
@@ -86,23 +88,32 @@ class BatchSchedule:
     @cython.ccall
     def activate(self, queue: PartitionQueue) -> cython.void:
         """A queue got its first batch; any thread."""
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.activated.append(queue)
+        finally:
+            release(self.lock)
 
     @cython.cfunc
     def collect(self) -> cython.void:
         if len(self.activated) == 0:
             return
         none: list[Any] = []
-        with self.lock:
+        acquire(self.lock)
+        try:
             fresh: list[Any] = self.activated
             self.activated = none
+        finally:
+            release(self.lock)
         queue: PartitionQueue
         for queue in fresh:
             self._line(queue.leader_id).append(queue)
-            with queue.lock:
+            acquire(queue.lock)
+            try:
                 if len(queue.batches) > 0:
                     self._expect_expiry(queue.batches[0])
+            finally:
+                release(queue.lock)
 
     def _line(self, node_id: int) -> deque[PartitionQueue]:
         line = self.nodes.get(node_id)
@@ -129,10 +140,13 @@ class BatchSchedule:
         # What waits for the new leader is memory of its share; what is in flight stays with the node it went to.
         batch: ProducerBatch
         moved: ProducerBatch | None = None
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             for batch in queue.batches:
                 if batch.move_to(queue.leader_id):
                     moved = batch
+        finally:
+            release(queue.lock)
         if moved is not None:
             moved.account.settle()
 
@@ -176,7 +190,8 @@ class BatchSchedule:
     def look_at(
         self, queue: PartitionQueue, now: cython.double, send_all: cython.bint, found: ReadyNodes
     ) -> cython.bint:
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             count: cython.Py_ssize_t = len(queue.batches)
             if count == 0:
                 return False
@@ -193,6 +208,8 @@ class BatchSchedule:
                 wait = head.retry_at - now
             elif not (count > 1 or send_all or head.attempts > 0 or head.is_full()):
                 wait = head.created + self.linger_ms - now
+        finally:
+            release(queue.lock)
         if wait <= 0:
             return True
         if wait < found.next_check:
@@ -201,11 +218,14 @@ class BatchSchedule:
 
     @cython.cfunc
     def drop_if_empty(self, queue: PartitionQueue) -> cython.bint:
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             if len(queue.batches) > 0:
                 return False
             queue.scheduled = False
             return True
+        finally:
+            release(queue.lock)
 
     @cython.cfunc
     def backs_off(self, batch: ProducerBatch, now: cython.double) -> cython.bint:
@@ -250,11 +270,14 @@ class BatchSchedule:
     def _fits_not(self, queue: PartitionQueue, room: cython.Py_ssize_t) -> bool:
         if room < 0 or queue.muted:
             return False
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             if len(queue.batches) == 0:
                 return False
             head: ProducerBatch = queue.batches[0]
             return not head.closing and head.estimated_size() > room
+        finally:
+            release(queue.lock)
 
     @cython.cfunc
     def take(
@@ -266,7 +289,8 @@ class BatchSchedule:
         if queue.muted:
             return None
         batch: ProducerBatch
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             if len(queue.batches) == 0:
                 queue.scheduled = False
                 self.dropped = True
@@ -274,12 +298,17 @@ class BatchSchedule:
             batch = queue.batches[0]
             if batch.closing or self.backs_off(batch, now) or (room >= 0 and batch.estimated_size() > room):
                 return None
+        finally:
+            release(queue.lock)
         batch.update_leader_epoch(queue.leader_epoch)
         # Only this thread takes from the head, so it is still there after the gate, which may run longer.
         if gate is not None and not gate.may_drain(queue, batch):
             return None
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             queue.pop_head()
+        finally:
+            release(queue.lock)
         if gate is not None:
             gate.stamp(queue, batch)
         batch.drained = now
@@ -307,10 +336,13 @@ class BatchSchedule:
         queue.insert(batch, gate)
         self._expect_expiry(batch)
         activate: cython.bint = False
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             if not queue.scheduled:
                 queue.scheduled = True
                 activate = True
+        finally:
+            release(queue.lock)
         if activate:
             self._line(queue.leader_id).appendleft(queue)
 
@@ -333,7 +365,8 @@ class BatchSchedule:
         # True if it is empty.  It leaves the line at once then: only a queue that comes into a line makes its first
         # batch's expiry known, and the next one may come from a callback of those that go.
         batch: ProducerBatch
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             while len(queue.batches) > 0:
                 batch = queue.batches[0]
                 if batch.closing or not batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
@@ -342,6 +375,8 @@ class BatchSchedule:
                 gone.append(queue.pop_head())
             queue.scheduled = False
             return True
+        finally:
+            release(queue.lock)
 
     def _expect_expiry(self, batch: ProducerBatch) -> None:
         self.next_expiry = min(self.next_expiry, batch.created + self.delivery_timeout_ms)
@@ -393,8 +428,11 @@ class BatchSchedule:
                     partitions.append(queue.partition)
             loads = topic.partitioner.loads(sizes, partitions) if topic.loaded else ((), ())
             sticky: PartitionQueue = topic.queue(topic.partitioner.peek())
-            with sticky.lock:
+            acquire(sticky.lock)
+            try:
                 topic.partitioner.set_loads(loads)
+            finally:
+                release(sticky.lock)
             topic.weighted = topic.loaded
             topic.loaded = False
 

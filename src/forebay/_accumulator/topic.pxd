@@ -1,11 +1,11 @@
-cimport cython
+from forebay._codec._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.partitioner cimport BuiltInPartitioner
 from forebay._accumulator.pool cimport BufferPool
 
 
 cdef class PartitionQueue:
-    cdef cython.pymutex lock
+    cdef Mutex lock
     cdef readonly str topic
     cdef readonly int partition
     # Guarded by lock.
@@ -24,6 +24,9 @@ cdef class PartitionQueue:
     cdef readonly TopicState state
     cdef void add(self, ProducerBatch batch)
     cdef ProducerBatch pop_head(self)
+    cdef void take_all(self, bint unsent_only, list taken)
+    cpdef bint has(self, ProducerBatch batch)
+    cdef bint lets_go(self, ProducerBatch batch)
     cpdef void insert(self, ProducerBatch batch, object gate)
 
 

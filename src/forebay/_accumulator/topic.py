@@ -15,12 +15,14 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
     from cython.cimports.forebay._accumulator.pool import BufferPool
+    from cython.cimports.forebay._codec._mutex import acquire, release
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
     from forebay._accumulator.pool import BufferPool
+    from forebay._codec._mutex import acquire, release
 
 
 @cython.final
@@ -77,8 +79,47 @@ class PartitionQueue:
             # Behind those that went out before it and came back too, ahead of what was never sent.
             while at < len(self.batches) and went_before(self.batches[at], batch):
                 at += 1
-        with self.lock:
+        acquire(self.lock)
+        try:
             self.batches.insert(at, batch)
+        finally:
+            release(self.lock)
+
+    @cython.cfunc
+    def take_all(self, unsent_only: cython.bint, taken: list[Any]) -> cython.void:
+        """Moves the batches to ``taken``; those with a sequence stay if ``unsent_only``."""
+        kept: list[Any] = []
+        batch: ProducerBatch
+        acquire(self.lock)
+        try:
+            while len(self.batches) > 0:
+                batch = self.pop_head()
+                if unsent_only and batch.has_sequence():
+                    kept.append(batch)
+                else:
+                    taken.append(batch)
+            self.batches.extend(kept)
+        finally:
+            release(self.lock)
+
+    @cython.ccall
+    def has(self, batch: ProducerBatch) -> cython.bint:
+        """Whether the batch waits here."""
+        acquire(self.lock)
+        try:
+            return batch in self.batches
+        finally:
+            release(self.lock)
+
+    @cython.cfunc
+    def lets_go(self, batch: ProducerBatch) -> cython.bint:
+        """Whether the memory of a batch with an outcome can go now; else whoever compresses it lets go of it."""
+        acquire(self.lock)
+        try:
+            batch.let_go = batch.closing
+            return not batch.closing
+        finally:
+            release(self.lock)
 
     def __repr__(self) -> str:
         return (
@@ -172,10 +213,13 @@ class TopicState:
             return
         while True:
             queue: PartitionQueue = self.queues[sticky]
-            with queue.lock:
+            acquire(queue.lock)
+            try:
                 if not self.partitioner.is_changed(sticky):
                     self.partitioner.set_partitions(count, available)
                     return
+            finally:
+                release(queue.lock)
             sticky = self.partitioner.peek()
 
     @cython.cfunc
@@ -189,9 +233,12 @@ class TopicState:
         chosen: cython.int = self._with_room(size, pool)
         if chosen < 0:
             return False
-        with queue.lock:
+        acquire(queue.lock)
+        try:
             if not self.partitioner.is_changed(queue.partition):
                 self.partitioner.move_to(chosen)
+        finally:
+            release(queue.lock)
         return True
 
     def _with_room(self, size: cython.Py_ssize_t, pool: BufferPool) -> int:

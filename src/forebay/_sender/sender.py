@@ -490,8 +490,7 @@ class Sender:
 
 def _waits(batch: ProducerBatch) -> bool:
     queue: PartitionQueue = batch.queue
-    with queue.lock:
-        return batch in queue.batches
+    return queue.has(batch)
 
 
 def _nothing(written: bool) -> None:

@@ -1,0 +1,9 @@
+# A lock for a few lines: held with the GIL or without it, waited for with the GIL alone.  As an attribute of a compiled
+# class it begins free, by being zero.  Interpreted twin: _mutex.py.
+
+cdef extern from "mutex.h":
+    ctypedef struct Mutex "forebay_mutex":
+        pass
+    # Macros that take the lock itself, not a copy.
+    void acquire "forebay_acquire" (Mutex lock) noexcept
+    void release "forebay_release" (Mutex lock) noexcept

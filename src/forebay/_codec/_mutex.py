@@ -1,0 +1,21 @@
+"""The interpreted form of ``_mutex.pxd``: an ordinary lock.
+
+A ``with`` block would call two Python methods when compiled, so compiled modules say ``acquire(self.lock)``, ``try``,
+``finally: release(self.lock)``.
+"""
+
+from __future__ import annotations
+
+import threading
+
+Mutex = threading.Lock
+
+
+def acquire(lock: threading.Lock) -> None:
+    """Waits until the lock is free, and takes it."""
+    lock.acquire()
+
+
+def release(lock: threading.Lock) -> None:
+    """Lets the next one have it."""
+    lock.release()
