@@ -27,6 +27,10 @@ cdef inline Py_ssize_t put_raw(unsigned char* to, Py_ssize_t at, const unsigned 
     return at + size
 
 
+cdef inline bytes bytes_at(const unsigned char* source, Py_ssize_t at, Py_ssize_t size):
+    return source[at:at + size]
+
+
 cdef inline Py_ssize_t put_varint(unsigned char* to, Py_ssize_t at, unsigned long long value) noexcept nogil:
     while value > 0x7F:
         to[at] = <uint8_t>(value & 0x7F) | 0x80

@@ -34,6 +34,10 @@ def put_raw(to: Any, at: int, source: Any, size: int) -> int:
     return at + size
 
 
+def bytes_at(source: Any, at: int, size: int) -> bytes:
+    return bytes(source[at : at + size])
+
+
 def put_varint(to: Any, at: int, value: int) -> int:
     while value > 0x7F:
         to[at] = (value & 0x7F) | 0x80

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 
 from forebay._metrics.names import (
     APP_INFO,
@@ -24,39 +23,10 @@ from forebay._metrics.names import (
     Row,
 )
 from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue
-from forebay._metrics.sensor import Sensor
+from forebay._metrics.sensor import NODE_FIELDS, TOPIC_FIELDS, NodeSensors, Sensor, TopicSensors
 from forebay._metrics.shared import SharedSensor
 
 _Tags = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSensors:
-    """One topic's; recorded by the sender thread."""
-
-    records: Sensor
-    """Per batch of a produce request: its records."""
-    bytes: Sensor
-    """Per batch of a produce request: its bytes as sent."""
-    compression_rate: Sensor
-    retries: Sensor
-    """Records sent again."""
-    errors: Sensor
-    """Records failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSensors:
-    """One node's; recorded by the sender thread."""
-
-    requests: Sensor
-    """Per request: its bytes."""
-    bytes_out: Sensor
-    responses: Sensor
-    """Per response: its bytes."""
-    bytes_in: Sensor
-    latency: Sensor
-    """Per response: ms since the request was made."""
 
 
 class ProducerMetrics:
@@ -163,9 +133,9 @@ class ProducerMetrics:
             where = MetricName(name, APP_INFO, f"The client's {name}.", self._tags)
             self.registry.gauge(where, _constant(value))
 
-    def roll(self, now: float) -> None:
-        """To be called in each of the sender's turns."""
-        self.registry.roll(now)
+    def roll(self, now: float) -> float:
+        """Closes the window if it is over; when to call again, in monotonic ms."""
+        return self.registry.roll(now)
 
     def snapshot(self, now: float) -> MetricsSnapshot:
         """Every metric as of ``now``; any thread."""
@@ -195,6 +165,6 @@ def sensor_fields() -> dict[str, frozenset[str]]:
     """The declared sensor fields by class, to be held against the table of names."""
     return {
         "ProducerMetrics": frozenset(ProducerMetrics.__annotations__),
-        "TopicSensors": frozenset(field.name for field in fields(TopicSensors)),
-        "NodeSensors": frozenset(field.name for field in fields(NodeSensors)),
+        "TopicSensors": frozenset(TOPIC_FIELDS),
+        "NodeSensors": frozenset(NODE_FIELDS),
     }

@@ -1,7 +1,7 @@
 """Names, windows and reading: sensors go in, a snapshot of every metric by its Java name comes out.
 
 Rates, averages and maxima are over sliding windows (``metrics.num.samples`` of ``metrics.sample.window.ms``);
-totals are since the start.  Any thread may read; the windows roll in the sender's turn and before each reading.
+totals are since the start.  Any thread may read; the windows roll in the sender's turns and before each reading.
 The lock is a leaf: nothing is called under it but sensors, and no recording waits for it.
 """
 
@@ -96,17 +96,16 @@ class MetricsRegistry:
         with self._lock:
             self._gauges[name] = read
 
-    def roll(self, now: float) -> None:
-        """Closes the window if it is over.  Cheap when it is not: call it every turn."""
-        if now - self._window_start < self._window_ms:
-            return
-        with self._lock:
-            windows = (now - self._window_start) // self._window_ms
-            if windows < 1:
-                return  # another thread was faster
-            self._window_start += windows * self._window_ms
-            for sensor in self._sensors:
-                sensor.close_window(self._window_start, self._expired(now))
+    def roll(self, now: float) -> float:
+        """Closes the window if it is over; when the one that is open then will be, in the same ms."""
+        if now - self._window_start >= self._window_ms:
+            with self._lock:
+                windows = (now - self._window_start) // self._window_ms
+                if windows >= 1:  # else another thread was faster
+                    self._window_start += windows * self._window_ms
+                    for sensor in self._sensors:
+                        sensor.close_window(self._window_start, self._expired(now))
+        return self._window_start + self._window_ms
 
     def snapshot(self, now: float) -> MetricsSnapshot:
         """Every metric as of ``now``; a gauge that raises is reported as NaN rather than hiding all others."""

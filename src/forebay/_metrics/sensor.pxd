@@ -13,3 +13,19 @@ cdef class Sensor:
     cdef list closed
     cpdef void record(self, double value) noexcept
     cpdef void record_many(self, double total, long long count, double maximum) noexcept
+
+
+cdef class TopicSensors:
+    cdef readonly Sensor records
+    cdef readonly Sensor bytes
+    cdef readonly Sensor compression_rate
+    cdef readonly Sensor retries
+    cdef readonly Sensor errors
+
+
+cdef class NodeSensors:
+    cdef readonly Sensor requests
+    cdef readonly Sensor bytes_out
+    cdef readonly Sensor responses
+    cdef readonly Sensor bytes_in
+    cdef readonly Sensor latency

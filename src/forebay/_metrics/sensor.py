@@ -77,3 +77,41 @@ class Sensor:
                 maximum = max(maximum, window[3])
                 start = min(start, window[0])
         return total, count, maximum, start
+
+
+TOPIC_FIELDS = ("records", "bytes", "compression_rate", "retries", "errors")
+NODE_FIELDS = ("requests", "bytes_out", "responses", "bytes_in", "latency")
+
+
+@cython.final
+@cython.cclass
+class TopicSensors:
+    """One topic's; recorded by the sender thread.
+
+    ``records`` and ``bytes`` count per batch of a produce request, the bytes as sent; ``retries`` records sent again,
+    ``errors`` records failed.
+    """
+
+    def __init__(
+        self, *, records: Sensor, bytes: Sensor, compression_rate: Sensor, retries: Sensor, errors: Sensor
+    ) -> None:
+        self.records = records
+        self.bytes = bytes
+        self.compression_rate = compression_rate
+        self.retries = retries
+        self.errors = errors
+
+
+@cython.final
+@cython.cclass
+class NodeSensors:
+    """One node's; recorded by the sender thread: sizes of requests and responses, and ms from one to the other."""
+
+    def __init__(
+        self, *, requests: Sensor, bytes_out: Sensor, responses: Sensor, bytes_in: Sensor, latency: Sensor
+    ) -> None:
+        self.requests = requests
+        self.bytes_out = bytes_out
+        self.responses = responses
+        self.bytes_in = bytes_in
+        self.latency = latency

@@ -14,9 +14,10 @@ cdef class Channel:
     cdef object transport                # Transport, or None where a selector has no sockets
     cdef bytearray input
     cdef PortPointer port
-    cdef object writes                   # deque of (port.written at its end, on_written)
+    cdef list writes                     # of (port.written at its end, on_written)
 
     cpdef object received(self)
+    cdef bytes copied(self)
     cpdef void consume(self, Py_ssize_t size)
     cpdef bytes take(self, Py_ssize_t size)
     cpdef long long int32_at(self, Py_ssize_t at)

@@ -32,18 +32,27 @@ from forebay.errors import (
 )
 
 if cython.compiled:
+    from cython.cimports.forebay._clock import SystemClock
+    from cython.cimports.forebay._metrics.sensor import NodeSensors
+    from cython.cimports.forebay._network.channel import Channel
     from cython.cimports.forebay._network.connection import Connection
+    from cython.cimports.forebay._network.connection_states import NodeState
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
+    from cython.cimports.forebay._network.selector import SocketSelector
 else:
+    from forebay._clock import SystemClock
+    from forebay._metrics.sensor import NodeSensors
+    from forebay._network.channel import Channel
     from forebay._network.connection import Connection
+    from forebay._network.connection_states import NodeState
     from forebay._network.inflight import ClientRequest, ClientResponse
+    from forebay._network.selector import SocketSelector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from forebay._clock import Clock
     from forebay._metrics.producer import ProducerMetrics
-    from forebay._network.connection_states import NodeState
     from forebay._network.metadata import Metadata
     from forebay._network.options import NetworkOptions
     from forebay._network.resolver import NameResolver
@@ -56,6 +65,11 @@ _OPEN = 1
 _CLOSED = 2
 # The last eight of 31 bits are set apart for authentication, as in the Java client.
 _MAX_CORRELATION = 0x7FFFFFFF - 8
+_COPIED = cython.declare(cython.Py_ssize_t, 16384)
+"""Up to so many received bytes are copied rather than looked at through views, which cost more."""
+# An enum's member is looked up by its name at each mention of it.
+READY = cython.declare(object, State.READY)
+CONNECTING = cython.declare(object, State.CONNECTING)
 
 
 @cython.cclass
@@ -84,9 +98,11 @@ class NetworkClient:
         random: Callable[[], float],
     ) -> None:
         self._selector = selector
+        self._sockets = selector if isinstance(selector, SocketSelector) else None
         self._metadata = metadata
         self._options = options
         self._clock = clock
+        self._system_clock = clock if isinstance(clock, SystemClock) else None
         self._random = random
         self._max_in_flight = options.max_in_flight
         self._log = RateLimitedLogger("forebay.network", prefix=options.log_prefix)
@@ -112,6 +128,10 @@ class NetworkClient:
         self._metrics = metrics
         self._bytes_out = metrics.bytes_out
         self._bytes_in = metrics.bytes_in
+        self._requests = metrics.requests
+        self._responses = metrics.responses
+        self._io_wait_ns = metrics.io_wait_ns
+        self._io_ns = metrics.io_ns
 
     # -- who may be sent to -------------------------------------------------------------------------------------
 
@@ -129,19 +149,25 @@ class NetworkClient:
     @cython.exceptval(-1)
     def is_ready(self, node: Any, now: cython.double) -> cython.bint:
         """Connected, with room for a request, not throttled, and no metadata request that has to go first."""
-        return self.can_send(node.id, now) and not self._updater.is_due(now)
+        if not self.can_send(node.id, now):
+            return False
+        return self._updater.query is not None or now < self._metadata.due_at
 
     @cython.ccall
     @cython.exceptval(-1)
     def can_send(self, node_id: cython.int, now: cython.double) -> cython.bint:
         """As ``is_ready``, also for what goes before the users' requests."""
-        state = self._nodes.get(node_id)
-        if state is None or state.state is not State.READY or now < state.throttled_until:
+        found = self._nodes.get(node_id)
+        if found is None:
+            return False
+        state: NodeState = found
+        if state.state is not READY or now < state.throttled_until:
             return False
         connection: Connection = state.connection
+        channel: Channel = state.channel
         # One request at a time on its way out: bytes queued behind others would only wait here instead of in the
         # accumulator, where they could still grow or expire.
-        return connection.in_flight.count < self._max_in_flight and state.channel.pending == 0
+        return connection.in_flight.count < self._max_in_flight and channel.pending == 0
 
     def connection_delay(self, node: Node, now: float) -> float:
         """Ms until a connection to ``node`` may be begun; infinite while there is one or one is being made."""
@@ -225,10 +251,10 @@ class NetworkClient:
     @cython.ccall
     def transmit(self, request: ClientRequest, now: cython.double) -> None:
         """Sends without asking for readiness: for the client's own requests."""
-        state = self._nodes[request.node_id]
+        state: NodeState = self._nodes[request.node_id]
         connection: Connection = state.connection
         request.created = now
-        channel = state.channel
+        channel: Channel = state.channel
         try:
             buffers: list[Any] = connection.encode(request, self._correlation, now)
             # Nobody else ends the turn for a request without an answer, or for a caller who waits for the writing.
@@ -243,11 +269,12 @@ class NetworkClient:
             return
         self._correlation = 0 if self._correlation == _MAX_CORRELATION else self._correlation + 1
         self.in_flight += 1
-        size = channel.pending
-        self._metrics.requests.record(size)
+        size: cython.Py_ssize_t = channel.pending
+        sensors: NodeSensors = state.sensors
+        self._requests.record(size)
         self._bytes_out.record(size)
-        state.sensors.requests.record(size)
-        state.sensors.bytes_out.record(size)
+        sensors.requests.record(size)
+        sensors.bytes_out.record(size)
         self._next_check = min(self._next_check, request.deadline)
 
     # -- the turn -----------------------------------------------------------------------------------------------
@@ -260,14 +287,19 @@ class NetworkClient:
         Returns:
             The time after it (monotonic ms).
         """
-        wait: cython.double = self._updater.maybe_update(now)
+        wait: cython.double = -1
+        if self._updater.query is None:
+            wait = self._metadata.due_at - now
+        if wait <= 0:
+            wait = self._updater.maybe_update(now)
         # A deadline is over when it lies strictly behind: waking exactly at it would find nothing, and spin.
         wait = min(timeout_ms, wait, self._next_check - now + 1)
-        if self._completed or wait < 0:
+        if len(self._completed) > 0 or wait < 0:
             wait = 0
-        channels: list[Any] = self._selector.turn(wait, now)
-        after: cython.double = self._clock.now()
-        self._metrics.io_wait_ns.record((after - now) * 1e6)
+        channels: list[Any] = self._turn(wait, now)
+        after: cython.double = self._now()
+        self._io_wait_ns.record((after - now) * 1e6)
+        channel: Channel
         for channel in channels:
             self._serve(channel, after)
         if self._connector.waiting:
@@ -275,29 +307,45 @@ class NetworkClient:
         if after > self._next_check:
             self._check(after)
         self._deliver()
-        now = self._clock.now()
-        self._metrics.io_ns.record((now - after) * 1e6)
+        now = self._now()
+        self._io_ns.record((now - after) * 1e6)
         return now
+
+    @cython.cfunc
+    def _turn(self, wait: cython.double, now: cython.double) -> list[Any]:
+        if self._sockets is not None:
+            return self._sockets.turn(wait, now)
+        changed: list[Any] = self._selector.turn(wait, now)
+        return changed
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _now(self) -> cython.double:
+        if self._system_clock is not None:
+            return self._system_clock.now()
+        time: cython.double = self._clock.now()
+        return time
 
     def wakeup(self) -> None:
         """Ends the wait of the turn under way, or of the next; any thread, any signal handler."""
         self._selector.wakeup()
 
     @cython.cfunc
-    def _serve(self, channel: Any, now: cython.double) -> None:
-        state = channel.context
+    def _serve(self, channel: Channel, now: cython.double) -> None:
+        state: NodeState = channel.context  # type: ignore[assignment]
         if state.channel is not channel:
             return  # given up earlier in this turn
-        if state.state is State.CONNECTING and channel.state == _OPEN:
+        if state.state is CONNECTING and channel.state == _OPEN:
             self._opened(state, now)
         connection: Connection = state.connection
         done: list[Any] = []
         failure = None
         connection.take_written(now, done)
-        if channel.received_size:
+        if channel.received_size > 0:
             try:
-                used: cython.Py_ssize_t = connection.receive(channel.received(), now, done)
-                if used:
+                received = channel.copied() if channel.received_size <= _COPIED else channel.received()
+                used: cython.Py_ssize_t = connection.receive(received, now, done)
+                if used > 0:
                     channel.consume(used)
             except KafkaError as error:
                 failure = error
@@ -311,17 +359,18 @@ class NetworkClient:
             self._failed(state, channel.error, now)
 
     @cython.cfunc
-    def _settle(self, state: Any, response: ClientResponse, now: cython.double) -> None:
+    def _settle(self, state: NodeState, response: ClientResponse, now: cython.double) -> None:
         request: ClientRequest = response.request
         self.in_flight -= 1
-        if response.size:
-            size = response.size
-            self._metrics.responses.record(size)
+        size: cython.Py_ssize_t = response.size
+        if size > 0:
+            sensors: NodeSensors = state.sensors
+            self._responses.record(size)
             self._bytes_in.record(size)
-            state.sensors.responses.record(size)
-            state.sensors.bytes_in.record(size)
-            state.sensors.latency.record(now - request.sent)
-            throttle = getattr(response.body, "throttle_time_ms", 0)
+            sensors.responses.record(size)
+            sensors.bytes_in.record(size)
+            sensors.latency.record(now - request.sent)
+            throttle: cython.int = getattr(response.body, "throttle_time_ms", 0)
             if throttle > 0 and client_throttles(request.api_key, request.version):
                 response.throttle_ms = throttle
                 self._states.throttle(state, now + throttle)
@@ -340,7 +389,7 @@ class NetworkClient:
     def _deliver(self) -> None:
         # What callbacks complete themselves waits for the next turn: they may send again for ever.
         completed: list[Any] = self._completed
-        if completed:
+        if len(completed) > 0:
             self._completed = []
             for item in completed:
                 self._run(item)

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
-from forebay._protocol.framing import correlation_id, frame_size, request_frame, response_header
-from forebay._protocol.versions import api_name
+from forebay._protocol.framing import correlation_id, frame_size, response_header
+from forebay._protocol.versions import api_name, is_flexible, response_header_version
 from forebay.errors import KafkaError, ProtocolError
 
 if cython.compiled:
-    from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests
+    from cython.cimports.forebay._codec._prim import bytes_pointer, get_int32
+    from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests, answer_to
+    from cython.cimports.forebay._protocol.framing import framed
 else:
-    from forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests
+    from forebay._codec._prim import bytes_pointer, get_int32
+    from forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests, answer_to
+    from forebay._protocol.framing import framed
 
 if TYPE_CHECKING:
     from forebay._network.broker_versions import BrokerVersions
@@ -41,6 +45,7 @@ class Connection:
     def __init__(self, node: Node, client_id: str, max_frame: cython.Py_ssize_t = MAX_FRAME) -> None:
         self.node = node
         self.client_id = client_id
+        self._name: bytes | None = None if client_id is None else client_id.encode()
         self.max_frame = max_frame
         self.in_flight = InFlightRequests()
         # The broker's, once its versions are known; until then a request says its own.
@@ -48,6 +53,10 @@ class Connection:
         self.versions = versions
         # The newest request expects no answer and is done once it is written.
         self._unanswered = False
+        # What the latest request's API comes to with this broker: as good as all are produce requests.
+        self._kind_by: BrokerVersions | None = None
+        self._kind_api = self._kind_oldest = self._kind_newest = self._kind_version = -1
+        self._kind_flexible = self._kind_tagged = False
 
     @cython.ccall
     def encode(self, request: ClientRequest, correlation_id: cython.int, now: cython.double) -> list[Any]:
@@ -57,21 +66,44 @@ class Connection:
             UnsupportedVersionError: no version in common; names the node.  Like all other errors here, it leaves
                 nothing in flight.
         """
-        version: cython.int = request.max_version
-        if self.versions is not None:
-            try:
-                version = self.versions.choose(request.api_key, request.min_version, request.max_version)
-            except KafkaError as error:
-                raise error.with_context(node=str(self.node)) from None
+        if not self._is_known(request):
+            self._learn(request)
+        version: cython.int = self._kind_version
         request.version = version
-        body = request.build(version)
-        buffers: list[Any] = request_frame(request.api_key, version, correlation_id, self.client_id, body)
+        body: list[Any] = request.build(version)
+        buffers: list[Any] = framed(
+            request.api_key, version, self._kind_flexible, correlation_id, self._name, body
+        )
         request.correlation_id = correlation_id
         request.sent = now
         request.deadline = now + request.timeout_ms
         self.in_flight.add(request)
         self._unanswered = not request.expect_response
         return buffers
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _is_known(self, request: ClientRequest) -> cython.bint:
+        return (
+            request.api_key == self._kind_api
+            and request.min_version == self._kind_oldest
+            and request.max_version == self._kind_newest
+            and self._kind_by is self.versions
+        )
+
+    def _learn(self, request: ClientRequest) -> None:
+        version: int = request.max_version
+        if self.versions is not None:
+            try:
+                version = self.versions.choose(request.api_key, request.min_version, request.max_version)
+            except KafkaError as error:
+                raise error.with_context(node=str(self.node)) from None
+        flexible = is_flexible(request.api_key, version)
+        self._kind_by = self.versions
+        self._kind_api, self._kind_version = request.api_key, version
+        self._kind_oldest, self._kind_newest = request.min_version, request.max_version
+        self._kind_flexible = flexible
+        self._kind_tagged = response_header_version(request.api_key, version) == 1
 
     @cython.ccall
     def withdraw(self, request: ClientRequest) -> None:
@@ -95,10 +127,11 @@ class Connection:
         size: cython.Py_ssize_t
         total: cython.Py_ssize_t = len(data)
         while total - used >= 4:
-            rest = data[used:] if used else data
-            size = self._frame_size(rest)
+            size = int32_in(data, used)
+            if size < 4 or size > self.max_frame:
+                size = self._frame_size(data[used:])
             if total - used - 4 < size:
-                self._check_begun(rest, size)
+                self._check_begun(data[used:], size)
                 break
             if not self.in_flight.count:
                 raise ProtocolError(f"{self.node} sent {size} bytes that nothing was asked for")
@@ -107,7 +140,7 @@ class Connection:
                 # Taken for an answer, it would give back buffers that the socket still reads.
                 name = api_name(request.api_key)
                 raise ProtocolError(f"{self.node} answered before its {name} request was written in full")
-            completed.append(self._answer(request, rest[4 : 4 + size], now))
+            completed.append(self._answer(request, data, used + 4, size, now))
             used += 4 + size
         return used
 
@@ -153,12 +186,15 @@ class Connection:
             raise ProtocolError(f"{self.node}: {error}; its answer begins {begin!r}") from None
 
     @cython.cfunc
-    def _answer(self, request: ClientRequest, frame: Any, now: cython.double) -> object:
-        found, start = response_header(request.api_key, request.version, frame)
+    def _answer(
+        self, request: ClientRequest, data: Any, at: cython.Py_ssize_t, size: cython.Py_ssize_t, now: cython.double
+    ) -> ClientResponse:
+        found: cython.int = cython.cast(cython.int, int32_in(data, at))
         if found != request.correlation_id:
             self._check_correlation(request, found)
+        start: cython.Py_ssize_t = at + self._header_size(request, data, at, size)
         try:
-            body = request.parse(request.version, frame[start:])
+            body = request.parse(request.version, data[start : at + size])
         except ProtocolError as error:
             raise error.with_context(node=str(self.node)) from None
         except Exception as error:
@@ -167,4 +203,25 @@ class Connection:
             raise ProtocolError(f"{self.node}: cannot read its {name} v{request.version} answer: {error!r}") from error
         # Taken out only now: a request whose answer is garbage fails with the others, in its place.
         self.in_flight.complete_next()
-        return ClientResponse(request, now, body=body, size=len(frame) + 4)
+        return answer_to(request, now, body, size + 4)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _header_size(
+        self, request: ClientRequest, data: Any, at: cython.Py_ssize_t, size: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        if request.api_key == self._kind_api and request.version == self._kind_version:
+            if not self._kind_tagged:
+                return 4
+            if size > 4 and data[at + 4] == 0:
+                return 5
+        return cython.cast(cython.Py_ssize_t, response_header(request.api_key, request.version, data[at : at + size])[1])
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=True)
+def int32_in(data: Any, at: cython.Py_ssize_t) -> cython.longlong:
+    """The big-endian signed 32-bit number at a place in ``data`` that has so many bytes."""
+    if type(data) is bytes:
+        return get_int32(bytes_pointer(data), at)
+    return int.from_bytes(data[at : at + 4], "big", signed=True)

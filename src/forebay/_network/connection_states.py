@@ -11,6 +11,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Any
 
+import cython
+
 from forebay._backoff import ExponentialBackoff
 from forebay.errors import AuthenticationError, IllegalStateError, KafkaError
 from forebay.model import Node
@@ -72,31 +74,14 @@ class Addresses:
         self._index = 0
 
 
+@cython.final
+@cython.cclass
 class NodeState:
     """One node: its state, and the connection in use (set by the client)."""
 
-    __slots__ = (
-        "addresses",
-        "authentication_error",
-        "channel",
-        "connection",
-        "failed_attempts",
-        "failed_setups",
-        "last_attempt",
-        "last_error",
-        "node",
-        "reconnect_backoff_ms",
-        "resolution",
-        "sensors",
-        "setup",
-        "setup_timeout_ms",
-        "state",
-        "throttled_until",
-    )
-
     def __init__(self, node: Node, reconnect_backoff_ms: float, setup_timeout_ms: float) -> None:
         self.node = node
-        self.state = State.DISCONNECTED
+        self.state: State = State.DISCONNECTED
         self.addresses = Addresses()
         self.authentication_error: AuthenticationError | None = None
         self.last_attempt = float("-inf")

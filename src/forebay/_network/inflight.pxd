@@ -18,6 +18,18 @@ cdef class ClientRequest:
     cdef public double deadline
     cdef readonly bint written
     cdef bint released
+    cdef void fill(
+        self,
+        int node_id,
+        int api_key,
+        int min_version,
+        int max_version,
+        object build,
+        object parse,
+        double timeout_ms,
+        object on_complete,
+        object context,
+    ) noexcept
 
 
 cdef class ClientResponse:
@@ -31,8 +43,11 @@ cdef class ClientResponse:
     cdef public double throttle_ms
 
 
+cdef ClientResponse answer_to(ClientRequest request, double received, object body, Py_ssize_t size)
+
+
 cdef class InFlightRequests:
-    cdef object _requests
+    cdef list _requests
     cdef readonly int count
     cpdef void add(self, ClientRequest request)
     cpdef ClientRequest first(self)

@@ -8,7 +8,6 @@ Everything here belongs to the sender thread.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import cython
@@ -62,6 +61,26 @@ class ClientRequest:
         internal: cython.bint = False,
         context: object = None,
     ) -> None:
+        self.fill(node_id, api_key, min_version, max_version, build, parse, timeout_ms, on_complete, context)
+        self.on_written = on_written
+        self.expect_response = expect_response
+        self.internal = internal
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def fill(
+        self,
+        node_id: cython.int,
+        api_key: cython.int,
+        min_version: cython.int,
+        max_version: cython.int,
+        build: Any,
+        parse: Any,
+        timeout_ms: cython.double,
+        on_complete: Any,
+        context: object,
+    ) -> cython.void:
+        """What every request has; the constructor's keywords cost a fifth of a request on its way."""
         self.node_id = node_id
         self.api_key = api_key
         self.min_version = min_version
@@ -70,9 +89,9 @@ class ClientRequest:
         self.parse = parse
         self.timeout_ms = timeout_ms
         self.on_complete = on_complete
-        self.on_written = on_written
-        self.expect_response = expect_response
-        self.internal = internal
+        self.on_written: Any = None
+        self.expect_response = True
+        self.internal = False
         self.context = context
         self.version = -1
         self.correlation_id = -1
@@ -159,13 +178,29 @@ class ClientResponse:
         return f"<ClientResponse {self.request!r}: {how}>"
 
 
+@cython.cfunc
+def answer_to(
+    request: ClientRequest, received: cython.double, body: object, size: cython.Py_ssize_t
+) -> ClientResponse:
+    """The response to a request that was answered."""
+    response: ClientResponse = ClientResponse.__new__(ClientResponse)
+    response.request = request
+    response.received = received
+    response.body = body
+    response.error = None
+    response.disconnected = False
+    response.timed_out = False
+    response.size = size
+    response.throttle_ms = 0.0
+    return response
+
+
 @cython.cclass
 class InFlightRequests:
     """Requests in the order they were sent."""
 
     def __init__(self) -> None:
-        requests: deque[ClientRequest] = deque()
-        self._requests = requests
+        self._requests: list[ClientRequest] = []  # few: max.in.flight.requests.per.connection
         self.count = 0
 
     @cython.ccall
@@ -188,7 +223,7 @@ class InFlightRequests:
     def complete_next(self) -> ClientRequest:
         """Takes out the oldest."""
         request: ClientRequest = self.first()
-        self._requests.popleft()
+        self._requests.pop(0)
         self.count -= 1
         return request
 

@@ -65,21 +65,19 @@ class MetadataUpdater:
         self._metadata = metadata
         self._options = options
         self._log = log
-        self._query: MetadataQuery | None = None
+        self.query: MetadataQuery | None = None
+        """The one that is being answered; the client looks at it in every turn."""
         # When the attempts began that have not brought an update yet.
         self._trying_since: float | None = None
 
-    @property
-    def in_progress(self) -> bool:
-        return self._query is not None
 
     def is_due(self, now: float) -> bool:
         """Whether the next request has to be one for metadata."""
-        return self._query is None and now >= self._metadata.due_at
+        return self.query is None and now >= self._metadata.due_at
 
     def maybe_update(self, now: float) -> float:
         """Sends a request if one is due and can be sent; ms until it is worth calling again."""
-        if self._query is not None:
+        if self.query is not None:
             return _INFINITY
         wait = self._metadata.due_at - now
         if wait > 0:
@@ -135,10 +133,10 @@ class MetadataUpdater:
     def _ask(self, node: Node, now: float) -> float:
         connections = self._connections
         if connections.can_send(node.id, now):
-            self._query = self._metadata.next_query(now)
-            connections.transmit(self._request(node, self._query), now)
+            self.query = self._metadata.next_query(now)
+            connections.transmit(self._request(node, self.query), now)
             # It may have failed at once: a broker that knows no version of ours.
-            return _INFINITY if self._query is not None else self._metadata.time_to_next_update(now)
+            return _INFINITY if self.query is not None else self._metadata.time_to_next_update(now)
         patience = connections.patience_left(now)
         if patience > 0:
             # One attempt at a time: another may be answered while this one is being made.
@@ -168,7 +166,7 @@ class MetadataUpdater:
     def _answered(self, response: ClientResponse) -> None:
         query = cast("MetadataQuery", response.request.context)
         now = response.received
-        self._query = None
+        self.query = None
         if response.error is not None:
             # A connection that was lost passes; a broker that cannot answer at all does not.
             self._metadata.failed_update(now, None if response.disconnected else response.error)

@@ -11,8 +11,15 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
+import cython
+
 from forebay._protocol.versions import api_name, is_flexible, request_header_version, response_header_version
 from forebay.errors import IllegalArgumentError, ProtocolError
+
+if cython.compiled:
+    from cython.cimports.forebay._codec._prim import bytearray_pointer, bytes_pointer, put_int16, put_int32, put_raw
+else:
+    from forebay._codec._prim import bytearray_pointer, bytes_pointer, put_int16, put_int32, put_raw
 
 SIZE_BYTES = 4
 """Length of the length."""
@@ -25,7 +32,6 @@ MAX_RESPONSE_SIZE = 100 << 20
 _SIZE = Struct(">i")
 # api key, version, correlation id, client id's length (-1: null)
 _HEADER = Struct(">hhih")
-_FRAME = Struct(">ihhih")
 
 # First bytes of what else may answer on a port, for the error message only.
 _STRANGERS = (
@@ -56,13 +62,38 @@ def request_frame(
     Raises:
         IllegalArgumentError: the request is longer than an int32 can say.
     """
-    name = b"" if client_id is None else client_id.encode()
-    flexible = is_flexible(api_key, version)
-    size = _HEADER.size + len(name) + flexible + sum(map(len, body))
+    name = None if client_id is None else client_id.encode()
+    return framed(api_key, version, is_flexible(api_key, version), correlation_id, name, list(body))
+
+
+@cython.cfunc
+def framed(
+    api_key: cython.int,
+    version: cython.int,
+    flexible: cython.bint,
+    correlation_id: cython.int,
+    name: bytes | None,
+    body: list[Any],
+) -> list[Any]:
+    """``request_frame`` for who has looked up ``flexible`` and encoded the client id before."""
+    at: cython.Py_ssize_t = 14 + (0 if name is None else len(name)) + (1 if flexible else 0)
+    head: bytearray = bytearray(at)
+    size: cython.longlong = at - 4
+    for piece in body:
+        size += len(piece)
     if size > MAX_INT32:
         raise IllegalArgumentError(f"{api_name(api_key)} request of {size} bytes; a request has at most {MAX_INT32}")
-    head = _FRAME.pack(size, api_key, version, correlation_id, -1 if client_id is None else len(name))
-    return [head + name + b"\0" if flexible else head + name, *body]
+    to: cython.p_uchar = bytearray_pointer(head)
+    put_int32(to, 0, size)
+    put_int16(to, 4, api_key)
+    put_int16(to, 6, version)
+    put_int32(to, 8, correlation_id)
+    if name is None:
+        put_int16(to, 12, -1)
+    else:
+        put_int16(to, 12, len(name))
+        put_raw(to, 14, bytes_pointer(name), len(name))
+    return [head, *body]
 
 
 def frame_size(received: Any, max_size: int) -> int:

@@ -1,0 +1,17 @@
+cdef class NodeState:
+    cdef readonly object addresses
+    cdef public object node
+    cdef public object state
+    cdef public object authentication_error
+    cdef public object last_error
+    cdef public double last_attempt
+    cdef public int failed_attempts
+    cdef public int failed_setups
+    cdef public double reconnect_backoff_ms
+    cdef public double setup_timeout_ms
+    cdef public double throttled_until
+    cdef public object channel
+    cdef public object connection
+    cdef public object resolution
+    cdef public object sensors
+    cdef public object setup
