@@ -41,6 +41,7 @@ COMPILED = [
     "_transactions.manager",
     "_sender.produce",
     "_sender.outcomes",
+    "_sender.sensors",
     "_sender.sender",
     "_arrow",
     "_columnar.columns",

@@ -37,7 +37,8 @@ from forebay._network.resolver import Resolver
 from forebay._network.selector import SocketSelector
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
-from forebay._sender.sender import Sender, SenderOptions
+from forebay._sender.options import SenderOptions
+from forebay._sender.sender import Sender
 from forebay._sender.thread import SenderThread
 from forebay._sender.transactional import TransactionalRequests
 from forebay._transactions.manager import TransactionManager

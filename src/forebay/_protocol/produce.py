@@ -63,6 +63,20 @@ class PartitionRecords:
         self.size = size
 
 
+@cython.cfunc
+def new_entry(
+    topic: str, partition: cython.int, header: bytes, buffers: list[Any], size: cython.Py_ssize_t
+) -> PartitionRecords:
+    """As the constructor, without its cost."""
+    entry: PartitionRecords = PartitionRecords.__new__(PartitionRecords)
+    entry.topic = topic
+    entry.partition = partition
+    entry.header = header
+    entry.buffers = buffers
+    entry.size = size
+    return entry
+
+
 @cython.cclass
 class PartitionResponse:
     """What became of one partition's batch.
@@ -86,16 +100,30 @@ class PartitionResponse:
         leader_id: cython.int = -1,
         leader_epoch: cython.int = -1,
     ):
-        self.topic = topic
-        self.partition = partition
-        self.error_code = error_code
-        self.base_offset = base_offset
+        self.fill(topic, partition, error_code, base_offset)
         self.log_append_time = log_append_time
         self.log_start_offset = log_start_offset
         self.record_errors = record_errors
         self.error_message = error_message
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def fill(
+        self, topic: str, partition: cython.int, error_code: cython.int, base_offset: cython.longlong
+    ) -> cython.void:
+        """What every version has."""
+        self.topic = topic
+        self.partition = partition
+        self.error_code = error_code
+        self.base_offset = base_offset
+        self.log_append_time = -1
+        self.log_start_offset = -1
+        self.record_errors = None
+        self.error_message = None
+        self.leader_id = -1
+        self.leader_epoch = -1
 
 
 @cython.cclass
@@ -121,7 +149,8 @@ class _Writer:
     view: Any
     parts: list[Any]
 
-    def __init__(self, size: cython.Py_ssize_t, flexible: cython.bint):
+    @cython.cfunc
+    def begin(self, size: cython.Py_ssize_t, flexible: cython.bint) -> object:
         self.scratch = bytearray(size)
         self.to = bytearray_pointer(self.scratch)
         self.at = 0
@@ -129,6 +158,7 @@ class _Writer:
         self.flexible = flexible
         self.view = memoryview(self.scratch)
         self.parts = []
+        return None
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -257,7 +287,8 @@ def encode_produce(
     _check(version, transactional_id)
     txn: bytes | None = None if transactional_id is None else _encoded(transactional_id, "transactional id")
     groups: dict[str, list[PartitionRecords]] = _grouped(entries)
-    writer: _Writer = _Writer(_bound(txn, groups, entries), version >= 9)
+    writer: _Writer = _Writer.__new__(_Writer)
+    writer.begin(_bound(txn, groups, entries), version >= 9)
     if version >= 3:
         writer.string(txn)
     writer.at = put_int16(writer.to, writer.at, acks)
@@ -282,13 +313,15 @@ class _Reader:
     version: cython.int
     flexible: cython.bint
 
-    def __init__(self, version: cython.int, data: bytes):
+    @cython.cfunc
+    def begin(self, version: cython.int, data: bytes) -> object:
         self.data = data
         self.source = bytes_pointer(data)
         self.at = 0
         self.end = len(data)
         self.version = version
         self.flexible = version >= 9
+        return None
 
     @cython.cfunc
     def fail(self, problem: str) -> Any:
@@ -414,8 +447,12 @@ class _Reader:
     def partition(self, topic: str, fixed: cython.Py_ssize_t) -> PartitionResponse:
         """``fixed`` bytes of numbers, then what newer versions added."""
         at: cython.Py_ssize_t = self.forward(fixed)
-        found: PartitionResponse = PartitionResponse(
-            topic, get_int32(self.source, at), get_int16(self.source, at + 4), get_int64(self.source, at + 6)
+        found: PartitionResponse = PartitionResponse.__new__(PartitionResponse)
+        found.fill(
+            topic,
+            cython.cast(cython.int, get_int32(self.source, at)),
+            cython.cast(cython.int, get_int16(self.source, at + 4)),
+            get_int64(self.source, at + 6),
         )
         if fixed >= 22:
             found.log_append_time = get_int64(self.source, at + 14)
@@ -473,7 +510,8 @@ def decode_produce(version: cython.int, payload: bytes | memoryview) -> ProduceR
         UnsupportedVersionError: ``version`` is not one of ours.
     """
     _check(version, None)
-    reader: _Reader = _Reader(version, payload if type(payload) is bytes else bytes(payload))
+    reader: _Reader = _Reader.__new__(_Reader)
+    reader.begin(version, payload if type(payload) is bytes else bytes(payload))
     fixed: cython.Py_ssize_t = 30 if version >= 5 else (22 if version >= 2 else 14)
     partitions: list[PartitionResponse] = []
     topics: cython.Py_ssize_t = reader.count(3 if version >= 9 else 6)

@@ -1,13 +1,21 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._metrics.sensor cimport TopicSensors
+from forebay._protocol.produce cimport PartitionResponse
+from forebay._transactions.manager cimport TransactionManager
 
 
 cdef class BatchOutcomes:
     cdef RecordAccumulator accumulator
     cdef object metadata
     cdef object client
-    cdef object transactions
+    cdef TransactionManager transactions
     cdef object metrics
     cdef object log
     cdef object report
     cdef int retries
     cdef double delivery_timeout_ms
+    cdef readonly long long failed_records  # by outcomes; what send() refuses is not in it
+    cdef apply(self, ProducerBatch batch, PartitionResponse answer, object error, double now)
+    cdef acknowledge(self, ProducerBatch batch, PartitionResponse answer)
+    cdef TopicSensors topic_sensors(self, ProducerBatch batch, double now)

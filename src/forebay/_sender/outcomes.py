@@ -30,10 +30,16 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._metrics.sensor import TopicSensors
+    from cython.cimports.forebay._protocol.produce import PartitionResponse
+    from cython.cimports.forebay._transactions.manager import TransactionManager
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
+    from forebay._metrics.sensor import TopicSensors
+    from forebay._protocol.produce import PartitionResponse
+    from forebay._transactions.manager import TransactionManager
 
 SOON_MS = cython.declare(cython.double, 20.0)
 FATE_UNKNOWN = (NetworkError, TimeoutError, NotEnoughReplicasAfterAppendError, KafkaStorageError)
@@ -63,7 +69,7 @@ class BatchOutcomes:
         accumulator: RecordAccumulator,
         metadata: Any,
         client: Any,
-        transactions: Any,
+        transactions: TransactionManager | None,
         metrics: Any,
         log: Any,
         report: Callable[[BaseException, Any], None],
@@ -79,8 +85,10 @@ class BatchOutcomes:
         self.report = report
         self.retries = retries
         self.delivery_timeout_ms = delivery_timeout_ms
+        self.failed_records = 0
 
-    def apply(self, batch: ProducerBatch, answer: Any, error: Any, now: cython.double) -> None:
+    @cython.cfunc
+    def apply(self, batch: ProducerBatch, answer: PartitionResponse | None, error: Any, now: cython.double) -> object:
         """The outcome of one attempt.
 
         Args:
@@ -88,8 +96,13 @@ class BatchOutcomes:
             error: None for success.
         """
         if error is None:
-            self._acknowledge(batch, answer)
-            return
+            self.acknowledge(batch, answer)
+        else:
+            self.refused(batch, answer, error, now)
+        return None
+
+    def refused(self, batch: ProducerBatch, answer: PartitionResponse | None, error: KafkaError, now: float) -> None:
+        """The attempt failed: what follows from why."""
         batch.last_error = error
         if error.invalid_metadata:
             self.metadata.request_update(False)
@@ -107,7 +120,8 @@ class BatchOutcomes:
         if isinstance(error, UnknownTopicOrPartitionError):
             self._warn_of_unknown(batch, now)
 
-    def _acknowledge(self, batch: ProducerBatch, answer: Any) -> None:
+    @cython.cfunc
+    def acknowledge(self, batch: ProducerBatch, answer: PartitionResponse | None) -> object:
         base_offset: cython.longlong = -1
         log_append_time: cython.longlong = -1
         if answer is not None:
@@ -120,6 +134,7 @@ class BatchOutcomes:
             # False after it expired: its callbacks have run and its memory is given back.
             if batch.complete(base_offset, log_append_time, self.report):
                 self.accumulator.deallocate(batch)
+        return None
 
     def _can_retry(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float) -> bool:
         if batch.attempts >= self.retries:
@@ -202,6 +217,7 @@ class BatchOutcomes:
             return
         if batch.fail(error, record_errors, self.report):
             self.accumulator.deallocate(batch)
+        self.failed_records += batch.record_count
         self.metrics.record_errors.record(batch.record_count)
         self.topic_sensors(batch, now).errors.record(batch.record_count)
         self.log.error(
@@ -263,14 +279,17 @@ class BatchOutcomes:
             settled = batch.abort(error, self.report)
             self.accumulator.deallocate(batch)
         if settled:
+            self.failed_records += batch.record_count
             self.metrics.record_errors.record(batch.record_count)
 
-    def topic_sensors(self, batch: ProducerBatch, now: cython.double) -> Any:
+    @cython.cfunc
+    def topic_sensors(self, batch: ProducerBatch, now: cython.double) -> TopicSensors:
         """The sensors of the batch's topic."""
         queue: PartitionQueue = batch.queue
         if queue.state.sensors is None:
             queue.state.sensors = self.metrics.topic(batch.topic, now)
-        return queue.state.sensors
+        sensors: TopicSensors = queue.state.sensors
+        return sensors
 
     def tell(self, batch: ProducerBatch, failure: Exception) -> None:
         """Logs what went wrong while an outcome was applied; never raises."""

@@ -1,3 +1,7 @@
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._protocol.produce cimport PartitionRecords
+
+
 cdef class ProduceCall:
     cdef readonly int node_id
     cdef readonly int acks
@@ -8,3 +12,19 @@ cdef class ProduceCall:
     cdef readonly double drained
     cdef object compressor
     cdef str transactional_id
+    cdef begin(
+        self,
+        int node_id,
+        list batches,
+        double drained,
+        int acks,
+        int timeout_ms,
+        object compressor,
+        str transactional_id,
+    )
+    cdef object refusal(self, ProducerBatch batch, object otherwise)
+    cdef PartitionRecords entry(self, ProducerBatch batch, int version)
+    cpdef void release(self)
+
+
+cpdef list match(list batches, list answers)

@@ -28,16 +28,26 @@ from forebay.model import TopicPartition
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._protocol.produce import PartitionRecords, PartitionResponse, encode_produce
+    from cython.cimports.forebay._accumulator.pool import Buffer
+    from cython.cimports.forebay._protocol.produce import (
+        PartitionRecords,
+        PartitionResponse,
+        encode_produce,
+        new_entry,
+    )
 else:
     from forebay._accumulator.batch import ProducerBatch
-    from forebay._protocol.produce import PartitionRecords, PartitionResponse, encode_produce
+    from forebay._accumulator.pool import Buffer
+    from forebay._protocol.produce import PartitionRecords, PartitionResponse, encode_produce, new_entry
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 FIRST_V1 = cython.declare(cython.int, 2)
 FIRST_V2 = cython.declare(cython.int, 3)
 FIRST_ZSTD = cython.declare(cython.int, 7)
 ZSTD = cython.declare(cython.int, 4)
+
+LEADER_MOVED = (6, 74)
+"""NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH may name the new leader (KIP-951)."""
 
 NEWEST_PRODUCE: int = SUPPORTED[ApiKey.PRODUCE][1]
 
@@ -57,6 +67,20 @@ class ProduceCall:
         compressor: Any,
         transactional_id: str | None = None,
     ) -> None:
+        self.begin(node_id, batches, drained, acks, timeout_ms, compressor, transactional_id)
+
+    @cython.cfunc
+    def begin(
+        self,
+        node_id: cython.int,
+        batches: list[Any],
+        drained: cython.double,
+        acks: cython.int,
+        timeout_ms: cython.int,
+        compressor: Any,
+        transactional_id: str | None,
+    ) -> object:
+        """What the constructor does; its keywords cost as much as all of this."""
         self.node_id = node_id
         self.acks = acks
         self.timeout_ms = timeout_ms
@@ -66,29 +90,39 @@ class ProduceCall:
         self.transactional_id = transactional_id
         self.held: list[Any] = []
         # Batches that cannot be put into a request of the broker's version, and why; they stay out of it.
-        self.refused: dict[ProducerBatch, KafkaError] = {}
+        self.refused: dict[ProducerBatch, KafkaError] | None = None
         batch: ProducerBatch
         for batch in batches:
             batch.hold(self.held)
+        return None
 
-    def build(self, version: int) -> list[Any]:
+    @cython.cfunc
+    def refusal(self, batch: ProducerBatch, otherwise: Any) -> Any:
+        """Why the batch stayed out of the request, or else what happened to all of it."""
+        return otherwise if self.refused is None else self.refused.get(batch, otherwise)
+
+    def build(self, version: cython.int) -> list[Any]:
         """The request's body, record bytes not copied; a batch that this version cannot carry is left out.
 
         Raises:
             KafkaError: it can carry none of them; that of the first, all are in ``refused``.
         """
         entries: list[Any] = []
+        refused: dict[ProducerBatch, KafkaError] = {}
         batch: ProducerBatch
         for batch in self.batches:
             try:
-                entries.append(self._entry(batch, version))
+                entries.append(self.entry(batch, version))
             except KafkaError as error:
-                self.refused[batch] = error
-        if not entries:
-            raise self.refused[self.batches[0]]
+                refused[batch] = error
+        if len(refused) > 0:
+            self.refused = refused
+            if len(entries) == 0:
+                raise refused[self.batches[0]]
         return encode_produce(version, self.transactional_id, self.acks, self.timeout_ms, entries)
 
-    def _entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
+    @cython.cfunc
+    def entry(self, batch: ProducerBatch, version: cython.int) -> PartitionRecords:
         if batch.codec_id == ZSTD and version < FIRST_ZSTD:
             raise UnsupportedCompressionTypeError(
                 f"The broker speaks Produce up to version {version}, but zstd needs version {FIRST_ZSTD} "
@@ -98,7 +132,7 @@ class ProduceCall:
         if version < FIRST_V2:
             return self._legacy_entry(batch, version)
         size: cython.Py_ssize_t = HEADER_SIZE + batch.payload_size
-        return PartitionRecords(batch.topic, batch.partition, bytes(batch.header()), batch.payload, size)
+        return new_entry(batch.topic, batch.partition, bytes(batch.header()), batch.payload, size)
 
     def _legacy_entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
         # Record formats v0 and v1 for brokers of before 0.11: the batch is read back and written anew.
@@ -113,22 +147,47 @@ class ProduceCall:
         message_set = convert_v2(records, magic=0 if version < FIRST_V1 else 1, compressor=self.compressor)
         return PartitionRecords(batch.topic, batch.partition, b"", [message_set], len(message_set))
 
-    def release(self) -> None:
+    @cython.ccall
+    def release(self) -> cython.void:
         """The connection is through with the bytes (answered, or closed); idempotent."""
-        held, self.held = self.held, []
+        held: list[Any] = self.held
+        self.held = []
+        buffer: Buffer
         for buffer in held:
             buffer.release()
 
 
-def match(batches: list[ProducerBatch], answers: list[PartitionResponse]) -> list[tuple[Any, Any]]:
-    """Each batch with its partition's answer, or None where the broker left it out."""
-    if len(batches) == len(answers) and all(
-        answer.partition == batch.partition and answer.topic == batch.topic
-        for batch, answer in zip(batches, answers, strict=True)
-    ):
-        return list(zip(batches, answers, strict=True))
+@cython.ccall
+def match(batches: list[Any], answers: list[Any]) -> list[Any]:
+    """Each batch's partition's answer, or None where the broker left it out."""
+    if in_step(batches, answers):
+        return answers
     by_partition = {(answer.topic, answer.partition): answer for answer in answers}
-    return [(batch, by_partition.get((batch.topic, batch.partition))) for batch in batches]
+    return [by_partition.get((batch.topic, batch.partition)) for batch in batches]
+
+
+@cython.cfunc
+def in_step(batches: list[Any], answers: list[Any]) -> cython.bint:
+    batch: ProducerBatch
+    answer: PartitionResponse
+    at: cython.Py_ssize_t
+    if len(batches) != len(answers):
+        return False
+    for at in range(len(batches)):
+        batch = batches[at]
+        answer = answers[at]
+        if answer.partition != batch.partition or answer.topic != batch.topic:
+            return False
+    return True
+
+
+def moved_leader(answer: PartitionResponse, hints: Any) -> dict[TopicPartition, tuple[int, int]] | None:
+    """``hints`` with what a refusal says of the new leader."""
+    if answer.error_code not in LEADER_MOVED or answer.leader_id < 0 or answer.leader_epoch < 0:
+        return hints  # type: ignore[no-any-return]
+    found: dict[TopicPartition, tuple[int, int]] = {} if hints is None else hints
+    found[TopicPartition(answer.topic, answer.partition)] = (answer.leader_id, answer.leader_epoch)
+    return found
 
 
 def error_in(answer: PartitionResponse) -> KafkaError | None:

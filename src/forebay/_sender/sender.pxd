@@ -1,16 +1,28 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.schedule cimport BatchSchedule
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._network.client cimport NetworkClient
+from forebay._network.inflight cimport ClientResponse
+from forebay._protocol.produce cimport PartitionResponse, ProduceResponse
 from forebay._sender.outcomes cimport BatchOutcomes
+from forebay._sender.produce cimport ProduceCall
+from forebay._accumulator.schedule cimport ReadyNodes
+from forebay._sender.sensors cimport RequestSensors
+from forebay._transactions.manager cimport TransactionManager
 
 
 # Everything belongs to the sender thread but closing and forced, which any thread sets.
 cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule
-    cdef object client
+    cdef NetworkClient client
     cdef object metadata
-    cdef object transactions
+    cdef TransactionManager transactions
     cdef object metrics
+    cdef RequestSensors sensors
+    cdef double next_roll
+    cdef object followed
+    cdef int timeout_ms
     cdef readonly object requests
     cdef object session
     cdef object producer_ids
@@ -27,3 +39,19 @@ cdef class Sender:
     cdef double next_in_flight_expiry
     cdef readonly bint closing
     cdef readonly bint forced
+    cpdef run_once(self, double now)
+    cdef double _prepare(self, double now) except? -2
+    cdef double send_ready(self, double now) except? -2
+    cdef bint _send_all(self)
+    cdef double _send_to(self, ReadyNodes found, bint send_all, double now) except? -2
+    cdef double _drain_for(self, ReadyNodes found, list calls, double now) except? -2
+    cdef list _closed(self, list calls, double now)
+    cdef double _wait_until(self, double now, double delay) except? -2
+    cdef _follow_metadata(self)
+    cdef send(self, int node_id, list batches, double now, bint prompt)
+    cdef _note_in_flight(self, int node_id, list batches)
+    cdef _let_go(self, ProduceCall call, double now)
+    cdef _apply_response(self, ProduceCall call, ClientResponse response, double now)
+    cpdef complete(self, ProducerBatch batch, PartitionResponse answer, object error, double now)
+    cdef _apply(self, ProduceCall call, ProduceResponse body, double now)
+    cpdef _expire(self, double now)

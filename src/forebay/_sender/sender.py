@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import cython
@@ -17,7 +16,8 @@ import cython
 from forebay._logging import RateLimitedLogger
 from forebay._protocol.produce import decode_produce
 from forebay._protocol.versions import ApiKey
-from forebay._sender.produce import NEWEST_PRODUCE, error_in, match
+from forebay._sender.options import SenderOptions
+from forebay._sender.produce import NEWEST_PRODUCE, error_in, moved_leader
 from forebay._sender.producer_id import ProducerIdRequests
 from forebay._sender.transactional import TransactionalRequests
 from forebay.errors import KafkaError, NetworkError
@@ -28,41 +28,29 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.schedule import ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
     from cython.cimports.forebay._protocol.produce import PartitionResponse, ProduceResponse
     from cython.cimports.forebay._sender.outcomes import BatchOutcomes
-    from cython.cimports.forebay._sender.produce import ProduceCall
+    from cython.cimports.forebay._sender.produce import ProduceCall, match
+    from cython.cimports.forebay._sender.sensors import RequestSensors
+    from cython.cimports.forebay._transactions.manager import TransactionManager
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.schedule import ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
+    from forebay._network.client import NetworkClient
     from forebay._network.inflight import ClientRequest, ClientResponse
     from forebay._protocol.produce import PartitionResponse, ProduceResponse
     from forebay._sender.outcomes import BatchOutcomes
-    from forebay._sender.produce import ProduceCall
+    from forebay._sender.produce import ProduceCall, match
+    from forebay._sender.sensors import RequestSensors
+    from forebay._transactions.manager import TransactionManager
 
 PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
+NEWEST = cython.declare(cython.int, NEWEST_PRODUCE)
 INFINITY: cython.double = math.inf
-LEADER_MOVED = (6, 74)
-"""NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH may name the new leader (KIP-951)."""
-
-
-@dataclass(frozen=True, slots=True)
-class SenderOptions:
-    """What the sender takes from the configuration; times in ms, sizes in bytes."""
-
-    acks: int = -1
-    retries: int = 2**31 - 1
-    max_request_size: int = 1_048_576
-    request_timeout_ms: int = 30_000
-    delivery_timeout_ms: float = 120_000
-    guarantee_order: bool = False
-    """One request in flight a connection: a partition is muted while a batch of it is."""
-    max_in_flight: int = 5
-    log_prefix: str = ""
-
-
 @cython.final
 @cython.cclass
 class Sender:
@@ -82,9 +70,9 @@ class Sender:
         self,
         *,
         accumulator: RecordAccumulator,
-        client: Any,
+        client: NetworkClient,
         metadata: Any,
-        transactions: Any,
+        transactions: TransactionManager | None,
         metrics: Any,
         options: SenderOptions,
         report: Callable[[BaseException, Any], None],
@@ -96,6 +84,8 @@ class Sender:
         self.metadata = metadata
         self.transactions = transactions
         self.metrics = metrics
+        self.sensors = RequestSensors(metrics)
+        self.next_roll = -INFINITY
         self.options = options
         self.log = RateLimitedLogger("forebay.sender", prefix=options.log_prefix)
         self.outcomes = self._make_outcomes(report)
@@ -105,11 +95,13 @@ class Sender:
             client, transactions, options.request_timeout_ms, fail_waiting=self.fail_waiting
         )
         self.acks = options.acks
+        self.timeout_ms = options.request_timeout_ms
         self.max_request_size = options.max_request_size
         self.delivery_timeout_ms = options.delivery_timeout_ms
         self.guarantee_order = options.guarantee_order
         self.max_in_flight = options.max_in_flight
         self.cluster_version = -1
+        self.followed: Any = None  # the picture that was looked at last
         self.in_flight: dict[ProducerBatch, None] = {}
         self.next_in_flight_expiry = INFINITY
         self.closing = False
@@ -146,9 +138,10 @@ class Sender:
 
     # The turn
 
-    def run_once(self, now: cython.double) -> None:
+    @cython.ccall
+    def run_once(self, now: cython.double) -> object:
         """One turn: what is due goes out, what came in is applied, and in between it waits for the next event."""
-        failed: cython.longlong = self.failed_records()
+        failed: cython.longlong = self.outcomes.failed_records
         self._follow_metadata()
         # Before anything is drained, so that no batch is failed and sent in the same turn; and before the transaction
         # manager's turn, in which it acts on what failed.
@@ -158,11 +151,13 @@ class Sender:
         if self.requests is not None:
             # After the batches: what the gate did not let out yet is asked for in the same turn.
             delay = min(delay, self.requests.turn(now))
-        if self.failed_records() != failed or (self.closing and not self.has_work()):
+        if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
             # What failed may have changed what there is to do, and an end may be waiting for just that.
             delay = 0
         self.client.poll(delay, now)
-        self.metrics.roll(now)
+        if now >= self.next_roll:
+            self.next_roll = self.metrics.roll(now)
+        return None
 
     def has_work(self) -> bool:
         """True while a batch has no outcome, or a transaction no end.
@@ -180,9 +175,11 @@ class Sender:
         """Records that failed since ever."""
         return int(self.metrics.record_errors.total)
 
+    @cython.cfunc
+    @cython.exceptval(-2)
     def _prepare(self, now: cython.double) -> cython.double:
         """Settles what the last turn left in doubt; ms to wait while nothing may be sent, else negative."""
-        transactions = self.transactions
+        transactions: TransactionManager = self.transactions
         transactions.begin_turn()
         if transactions.fatal_error is not None:
             self.fail_all(transactions.fatal_error)
@@ -198,6 +195,8 @@ class Sender:
             return -1
         return float(self.producer_ids.turn(now, self.schedule.has_undrained()))
 
+    @cython.cfunc
+    @cython.exceptval(-2)
     def send_ready(self, now: cython.double) -> cython.double:
         """Sends one request to each node that has something due and can take it; ms to wait in poll."""
         send_all: cython.bint = self._send_all()
@@ -216,11 +215,14 @@ class Sender:
             delay = min(delay, self._send_to(found, True, now))
         return self._wait_until(now, min(delay, found.next_check))
 
-    def _send_all(self) -> bool:
+    @cython.cfunc
+    def _send_all(self) -> cython.bint:
         if self.session is not None and self.session.completing:
             return True
-        return self.accumulator.flushing() or self.accumulator.closed or self.closing
+        return self.closing or self.accumulator.flushing() or self.accumulator.incomplete_batches.closed
 
+    @cython.cfunc
+    @cython.exceptval(-2)
     def _send_to(self, found: ReadyNodes, send_all: cython.bint, now: cython.double) -> cython.double:
         """Drains for the nodes that can take a request; ms until one that cannot is worth asking again."""
         delay: cython.double
@@ -239,6 +241,8 @@ class Sender:
             raise
         return min(delay, left.next_check)
 
+    @cython.cfunc
+    @cython.exceptval(-2)
     def _drain_for(self, found: ReadyNodes, calls: list[Any], now: cython.double) -> cython.double:
         delay: cython.double = INFINITY
         cluster = self.metadata.cluster()
@@ -263,6 +267,7 @@ class Sender:
                 if not batch.in_flight and not batch.done:
                     self.schedule.reenqueue(batch, now, self.transactions)
 
+    @cython.cfunc
     def _closed(self, calls: list[Any], now: cython.double) -> list[Any]:
         """Makes the bytes of all batches final; what cannot be compressed fails by itself and is left out."""
         try:
@@ -286,15 +291,21 @@ class Sender:
             return False
         return True
 
+    @cython.cfunc
+    @cython.exceptval(-2)
     def _wait_until(self, now: cython.double, delay: cython.double) -> cython.double:
         expiry: cython.double = min(self.schedule.next_expiry_at(), self.next_in_flight_expiry)
         return max(0.0, min(delay, expiry - now))
 
-    def _follow_metadata(self) -> None:
+    @cython.cfunc
+    def _follow_metadata(self) -> object:
         cluster = self.metadata.cluster()
-        if cluster.version != self.cluster_version:
-            self.cluster_version = cluster.version
-            self.accumulator.refresh_all(cluster)
+        if cluster is not self.followed:
+            self.followed = cluster
+            if cluster.version != self.cluster_version:
+                self.cluster_version = cluster.version
+                self.accumulator.refresh_all(cluster)
+        return None
 
     def _ask_for_leaders(self, topics: set[str], now: float) -> None:
         # The topic may have fallen out of the metadata while its batches waited.
@@ -305,31 +316,25 @@ class Sender:
 
     # Requests
 
-    def send(self, node_id: cython.int, batches: list[ProducerBatch], now: cython.double, prompt: cython.bint) -> None:
+    @cython.cfunc
+    def send(
+        self, node_id: cython.int, batches: list[Any], now: cython.double, prompt: cython.bint
+    ) -> object:
         """One produce request with ``batches`` to one node."""
-        call: ProduceCall = ProduceCall(
-            node_id,
-            batches,
-            now,
-            acks=self.acks,
-            timeout_ms=self.options.request_timeout_ms,
-            compressor=self.accumulator.closer.compressor,
-            transactional_id=None if self.session is None else self.session.transactional_id,
+        call: ProduceCall = ProduceCall.__new__(ProduceCall)
+        name: str | None = None if self.session is None else self.session.transactional_id
+        compressor = self.accumulator.closer.compressor
+        call.begin(node_id, batches, now, self.acks, self.timeout_ms, compressor, name)
+        oldest: cython.int = 0
+        newest: cython.int = NEWEST
+        if self.requests is not None:
+            oldest, newest = self.requests.produce_versions
+        request: ClientRequest = ClientRequest.__new__(ClientRequest)
+        request.fill(
+            node_id, PRODUCE, oldest, newest, call.build, decode_produce, self.timeout_ms, self.on_produce, call
         )
-        oldest, newest = (0, NEWEST_PRODUCE) if self.requests is None else self.requests.produce_versions
-        request: ClientRequest = ClientRequest(
-            node_id,
-            PRODUCE,
-            oldest,
-            newest,
-            call.build,
-            decode_produce,
-            timeout_ms=self.options.request_timeout_ms,
-            on_complete=self.on_produce,
-            on_written=_nothing if prompt else None,
-            expect_response=self.acks != 0,
-            context=call,
-        )
+        request.on_written = _nothing if prompt else None
+        request.expect_response = self.acks != 0
         try:
             self.client.send(request, now)
         except BaseException:
@@ -337,9 +342,11 @@ class Sender:
             raise
         # Only now: a request that was not taken is never completed.
         self._note_in_flight(node_id, batches)
-        self._measure(batches, now)
+        self.sensors.record(batches, self.outcomes, now)
+        return None
 
-    def _note_in_flight(self, node_id: cython.int, batches: list[ProducerBatch]) -> None:
+    @cython.cfunc
+    def _note_in_flight(self, node_id: cython.int, batches: list[Any]) -> object:
         batch: ProducerBatch
         queue: PartitionQueue
         for batch in batches:
@@ -351,23 +358,7 @@ class Sender:
             batch.last_node = node_id
             self.in_flight[batch] = None
             self.next_in_flight_expiry = min(self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms)
-
-    def _measure(self, batches: list[ProducerBatch], now: cython.double) -> None:
-        metrics = self.metrics
-        records: cython.longlong = 0
-        batch: ProducerBatch
-        for batch in batches:
-            size: cython.Py_ssize_t = batch.estimated_size()
-            records += batch.record_count
-            metrics.batch_size.record(size)
-            metrics.queue_time.record(batch.drained - batch.created)
-            metrics.compression_rate.record(batch.observed_ratio)
-            metrics.record_size.record_many(batch.raw_size, batch.record_count, batch.max_record_size)
-            sensors = self.outcomes.topic_sensors(batch, now)
-            sensors.records.record(batch.record_count)
-            sensors.bytes.record(size)
-            sensors.compression_rate.record(batch.observed_ratio)
-        metrics.records_sent.record(records)
+        return None
 
     def on_produce(self, response: ClientResponse) -> None:
         """Applies one answer, or the lack of one, to the batches of its request."""
@@ -379,29 +370,36 @@ class Sender:
         finally:
             self._let_go(call, now)
 
-    def _let_go(self, call: ProduceCall, now: cython.double) -> None:
+    @cython.cfunc
+    def _let_go(self, call: ProduceCall, now: cython.double) -> object:
         """Nothing of the request is in flight any more, whatever went wrong while its answer was applied."""
         batch: ProducerBatch
         for batch in call.batches:
             if batch.in_flight:
                 error = NetworkError(f"The answer of node {call.node_id} could not be applied")
-                self.complete(batch, None, call.refused.get(batch, error), now)
+                self.complete(batch, None, call.refusal(batch, error), now)
             if self.guarantee_order:
                 queue: PartitionQueue = batch.queue
                 queue.muted = False
+        return None
 
-    def _apply_response(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
+    @cython.cfunc
+    def _apply_response(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> object:
         batch: ProducerBatch
         if response.error is not None or (response.body is None and self.acks != 0):
             self._fail_call(call, response, now)
         elif response.body is None:
             for batch in call.batches:
-                self.complete(batch, None, call.refused.get(batch), now)
+                self.complete(batch, None, call.refusal(batch, None), now)
         else:
-            self.metrics.request_latency.record(now - response.request.sent)
+            self.sensors.request_latency.record(now - response.request.sent)
             self._apply(call, response.body, now)  # type: ignore[arg-type]
+        return None
 
-    def complete(self, batch: ProducerBatch, answer: Any, error: Any, now: cython.double) -> None:
+    @cython.ccall
+    def complete(
+        self, batch: ProducerBatch, answer: PartitionResponse | None, error: Any, now: cython.double
+    ) -> object:
         """One batch is not in flight any more."""
         queue: PartitionQueue = batch.queue
         queue.in_flight -= 1
@@ -411,6 +409,7 @@ class Sender:
             self.outcomes.apply(batch, answer, error, now)
         except Exception as failure:  # noqa: BLE001 - the other batches of the request have outcomes of their own
             self._settle_after(batch, failure)
+        return None
 
     def _settle_after(self, batch: ProducerBatch, failure: Exception) -> None:
         """A batch whose outcome could not be applied to the end: it waits for another attempt, or it has failed."""
@@ -425,31 +424,43 @@ class Sender:
     def _fail_call(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
         error = response.failure or NetworkError(f"The answer of node {call.node_id} was lost")
         for batch in call.batches:
-            self.complete(batch, None, call.refused.get(batch, error), now)
+            self.complete(batch, None, call.refusal(batch, error), now)
 
-    def _apply(self, call: ProduceCall, body: ProduceResponse, now: cython.double) -> None:
-        self.metrics.produce_throttle_time.record(body.throttle_time_ms)
-        hints: dict[TopicPartition, tuple[int, int]] = {}
-        answer: PartitionResponse
-        for batch, found in match(call.batches, body.partitions):
-            if found is None:
+    @cython.cfunc
+    def _apply(self, call: ProduceCall, body: ProduceResponse, now: cython.double) -> object:
+        self.sensors.throttle_time.record(body.throttle_time_ms)
+        answers: list[Any] = match(call.batches, body.partitions)
+        hints: dict[TopicPartition, tuple[int, int]] | None = None
+        answer: PartitionResponse | None
+        batch: ProducerBatch
+        at: cython.Py_ssize_t
+        for at in range(len(answers)):
+            batch = call.batches[at]
+            answer = answers[at]
+            if answer is None:
                 missing = NetworkError(f"Node {call.node_id} left {batch.topic}-{batch.partition} out of its answer")
-                self.complete(batch, None, call.refused.get(batch, missing), now)
-                continue
-            answer = found
-            if answer.error_code in LEADER_MOVED and answer.leader_id >= 0 and answer.leader_epoch >= 0:
-                where = TopicPartition(answer.topic, answer.partition)
-                hints[where] = (answer.leader_id, answer.leader_epoch)
-            self.complete(batch, answer, None if answer.error_code == 0 else error_in(answer), now)
-        if hints:
+                self.complete(batch, None, call.refusal(batch, missing), now)
+            elif answer.error_code == 0:
+                self.complete(batch, answer, None, now)
+            else:
+                hints = moved_leader(answer, hints)
+                self.complete(batch, answer, error_in(answer), now)
+        if hints is not None:
             self.metadata.update_leadership(hints, body.node_endpoints)
             self._follow_metadata()
+        return None
 
     # Expiry and the end
 
-    def _expire(self, now: cython.double) -> None:
-        batch: ProducerBatch
+    @cython.ccall
+    def _expire(self, now: cython.double) -> object:
         expired: list[Any] = self.schedule.expired(now)
+        if now >= self.next_in_flight_expiry or len(expired) > 0:
+            self._expire_each(expired, now)
+        return None
+
+    def _expire_each(self, expired: list[Any], now: cython.double) -> None:
+        batch: ProducerBatch
         if now >= self.next_in_flight_expiry:
             timeout: cython.double = self.delivery_timeout_ms
             expired += [batch for batch in self.in_flight if batch.reached_delivery_timeout(timeout, now)]

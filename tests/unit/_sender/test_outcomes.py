@@ -15,7 +15,8 @@ from forebay._accumulator.schedule import BatchSchedule
 from forebay._backoff import ExponentialBackoff
 from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
-from forebay._sender.sender import Sender, SenderOptions
+from forebay._sender.options import SenderOptions
+from forebay._sender.sender import Sender
 from forebay._transactions.manager import TransactionManager
 from forebay.errors import (
     DisconnectError,
