@@ -300,6 +300,7 @@ class RecordAccumulator:
     @cython.exceptval(check=False)
     def close_last(self, queue: PartitionQueue, batch: ProducerBatch) -> cython.int:
         # The thread that filled a batch compresses it, outside the lock; ``closing`` keeps the sender off until then.
+        self.schedule.unpark(queue)
         if batch.closed_for_appends:
             return 0
         batch.close_for_appends()
@@ -484,6 +485,7 @@ class RecordAccumulator:
         Who waits for memory is woken, and gets ``guard.refusal()`` as everybody else does.
         """
         self.incomplete_batches.seal()
+        self.schedule.look_at_all()
         self.pool.wake_waiters()
 
     def unseal(self) -> None:

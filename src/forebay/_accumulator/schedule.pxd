@@ -23,19 +23,35 @@ cdef class BatchSchedule:
     cdef dict latency
     cdef set loaded_topics
     cdef bint dropped
+    cdef list watched
+    cdef list parked
+    cdef long long parks
+    cdef bint all_due                    # set by any thread
+    cdef bint sending_all                # as the last `ready` was told
+    cdef readonly bint more
+    cdef readonly double behind_check
+    cdef double weigh_at
     cpdef void activate(self, PartitionQueue queue)
+    cdef void unpark(self, PartitionQueue queue)
+    cdef void watch(self, PartitionQueue queue)
     cdef void collect(self)
+    cdef void join_line(self, PartitionQueue queue)
     cpdef void follow_leaders(self)
     cdef void move_memory(self, PartitionQueue queue)
     cpdef ReadyNodes ready(self, double now, bint send_all)
-    cdef bint look_at(self, PartitionQueue queue, double now, bint send_all, ReadyNodes found)
-    cdef bint drop_if_empty(self, PartitionQueue queue)
+    cdef bint look_at(self, PartitionQueue queue, double now, ReadyNodes found)
+    cdef double wait_of(self, PartitionQueue queue, double now, bint park) except? -2
+    cdef void look_behind(self, PartitionQueue queue, double now)
+    cdef void put_in_heap(self, PartitionQueue queue)
+    cdef void wake(self, PartitionQueue queue)
+    cdef void wake_parked(self, double now, bint everything)
+    cdef double next_due(self) except? -2
     cpdef list drain(self, int node_id, Py_ssize_t max_size, double now, object gate)
     cdef ProducerBatch take(self, PartitionQueue queue, Py_ssize_t room, double now, object gate)
     cdef bint backs_off(self, ProducerBatch batch, double now)
     cpdef void reenqueue(self, ProducerBatch batch, double now, object gate)
     cpdef void put_back(self, ProducerBatch batch, object gate)
     cpdef list expired(self, double now)
-    cdef bint expire(self, PartitionQueue queue, double now, list gone)
+    cdef void expire(self, PartitionQueue queue, double now, list gone)
     cpdef double next_expiry_at(self)
     cpdef bint has_undrained(self)

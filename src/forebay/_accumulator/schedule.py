@@ -1,17 +1,22 @@
 """Which batches go out now: the sender thread's side of the accumulator.
 
-Queues that hold batches stand in line at their leader, so that a turn looks at what waits and not at what exists.
-A line is served from its front, and a queue that gave a batch goes to the back: a drain that the size limit cut
-short goes on, next time, at the partition that did not fit.  A partition that may not be drained now (muted,
-backing off, held back by the gate) is passed over; the Java client stops serving the whole broker there.
+Queues that hold batches stand in line at their leader.  A line is served from its front, and a queue that gave a batch
+goes to the back: a drain that the size limit cut short goes on, next time, at the partition that did not fit.  A
+partition that may not be drained now (muted, backing off, held back by the gate) is passed over; the Java client stops
+serving the whole broker there.
 
-All methods run on the sender's thread but ``activate``.
+A turn costs what there is to do, not what waits: ``ready`` looks at the queues that are *watched*.  One whose only
+batch lingers is *parked* until its time comes, a second batch follows, or whoever fills the batch says so (``unpark``).
+It keeps its place in its line, since a request takes along what lingers, as in Java.
+
+All methods run on the sender's thread but ``activate``, ``unpark`` and ``look_at_all``.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from heapq import heappop, heappush
 from typing import Any
 
 import cython
@@ -29,6 +34,12 @@ else:
 
 NO_LEADER = cython.declare(cython.int, -1)
 INFINITY: cython.double = math.inf
+# Among other waits.
+EMPTY = cython.declare(cython.double, -1.0)
+
+WEIGHED_AT_ONCE = cython.declare(cython.Py_ssize_t, 64)
+WEIGHING_MS = cython.declare(cython.double, 0.005)
+"""Ms between two looks at the loads of many partitions, for each of them: so that looking costs a percent or two."""
 
 
 @cython.final
@@ -82,17 +93,42 @@ class BatchSchedule:
         self.latency: dict[int, list[float]] = {}
         self.loaded_topics: set[Any] = set()
         self.dropped = False
+        self.watched: list[Any] = []
+        self.parked: list[Any] = []  # a heap of (when, number, queue); at most one for each queue
+        self.parks = 0
+        self.all_due = False
+        self.sending_all = False
+        self.more = False
+        self.behind_check = INFINITY
+        self.weigh_at = -INFINITY
         if not cython.compiled:
             self.lock = threading.Lock()
 
     @cython.ccall
     def activate(self, queue: PartitionQueue) -> cython.void:
-        """A queue got its first batch; any thread."""
+        """A queue got its first batch, or what it has is not to linger any more; any thread."""
         acquire(self.lock)
         try:
             self.activated.append(queue)
         finally:
             release(self.lock)
+
+    @cython.cfunc
+    def unpark(self, queue: PartitionQueue) -> cython.void:
+        """Something happened to a queue that may be parked; any thread, the queue's lock held."""
+        if queue.parked:
+            queue.parked = False
+            self.activate(queue)
+
+    def look_at_all(self) -> None:
+        """Nothing lingers in the next ``ready``: batches were closed without a word to their queues; any thread."""
+        self.all_due = True
+
+    @cython.cfunc
+    def watch(self, queue: PartitionQueue) -> cython.void:
+        if not queue.watched:
+            queue.watched = True
+            self.watched.append(queue)
 
     @cython.cfunc
     def collect(self) -> cython.void:
@@ -107,13 +143,21 @@ class BatchSchedule:
             release(self.lock)
         queue: PartitionQueue
         for queue in fresh:
-            self._line(queue.leader_id).append(queue)
+            if not queue.lined:
+                self.join_line(queue)
+            self.watch(queue)
             acquire(queue.lock)
             try:
                 if len(queue.batches) > 0:
                     self._expect_expiry(queue.batches[0])
             finally:
                 release(queue.lock)
+
+    @cython.cfunc
+    def join_line(self, queue: PartitionQueue) -> cython.void:
+        queue.lined = True
+        queue.line = queue.leader_id
+        self._line(queue.line).append(queue)
 
     def _line(self, node_id: int) -> deque[PartitionQueue]:
         line = self.nodes.get(node_id)
@@ -132,8 +176,9 @@ class BatchSchedule:
                 continue
             self.nodes[node_id] = deque([queue for queue in line if queue.leader_id == node_id])
             for queue in moved:
-                self._line(queue.leader_id).append(queue)
+                self.join_line(queue)
                 self.move_memory(queue)
+                self.wake(queue)
 
     @cython.cfunc
     def move_memory(self, queue: PartitionQueue) -> cython.void:
@@ -161,71 +206,116 @@ class BatchSchedule:
                 else to send).
         """
         self.collect()
+        self.sending_all = send_all
+        self.behind_check = INFINITY
+        if len(self.parked) > 0:
+            self.wake_parked(now, send_all or self.all_due)
+        self.all_due = False
         found: ReadyNodes = ReadyNodes()
         queue: PartitionQueue
-        ready: cython.bint
-        for node_id, line in self.nodes.items():
-            ready = False
-            dropped: list[Any] = []
-            for queue in line:
-                if len(queue.batches) == 0 and self.drop_if_empty(queue):
-                    dropped.append(queue)
-                elif node_id == NO_LEADER:
-                    found.unknown_leader_topics.add(queue.topic)
-                elif self.look_at(queue, now, send_all, found):
-                    ready = True
-            if ready:
-                found.nodes.append(node_id)
-            if len(dropped) > 0:
-                self._shorten(node_id, dropped)
-        if self.adaptive:
+        kept: list[Any] = []
+        for queue in self.watched:
+            if self.look_at(queue, now, found):
+                kept.append(queue)
+            else:
+                queue.watched = False
+        self.watched = kept
+        found.next_check = min(found.next_check, self.next_due() - now)
+        if self.adaptive and len(self.loaded_topics) > 0 and now >= self.weigh_at:
             self._weigh(now)
         return found
 
-    def _shorten(self, node_id: int, dropped: list[PartitionQueue]) -> None:
-        gone = set(dropped)
-        self.nodes[node_id] = deque([queue for queue in self.nodes[node_id] if queue not in gone])
+    @cython.cfunc
+    def look_at(self, queue: PartitionQueue, now: cython.double, found: ReadyNodes) -> cython.bint:
+        # True while it is to be watched: until it is empty, or parked.
+        if queue.line == NO_LEADER and len(queue.batches) > 0:
+            found.unknown_leader_topics.add(queue.topic)
+            return True
+        wait: cython.double = self.wait_of(queue, now, True)
+        if wait == EMPTY or queue.parked:
+            return False
+        if wait > 0:
+            found.next_check = min(found.next_check, wait)
+        elif queue.line not in found.nodes:
+            found.nodes.append(queue.line)
+        return True
 
     @cython.cfunc
-    def look_at(
-        self, queue: PartitionQueue, now: cython.double, send_all: cython.bint, found: ReadyNodes
-    ) -> cython.bint:
+    @cython.exceptval(-2)
+    def wait_of(self, queue: PartitionQueue, now: cython.double, park: cython.bint) -> cython.double:
+        # Ms until its first batch can go, infinite where an event decides, EMPTY without one.  ``park``: in the same
+        # moment, so that nobody can fill the batch in between without a word.
         acquire(queue.lock)
         try:
             count: cython.Py_ssize_t = len(queue.batches)
             if count == 0:
-                return False
+                if park:
+                    queue.scheduled = False
+                return EMPTY
             # Also of a partition that may not be drained now: that is when its queue grows.
             if count > 1 and self.adaptive:
                 queue.state.loaded = True
                 self.loaded_topics.add(queue.state)
             head: ProducerBatch = queue.batches[0]
             if queue.muted or head.closing:
-                return False
+                return INFINITY
             head.update_leader_epoch(queue.leader_epoch)
-            wait: cython.double = 0.0
             if self.backs_off(head, now):
-                wait = head.retry_at - now
-            elif not (count > 1 or send_all or head.attempts > 0 or head.is_full()):
-                wait = head.created + self.linger_ms - now
+                return head.retry_at - now
+            if count > 1 or self.sending_all or head.attempts > 0 or head.is_full():
+                return 0
+            due: cython.double = head.created + self.linger_ms
+            if due <= now:
+                return 0
+            if park:
+                queue.parked = True
+                queue.due = due
         finally:
             release(queue.lock)
-        if wait <= 0:
-            return True
-        if wait < found.next_check:
-            found.next_check = wait
-        return False
+        if park and not queue.in_heap:
+            self.put_in_heap(queue)
+        return due - now
+
+    # What lingers.  A queue has one place in the heap, for its first batch of all that it had since: where a later one
+    # waits longer, it moves back when it comes to the front.
 
     @cython.cfunc
-    def drop_if_empty(self, queue: PartitionQueue) -> cython.bint:
+    def put_in_heap(self, queue: PartitionQueue) -> cython.void:
+        self.parks += 1
+        queue.in_heap = True
+        heappush(self.parked, (queue.due, self.parks, queue))
+
+    @cython.cfunc
+    def wake(self, queue: PartitionQueue) -> cython.void:
         acquire(queue.lock)
-        try:
-            if len(queue.batches) > 0:
-                return False
-            queue.scheduled = False
-            return True
-        finally:
-            release(queue.lock)
+        queue.parked = False
+        release(queue.lock)
+        self.watch(queue)
+
+    @cython.cfunc
+    def wake_parked(self, now: cython.double, everything: cython.bint) -> cython.void:
+        queue: PartitionQueue
+        while len(self.parked) > 0 and (everything or self.parked[0][0] <= now):
+            queue = heappop(self.parked)[2]
+            queue.in_heap = False
+            if queue.parked:
+                self.wake(queue)
+
+    @cython.cfunc
+    @cython.exceptval(-2)
+    def next_due(self) -> cython.double:
+        # When the next parked queue is due; infinite without one.
+        queue: PartitionQueue
+        while len(self.parked) > 0:
+            due: cython.double = self.parked[0][0]
+            queue = self.parked[0][2]
+            if queue.parked and queue.due == due:
+                return due
+            heappop(self.parked)
+            queue.in_heap = False
+            if queue.parked:
+                self.put_in_heap(queue)
+        return INFINITY
 
     @cython.cfunc
     def backs_off(self, batch: ProducerBatch, now: cython.double) -> cython.bint:
@@ -239,8 +329,11 @@ class BatchSchedule:
 
         A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
         whether a partition may be drained and stamps producer id and sequence; it does so once for each batch.
+        ``more`` says afterwards whether the node has something that could follow at once, and ``behind_check`` in how
+        many ms from the last ``ready`` on something else of all drained partitions can go.
         """
         batches: list[Any] = []
+        self.more = False
         line = self.nodes.get(node_id)
         if line is None:
             return batches
@@ -255,17 +348,31 @@ class BatchSchedule:
             if batch is not None:
                 size += batch.estimated_size()
                 batches.append(batch)
+                line.append(queue)
+                self.watch(queue)
+                self.look_behind(queue, now)
             elif self.dropped:
-                continue
+                queue.lined = False
             elif self._fits_not(queue, room):
                 line.appendleft(queue)
+                self.more = True
                 break
-            if batch is None:
-                passed_over.append(queue)
             else:
-                line.append(queue)
-        line.extendleft(reversed(passed_over))
+                passed_over.append(queue)
+        if len(passed_over) > 0:
+            line.extendleft(reversed(passed_over))
         return batches
+
+    @cython.cfunc
+    def look_behind(self, queue: PartitionQueue, now: cython.double) -> cython.void:
+        # The batch behind the one that was taken: it may be due at once, or before anything that ``ready`` saw.
+        if len(queue.batches) == 0:
+            return
+        wait: cython.double = self.wait_of(queue, now, False)
+        if wait == 0:
+            self.more = True
+        elif wait > 0:
+            self.behind_check = min(self.behind_check, wait)
 
     def _fits_not(self, queue: PartitionQueue, room: cython.Py_ssize_t) -> bool:
         if room < 0 or queue.muted:
@@ -293,6 +400,7 @@ class BatchSchedule:
         try:
             if len(queue.batches) == 0:
                 queue.scheduled = False
+                queue.parked = False
                 self.dropped = True
                 return None
             batch = queue.batches[0]
@@ -307,6 +415,7 @@ class BatchSchedule:
         acquire(queue.lock)
         try:
             queue.pop_head()
+            queue.parked = False
         finally:
             release(queue.lock)
         if gate is not None:
@@ -335,35 +444,34 @@ class BatchSchedule:
             batch.account.settle()
         queue.insert(batch, gate)
         self._expect_expiry(batch)
-        activate: cython.bint = False
         acquire(queue.lock)
-        try:
-            if not queue.scheduled:
-                queue.scheduled = True
-                activate = True
-        finally:
-            release(queue.lock)
-        if activate:
-            self._line(queue.leader_id).appendleft(queue)
+        queue.scheduled = True
+        queue.parked = False
+        release(queue.lock)
+        if not queue.lined:
+            queue.lined = True
+            queue.line = queue.leader_id
+            self._line(queue.line).appendleft(queue)
+        self.watch(queue)
 
     @cython.ccall
     def expired(self, now: cython.double) -> list[Any]:
         """Takes out every waiting batch older than the delivery timeout, muted partitions included."""
         gone: list[Any] = []
+        queue: PartitionQueue
         self.collect()
         if now < self.next_expiry:
             return gone
         self.next_expiry = INFINITY
-        for node_id, line in self.nodes.items():
-            dropped: list[Any] = [queue for queue in line if self.expire(queue, now, gone)]
-            if len(dropped) > 0:
-                self._shorten(node_id, dropped)
+        for line in self.nodes.values():
+            for queue in line:
+                self.expire(queue, now, gone)
         return gone
 
     @cython.cfunc
-    def expire(self, queue: PartitionQueue, now: cython.double, gone: list[Any]) -> cython.bint:
-        # True if it is empty.  It leaves the line at once then: only a queue that comes into a line makes its first
-        # batch's expiry known, and the next one may come from a callback of those that go.
+    def expire(self, queue: PartitionQueue, now: cython.double, gone: list[Any]) -> cython.void:
+        # An empty one is not scheduled any more: only a queue that is activated makes its first batch's expiry known,
+        # and the next one may come from a callback of those that go.
         batch: ProducerBatch
         acquire(queue.lock)
         try:
@@ -371,10 +479,10 @@ class BatchSchedule:
                 batch = queue.batches[0]
                 if batch.closing or not batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
                     self._expect_expiry(batch)
-                    return False
+                    return
                 gone.append(queue.pop_head())
             queue.scheduled = False
-            return True
+            queue.parked = False
         finally:
             release(queue.lock)
 
@@ -415,10 +523,12 @@ class BatchSchedule:
     def _weigh(self, now: float) -> None:
         # Topics whose queues have grown past one batch since the last look, and those weighted then.
         topic: TopicState
+        seen: cython.Py_ssize_t = 0
         for topic in list(self.loaded_topics):
             if not topic.loaded and not topic.weighted:
                 self.loaded_topics.discard(topic)
                 continue
+            seen += topic.partition_count
             sizes = []
             partitions = []
             queue: PartitionQueue
@@ -435,6 +545,8 @@ class BatchSchedule:
                 release(sticky.lock)
             topic.weighted = topic.loaded
             topic.loaded = False
+        if seen > WEIGHED_AT_ONCE:
+            self.weigh_at = now + seen * WEIGHING_MS
 
     def __repr__(self) -> str:
         lines = ", ".join(f"{node_id}: {len(line)}" for node_id, line in self.nodes.items())

@@ -13,10 +13,16 @@ cdef class PartitionQueue:
     cdef ProducerBatch last
     cdef readonly bint scheduled
     cdef list to_close
+    cdef bint parked
     # Written by whoever applies metadata, under the accumulator's lock; single words, read without it.
     cdef readonly int leader_id
     cdef readonly int leader_epoch
     # Sender thread only.
+    cdef bint watched
+    cdef bint lined
+    cdef int line
+    cdef bint in_heap
+    cdef double due
     cdef public bint muted
     cdef public int in_flight
     cdef public object gate_state

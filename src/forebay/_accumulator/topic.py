@@ -30,9 +30,10 @@ else:
 class PartitionQueue:
     """The batches of one partition, oldest first.  Appends go to ``last`` while it is open.
 
-    ``batches``, ``last``, ``scheduled`` and ``to_close`` (full batches that whoever filled them must compress; the
-    sender keeps off until then) are guarded by ``lock``; ``muted``, ``in_flight`` and ``gate_state``
-    (the sequences of whoever gates draining) belong to the sender thread.
+    ``batches``, ``last``, ``scheduled`` (the schedule knows that it has batches), ``parked`` (but looks at it only when
+    the first one has lingered) and ``to_close`` (full batches that whoever filled them must compress; the sender keeps
+    off until then) are guarded by ``lock``.  To the sender thread belong ``muted``, ``in_flight``, ``gate_state`` (the
+    sequences of whoever gates draining), and the schedule's ``watched``, ``lined``, ``line``, ``in_heap`` and ``due``.
     """
 
     def __init__(self, state: TopicState, partition: cython.int) -> None:
@@ -42,9 +43,15 @@ class PartitionQueue:
         self.batches: list[Any] = []
         self.last: ProducerBatch | None = None
         self.scheduled = False
+        self.parked = False
         self.to_close: list[Any] = []
         self.leader_id = -1
         self.leader_epoch = -1
+        self.watched = False
+        self.lined = False
+        self.line = -1  # the node in whose line it stands, while it is lined
+        self.in_heap = False
+        self.due = 0.0
         self.muted = False
         self.in_flight = 0
         self.gate_state = None

@@ -43,7 +43,7 @@ cdef class Sender:
     cdef double _prepare(self, double now) except? -2
     cdef double send_ready(self, double now) except? -2
     cdef bint _send_all(self)
-    cdef double _send_to(self, ReadyNodes found, bint send_all, double now) except? -2
+    cdef double _send_to(self, ReadyNodes found, double now) except? -2
     cdef double _drain_for(self, ReadyNodes found, list calls, double now) except? -2
     cdef list _closed(self, list calls, double now)
     cdef double _wait_until(self, double now, double delay) except? -2

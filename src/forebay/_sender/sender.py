@@ -205,14 +205,14 @@ class Sender:
             self._ask_for_leaders(found.unknown_leader_topics, now)
         delay: cython.double = INFINITY
         if len(found.nodes) > 0:
-            delay = self._send_to(found, send_all, now)
+            delay = self._send_to(found, now)
         if self.accumulator.pool.starved():
             # Somebody waits for memory: where nothing is in flight that will give some back, what there is goes out,
             # however small.
             found = self.schedule.ready(now, True)
             busy = {batch.last_node for batch in self.in_flight}
             found.nodes = [node_id for node_id in found.nodes if node_id not in busy]
-            delay = min(delay, self._send_to(found, True, now))
+            delay = min(delay, self._send_to(found, now))
         return self._wait_until(now, min(delay, found.next_check))
 
     @cython.cfunc
@@ -223,7 +223,7 @@ class Sender:
 
     @cython.cfunc
     @cython.exceptval(-2)
-    def _send_to(self, found: ReadyNodes, send_all: cython.bint, now: cython.double) -> cython.double:
+    def _send_to(self, found: ReadyNodes, now: cython.double) -> cython.double:
         """Drains for the nodes that can take a request; ms until one that cannot is worth asking again."""
         delay: cython.double
         calls: list[Any] = []
@@ -231,15 +231,13 @@ class Sender:
             delay = self._drain_for(found, calls, now)
             if len(calls) == 0:
                 return delay
-            closed: list[Any] = self._closed(calls, now)
-            left: ReadyNodes = self.schedule.ready(now, send_all)
-            for node_id, batches in closed:
+            for node_id, batches, more in self._closed(calls, now):
                 # Where more waits, the turn ends as soon as this request is written, so that the next can follow.
-                self.send(node_id, batches, now, node_id in left.nodes)
+                self.send(node_id, batches, now, more)
         except BaseException:
             self._put_back(calls, now)
             raise
-        return min(delay, left.next_check)
+        return min(delay, self.schedule.behind_check)
 
     @cython.cfunc
     @cython.exceptval(-2)
@@ -256,13 +254,13 @@ class Sender:
             self.schedule.update_node_latency(node_id, now, True)
             batches: list[Any] = self.schedule.drain(node_id, self.max_request_size, now, self.transactions)
             if len(batches) > 0:
-                calls.append((node_id, batches))
+                calls.append((node_id, batches, self.schedule.more))
         return delay
 
     def _put_back(self, calls: list[Any], now: cython.double) -> None:
         """Lets what was drained, but not sent, wait again; else nobody would know of it."""
         batch: ProducerBatch
-        for _, batches in calls:
+        for _, batches, _ in calls:
             for batch in batches:
                 if not batch.in_flight and not batch.done:
                     self.schedule.reenqueue(batch, now, self.transactions)
@@ -271,11 +269,11 @@ class Sender:
     def _closed(self, calls: list[Any], now: cython.double) -> list[Any]:
         """Makes the bytes of all batches final; what cannot be compressed fails by itself and is left out."""
         try:
-            self.accumulator.closer.close_batches([batch for _, batches in calls for batch in batches])
+            self.accumulator.closer.close_batches([batch for _, batches, _ in calls for batch in batches])
             return calls
         except Exception:  # noqa: BLE001 - a codec's own, or no memory; which batch it was is found below
-            left = [(node_id, [batch for batch in batches if self._closes(batch, now)]) for node_id, batches in calls]
-            return [(node_id, batches) for node_id, batches in left if batches]
+            left = [(node_id, [batch for batch in some if self._closes(batch, now)], more) for node_id, some, more in calls]
+            return [call for call in left if call[1]]
 
     def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
         try:
