@@ -15,6 +15,7 @@ COMPILED = [
     "_metrics.sensor",
     "_future",
     "_future_split",
+    "_codec.piece",
     "_records.batch_v2",
     "_records.rows",
     "_accumulator.pool",

@@ -24,6 +24,7 @@ TESTED_ELSEWHERE = {
     "_codec/_time.py": "tests/unit/test_clock.py: the two numbers are only what _clock makes of them",
     "_metrics/names.py": "a table; tests/unit/_metrics/test_producer.py reads every row of it",
     "_network/options.py": "a declaration, used by every test of the client",
+    "_sender/options.py": "a declaration, used by every test of the sender",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
     "_transactions/gate.py": "protocols, checked by mypy",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",

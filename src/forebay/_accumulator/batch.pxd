@@ -65,6 +65,7 @@ cdef class ProducerBatch:
     cpdef void close_for_appends(self)
     cpdef void close(self, object compressor)
     cpdef list pieces(self)
+    cdef list raw_payload(self)
     cpdef void close_with(self, bytes packed)
     cdef void seal_chunk(self)
     cpdef bint has_sequence(self)

@@ -11,3 +11,5 @@ cdef class BatchCloser:
     cdef double ratio(self, str topic)
     cdef void forget_ratio(self, ProducerBatch batch)
     cdef void close_full(self, PartitionQueue queue)
+    cpdef void close_batch(self, ProducerBatch batch)
+    cpdef void close_batches(self, list batches)

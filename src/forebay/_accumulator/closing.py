@@ -87,7 +87,8 @@ class BatchCloser:
                 if self.wake is not None:
                     self.wake()
 
-    def close_batch(self, batch: ProducerBatch) -> None:
+    @cython.ccall
+    def close_batch(self, batch: ProducerBatch) -> cython.void:
         """Makes a batch's bytes final and lets the ratio estimate learn from it."""
         if batch.closed:
             return
@@ -95,10 +96,16 @@ class BatchCloser:
         if batch.compressed:
             self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
 
-    def close_batches(self, batches: list[ProducerBatch]) -> None:
+    @cython.ccall
+    def close_batches(self, batches: list[Any]) -> cython.void:
         """Closes what the sender drained, in one call of the compressor for all that no application thread closed."""
+        batch: ProducerBatch
+        if self.codec_id == 0:
+            for batch in batches:
+                batch.close(None)
+            return
         open_ones = [batch for batch in batches if not batch.closed]
-        if self.codec_id == 0 or len(open_ones) < 2:
+        if len(open_ones) < 2:
             for batch in open_ones:
                 self.close_batch(batch)
             return

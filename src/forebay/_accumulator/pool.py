@@ -22,12 +22,12 @@ from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 if cython.compiled:
     from cython.cimports.forebay._codec._mutex import acquire, release
-    from cython.cimports.forebay._codec._prim import bytearray_pointer
+    from cython.cimports.forebay._codec._prim import bytearray_pointer, kept_bytes_pointer
 else:
     import threading
 
     from forebay._codec._mutex import acquire, release
-    from forebay._codec._prim import bytearray_pointer
+    from forebay._codec._prim import bytearray_pointer, kept_bytes_pointer
 
 # A waiter's states; QUEUED is left once, under the pool's lock.
 QUEUED = cython.declare(cython.int, 0)
@@ -38,7 +38,10 @@ ENDED = cython.declare(cython.int, 2)
 MOST_OVERDRAFT = cython.declare(cython.longlong, 4 << 20)
 
 
+# Not tracked by the garbage collector, which would walk all that waits again and again.  A closed pool keeps none for
+# reuse, so the cycle through ``free`` does not last.
 @cython.final
+@cython.no_gc
 @cython.cclass
 class Buffer:
     """Counted memory; ``holds`` is guarded by the pool's lock."""
@@ -75,6 +78,7 @@ class Buffer:
                 pool.take(self.owner, -self.size)
                 if (
                     not self.adopted
+                    and not pool.closed
                     and self.size == pool.poolable_size
                     and (len(pool.free) + 1) * self.size <= pool.left
                 ):
@@ -94,6 +98,7 @@ def adopt(pool: BufferPool, data: bytes, owner: Any) -> Buffer:
     """Counts bytes that were made elsewhere (compressed output) until the last holder lets go."""
     buffer: Buffer = Buffer.__new__(Buffer)
     buffer.data = data  # type: ignore[assignment]
+    buffer.base = kept_bytes_pointer(data)
     buffer.adopted = True
     buffer.size = len(data)
     buffer.owner = owner
@@ -306,17 +311,21 @@ class BufferPool:
 
     @cython.ccall
     def close(self) -> cython.void:
-        """Wakes everybody in line, to be told that the producer is closed; buffers still come back."""
+        """Wakes everybody in line, to be told that the producer is closed; buffers still come back, to be let go."""
         none: list[Any] = []
+        no_buffers: list[Any] = []
         acquire(self.lock)
         try:
             self.closed = True
+            kept: list[Any] = self.free  # let go after the lock
+            self.free = no_buffers
             waiting: list[Any] = self.waiters
             self.waiters = none
             for waiter in waiting:
                 cython.cast(PoolWaiter, waiter).state = ENDED
         finally:
             release(self.lock)
+        kept.clear()
         for waiter in waiting:
             waiter.ticket.wake()
 

@@ -23,7 +23,7 @@ cdef class BatchSchedule:
     cdef dict latency
     cdef set loaded_topics
     cdef bint dropped
-    cdef list watched
+    cdef readonly list watched
     cdef list parked
     cdef long long parks
     cdef bint all_due                    # set by any thread

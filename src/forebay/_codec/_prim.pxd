@@ -7,6 +7,8 @@ from libc.string cimport memcpy
 
 cdef extern from "Python.h":
     const unsigned char* bytes_pointer "(const unsigned char*)PyBytes_AS_STRING" (object)
+    # For a field that points into bytes or a bytearray; nobody writes to the former.
+    unsigned char* kept_bytes_pointer "(unsigned char*)PyBytes_AS_STRING" (object)
     unsigned char* bytearray_pointer "(unsigned char*)PyByteArray_AS_STRING" (object)
 
 

@@ -17,6 +17,10 @@ def bytes_pointer(data: bytes) -> Any:
     return data
 
 
+def kept_bytes_pointer(data: bytes) -> Any:
+    return data
+
+
 def bytearray_pointer(data: bytearray) -> Any:
     return memoryview(data)
 

@@ -71,9 +71,7 @@ class Connection:
         version: cython.int = self._kind_version
         request.version = version
         body: list[Any] = request.build(version)
-        buffers: list[Any] = framed(
-            request.api_key, version, self._kind_flexible, correlation_id, self._name, body
-        )
+        buffers: list[Any] = framed(request.api_key, version, self._kind_flexible, correlation_id, self._name, body)
         request.correlation_id = correlation_id
         request.sent = now
         request.deadline = now + request.timeout_ms
@@ -215,7 +213,9 @@ class Connection:
                 return 4
             if size > 4 and data[at + 4] == 0:
                 return 5
-        return cython.cast(cython.Py_ssize_t, response_header(request.api_key, request.version, data[at : at + size])[1])
+        return cython.cast(
+            cython.Py_ssize_t, response_header(request.api_key, request.version, data[at : at + size])[1]
+        )
 
 
 @cython.cfunc

@@ -89,7 +89,7 @@ class ClientRequest:
         self.parse = parse
         self.timeout_ms = timeout_ms
         self.on_complete = on_complete
-        self.on_written: Any = None
+        self.on_written = None
         self.expect_response = True
         self.internal = False
         self.context = context
@@ -179,9 +179,7 @@ class ClientResponse:
 
 
 @cython.cfunc
-def answer_to(
-    request: ClientRequest, received: cython.double, body: object, size: cython.Py_ssize_t
-) -> ClientResponse:
+def answer_to(request: ClientRequest, received: cython.double, body: object, size: cython.Py_ssize_t) -> ClientResponse:
     """The response to a request that was answered."""
     response: ClientResponse = ClientResponse.__new__(ClientResponse)
     response.request = request

@@ -70,7 +70,6 @@ class MetadataUpdater:
         # When the attempts began that have not brought an update yet.
         self._trying_since: float | None = None
 
-
     def is_due(self, now: float) -> bool:
         """Whether the next request has to be one for metadata."""
         return self.query is None and now >= self._metadata.due_at

@@ -30,6 +30,7 @@ if cython.compiled:
         put_raw,
         put_varint,
     )
+    from cython.cimports.forebay._codec.piece import piece
 else:
     from forebay._codec._prim import (
         bytearray_pointer,
@@ -43,6 +44,7 @@ else:
         put_raw,
         put_varint,
     )
+    from forebay._codec.piece import piece
 
 
 @cython.cclass
@@ -146,7 +148,6 @@ class _Writer:
     at: cython.Py_ssize_t
     cut: cython.Py_ssize_t
     flexible: cython.bint
-    view: Any
     parts: list[Any]
 
     @cython.cfunc
@@ -156,7 +157,6 @@ class _Writer:
         self.at = 0
         self.cut = 0
         self.flexible = flexible
-        self.view = memoryview(self.scratch)
         self.parts = []
         return None
 
@@ -190,7 +190,7 @@ class _Writer:
     def flush(self) -> object:
         """Appends what was written since the last cut to the parts."""
         if self.at > self.cut:
-            self.parts.append(self.view[self.cut : self.at])
+            self.parts.append(piece(self.scratch, self.cut, self.at))
             self.cut = self.at
         return None
 

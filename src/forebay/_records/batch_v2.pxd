@@ -16,3 +16,16 @@ cdef Py_ssize_t write_record(
     Py_ssize_t headers_size,
 ) noexcept nogil
 cpdef bytearray encode_headers(object headers)
+cdef void fill_header(
+    unsigned char* to,
+    long long size,
+    int attributes,
+    int record_count,
+    long long base_timestamp,
+    long long max_timestamp,
+    long long producer_id,
+    int producer_epoch,
+    int base_sequence,
+    long long base_offset,
+    int leader_epoch,
+) noexcept nogil

@@ -206,6 +206,43 @@ def batch_header(
         size += len(piece)
     header: bytearray = bytearray(HEADER_SIZE)
     to: cython.p_uchar = bytearray_pointer(header)
+    fill_header(
+        to,
+        size,
+        attributes,
+        record_count,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        base_offset,
+        leader_epoch,
+    )
+    checksum: cython.longlong = crc32c(0, to, 21, HEADER_SIZE - 21)
+    for piece in payload:
+        checksum = _continue_checksum(checksum, piece)
+    put_int32(to, 17, checksum)
+    return header
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def fill_header(
+    to: cython.p_uchar,
+    size: cython.longlong,
+    attributes: cython.int,
+    record_count: cython.int,
+    base_timestamp: cython.longlong,
+    max_timestamp: cython.longlong,
+    producer_id: cython.longlong,
+    producer_epoch: cython.int,
+    base_sequence: cython.int,
+    base_offset: cython.longlong,
+    leader_epoch: cython.int,
+) -> cython.void:
+    """All of the header but the checksum; ``size`` is that of the whole batch."""
     put_int64(to, 0, base_offset)
     put_int32(to, 8, size - 12)
     put_int32(to, 12, leader_epoch)
@@ -218,11 +255,6 @@ def batch_header(
     put_int16(to, 51, producer_epoch)
     put_int32(to, 53, base_sequence)
     put_int32(to, 57, record_count)
-    checksum: cython.longlong = crc32c(0, to, 21, HEADER_SIZE - 21)
-    for piece in payload:
-        checksum = _continue_checksum(checksum, piece)
-    put_int32(to, 17, checksum)
-    return header
 
 
 @cython.cfunc

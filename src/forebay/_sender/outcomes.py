@@ -288,7 +288,7 @@ class BatchOutcomes:
         queue: PartitionQueue = batch.queue
         if queue.state.sensors is None:
             queue.state.sensors = self.metrics.topic(batch.topic, now)
-        sensors: TopicSensors = queue.state.sensors
+        sensors: TopicSensors = queue.state.sensors  # type: ignore[assignment]
         return sensors
 
     def tell(self, batch: ProducerBatch, failure: Exception) -> None:

@@ -40,7 +40,7 @@ cdef class Sender:
     cdef readonly bint closing
     cdef readonly bint forced
     cpdef run_once(self, double now)
-    cdef double _prepare(self, double now) except? -2
+    cpdef double _prepare(self, double now) except? -2
     cdef double send_ready(self, double now) except? -2
     cdef bint _send_all(self)
     cdef double _send_to(self, ReadyNodes found, double now) except? -2

@@ -51,6 +51,8 @@ else:
 PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
 NEWEST = cython.declare(cython.int, NEWEST_PRODUCE)
 INFINITY: cython.double = math.inf
+
+
 @cython.final
 @cython.cclass
 class Sender:
@@ -175,11 +177,11 @@ class Sender:
         """Records that failed since ever."""
         return int(self.metrics.record_errors.total)
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(-2)
     def _prepare(self, now: cython.double) -> cython.double:
         """Settles what the last turn left in doubt; ms to wait while nothing may be sent, else negative."""
-        transactions: TransactionManager = self.transactions
+        transactions: TransactionManager = self.transactions  # type: ignore[assignment]
         transactions.begin_turn()
         if transactions.fatal_error is not None:
             self.fail_all(transactions.fatal_error)
@@ -272,7 +274,9 @@ class Sender:
             self.accumulator.closer.close_batches([batch for _, batches, _ in calls for batch in batches])
             return calls
         except Exception:  # noqa: BLE001 - a codec's own, or no memory; which batch it was is found below
-            left = [(node_id, [batch for batch in some if self._closes(batch, now)], more) for node_id, some, more in calls]
+            left = [
+                (node_id, [batch for batch in some if self._closes(batch, now)], more) for node_id, some, more in calls
+            ]
             return [call for call in left if call[1]]
 
     def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
@@ -315,9 +319,7 @@ class Sender:
     # Requests
 
     @cython.cfunc
-    def send(
-        self, node_id: cython.int, batches: list[Any], now: cython.double, prompt: cython.bint
-    ) -> object:
+    def send(self, node_id: cython.int, batches: list[Any], now: cython.double, prompt: cython.bint) -> object:
         """One produce request with ``batches`` to one node."""
         call: ProduceCall = ProduceCall.__new__(ProduceCall)
         name: str | None = None if self.session is None else self.session.transactional_id

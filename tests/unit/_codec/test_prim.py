@@ -212,7 +212,7 @@ def test_utf8_of_a_lone_surrogate(probe: ModuleType) -> None:
         probe.utf8("\ud800")
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 255, 1024, 8191, 8192, 24577])
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 255, 383, 384, 385, 1024, 3071, 3072, 3073, 8191, 8192, 16323, 24577])
 def test_crc32c_of_long_input_agrees(compiled_probe: ModuleType, size: int) -> None:
     data = bytes(index * 37 % 251 for index in range(size))
     assert compiled_probe.castagnoli(data) == prim_probe.castagnoli(data)
