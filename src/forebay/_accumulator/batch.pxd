@@ -14,7 +14,7 @@ cdef class ProducerBatch:
     cdef object latest_callback
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
     cdef readonly list buffers
-    cdef list ends
+    cdef readonly list ends
     cdef Buffer chunk
     cdef unsigned char* base
     cdef Py_ssize_t position
@@ -65,14 +65,12 @@ cdef class ProducerBatch:
     cpdef void close_for_appends(self)
     cpdef void close(self, object compressor)
     cpdef list pieces(self)
-    cdef list raw_payload(self)
     cpdef void close_with(self, bytes packed)
     cdef void seal_chunk(self)
     cpdef bint has_sequence(self)
     cpdef void set_producer_state(self, long long producer_id, int producer_epoch, int base_sequence, bint transactional)
     cpdef bint update_leader_epoch(self, int epoch)
     cpdef bint leader_changed_for_retry(self)
-    cpdef bytearray header(self)
     cpdef void hold(self, list held)
     cpdef void release(self)
     cpdef bint move_to(self, object owner)

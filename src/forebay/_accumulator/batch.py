@@ -17,21 +17,21 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.account import BatchAccount
     from cython.cimports.forebay._accumulator.pool import Buffer, adopt
     from cython.cimports.forebay._codec._mutex import acquire, release
-    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, crc32c, put_int32
+    from cython.cimports.forebay._codec._prim import RecordView
     from cython.cimports.forebay._codec.piece import piece
     from cython.cimports.forebay._future import BatchResult, RecordFuture
     from cython.cimports.forebay._future_split import split_result
-    from cython.cimports.forebay._records.batch_v2 import fill_header, record_body_size, record_size, write_record
+    from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size, write_record
     from cython.cimports.forebay._records.rows import RowWindow
 else:
     from forebay._accumulator.account import BatchAccount
     from forebay._accumulator.pool import Buffer, adopt
     from forebay._codec._mutex import acquire, release
-    from forebay._codec._prim import RecordView, bytearray_pointer, crc32c, put_int32
+    from forebay._codec._prim import RecordView
     from forebay._codec.piece import piece
     from forebay._future import BatchResult, RecordFuture
     from forebay._future_split import split_result
-    from forebay._records.batch_v2 import fill_header, record_body_size, record_size, write_record
+    from forebay._records.batch_v2 import record_body_size, record_size, write_record
     from forebay._records.rows import RowWindow
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
@@ -48,8 +48,6 @@ SUCCEEDED = cython.declare(cython.int, 1)
 FAILED = cython.declare(cython.int, 2)
 ABORTED = cython.declare(cython.int, 3)
 SPLIT = cython.declare(cython.int, 4)
-
-ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
 
 
 @cython.final
@@ -287,7 +285,7 @@ class ProducerBatch:
         if self.compressed:
             self.close_with(compressor.compress(self.pieces()))
             return
-        self.payload = self.raw_payload()
+        self.payload = self.pieces()
         self.payload_size = self.raw_size
         self.chunk = None
         self.closed = True
@@ -303,22 +301,8 @@ class ProducerBatch:
         pieces: list[Any] = []
         for at in range(len(self.buffers)):
             chunk = self.buffers[at]
-            pieces.append(chunk.view(0, self.ends[at]))
+            pieces.append(piece(chunk.data, 0, self.ends[at]))
         return pieces
-
-    @cython.cfunc
-    def raw_payload(self) -> list[Any]:
-        # As ``pieces``, for a socket.
-        self.closed_for_appends = True
-        if len(self.ends) < len(self.buffers):
-            self.seal_chunk()
-        chunk: Buffer
-        at: cython.Py_ssize_t
-        payload: list[Any] = []
-        for at in range(len(self.buffers)):
-            chunk = self.buffers[at]
-            payload.append(piece(chunk.data, 0, self.ends[at]))
-        return payload
 
     @cython.ccall
     def close_with(self, packed: bytes) -> cython.void:
@@ -350,34 +334,6 @@ class ProducerBatch:
         # The conversion matters: two C integers divide as C does.
         whole: cython.double = HEADER_SIZE + self.payload_size
         return whole / (HEADER_SIZE + self.raw_size)
-
-    @cython.ccall
-    def header(self) -> bytearray:
-        """The 61 bytes before the records, for the next request; signed."""
-        header: bytearray = bytearray(HEADER_SIZE)
-        to: cython.p_uchar = bytearray_pointer(header)
-        fill_header(
-            to,
-            HEADER_SIZE + self.payload_size,
-            self.codec_id | (ATTRIBUTE_TRANSACTIONAL if self.transactional else 0),
-            self.record_count,
-            self.base_timestamp,
-            self.max_timestamp,
-            self.producer_id,
-            self.producer_epoch,
-            self.base_sequence,
-            0,
-            -1,
-        )
-        checksum: cython.longlong = crc32c(0, to, 21, HEADER_SIZE - 21)
-        chunk: Buffer
-        at: cython.Py_ssize_t
-        for at in range(len(self.payload)):
-            chunk = self.buffers[at]
-            size: cython.Py_ssize_t = self.payload_size if self.compressed else self.ends[at]
-            checksum = crc32c(checksum, chunk.base, 0, size)
-        put_int32(to, 17, checksum)
-        return header
 
     @cython.ccall
     def hold(self, held: list[Any]) -> cython.void:

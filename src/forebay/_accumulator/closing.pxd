@@ -13,3 +13,6 @@ cdef class BatchCloser:
     cdef void close_full(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)
     cpdef void close_batches(self, list batches)
+
+
+cpdef bytearray header_of(ProducerBatch batch)

@@ -1,6 +1,8 @@
 from forebay._codec._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
-from forebay._accumulator.topic cimport PartitionQueue, TopicState
+from forebay._accumulator.loads cimport PartitionLoads
+from forebay._accumulator.parking cimport ParkedQueues
+from forebay._accumulator.topic cimport PartitionQueue
 
 
 cdef class ReadyNodes:
@@ -16,21 +18,17 @@ cdef class BatchSchedule:
     cdef readonly double linger_ms
     cdef readonly double delivery_timeout_ms
     cdef readonly bint adaptive
-    cdef readonly double availability_timeout_ms
     cdef object backoff
     cdef double next_expiry
     cdef long long drains
-    cdef dict latency
-    cdef set loaded_topics
     cdef bint dropped
     cdef readonly list watched
-    cdef list parked
-    cdef long long parks
+    cdef ParkedQueues parked
+    cdef readonly PartitionLoads loads
     cdef bint all_due                    # set by any thread
     cdef bint sending_all                # as the last `ready` was told
     cdef readonly bint more
     cdef readonly double behind_check
-    cdef double weigh_at
     cpdef void activate(self, PartitionQueue queue)
     cdef void unpark(self, PartitionQueue queue)
     cdef void watch(self, PartitionQueue queue)
@@ -42,10 +40,8 @@ cdef class BatchSchedule:
     cdef bint look_at(self, PartitionQueue queue, double now, ReadyNodes found)
     cdef double wait_of(self, PartitionQueue queue, double now, bint park) except? -2
     cdef void look_behind(self, PartitionQueue queue, double now)
-    cdef void put_in_heap(self, PartitionQueue queue)
     cdef void wake(self, PartitionQueue queue)
-    cdef void wake_parked(self, double now, bint everything)
-    cdef double next_due(self) except? -2
+    cdef void wake_parked(self, double now)
     cpdef list drain(self, int node_id, Py_ssize_t max_size, double now, object gate)
     cdef ProducerBatch take(self, PartitionQueue queue, Py_ssize_t room, double now, object gate)
     cdef bint backs_off(self, ProducerBatch batch, double now)

@@ -16,30 +16,29 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from heapq import heappop, heappush
 from typing import Any
 
 import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+    from cython.cimports.forebay._accumulator.loads import PartitionLoads
+    from cython.cimports.forebay._accumulator.parking import ParkedQueues
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._codec._mutex import acquire, release
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.topic import PartitionQueue, TopicState
+    from forebay._accumulator.loads import PartitionLoads
+    from forebay._accumulator.parking import ParkedQueues
+    from forebay._accumulator.topic import PartitionQueue
     from forebay._codec._mutex import acquire, release
 
 NO_LEADER = cython.declare(cython.int, -1)
 INFINITY: cython.double = math.inf
 # Among other waits.
 EMPTY = cython.declare(cython.double, -1.0)
-
-WEIGHED_AT_ONCE = cython.declare(cython.Py_ssize_t, 64)
-WEIGHING_MS = cython.declare(cython.double, 0.005)
-"""Ms between two looks at the loads of many partitions, for each of them: so that looking costs a percent or two."""
 
 
 @cython.final
@@ -85,22 +84,18 @@ class BatchSchedule:
         self.delivery_timeout_ms = delivery_timeout_ms
         self.backoff = backoff
         self.adaptive = adaptive
-        self.availability_timeout_ms = availability_timeout_ms
+        self.loads = PartitionLoads(availability_timeout_ms)
         self.activated: list[Any] = []
         self.nodes: dict[int, deque[Any]] = {}
         self.next_expiry = INFINITY
         self.drains = 0
-        self.latency: dict[int, list[float]] = {}
-        self.loaded_topics: set[Any] = set()
         self.dropped = False
         self.watched: list[Any] = []
-        self.parked: list[Any] = []  # a heap of (when, number, queue); at most one for each queue
-        self.parks = 0
+        self.parked = ParkedQueues()
         self.all_due = False
         self.sending_all = False
         self.more = False
         self.behind_check = INFINITY
-        self.weigh_at = -INFINITY
         if not cython.compiled:
             self.lock = threading.Lock()
 
@@ -208,8 +203,7 @@ class BatchSchedule:
         self.collect()
         self.sending_all = send_all
         self.behind_check = INFINITY
-        if len(self.parked) > 0:
-            self.wake_parked(now, send_all or self.all_due)
+        self.wake_parked(INFINITY if send_all or self.all_due else now)
         self.all_due = False
         found: ReadyNodes = ReadyNodes()
         queue: PartitionQueue
@@ -220,9 +214,9 @@ class BatchSchedule:
             else:
                 queue.watched = False
         self.watched = kept
-        found.next_check = min(found.next_check, self.next_due() - now)
-        if self.adaptive and len(self.loaded_topics) > 0 and now >= self.weigh_at:
-            self._weigh(now)
+        found.next_check = min(found.next_check, self.parked.next_due() - now)
+        if self.adaptive:
+            self.loads.weigh(now)
         return found
 
     @cython.cfunc
@@ -254,8 +248,7 @@ class BatchSchedule:
                 return EMPTY
             # Also of a partition that may not be drained now: that is when its queue grows.
             if count > 1 and self.adaptive:
-                queue.state.loaded = True
-                self.loaded_topics.add(queue.state)
+                self.loads.note(queue.state)
             head: ProducerBatch = queue.batches[0]
             if queue.muted or head.closing:
                 return INFINITY
@@ -273,17 +266,8 @@ class BatchSchedule:
         finally:
             release(queue.lock)
         if park and not queue.in_heap:
-            self.put_in_heap(queue)
+            self.parked.put(queue)
         return due - now
-
-    # What lingers.  A queue has one place in the heap, for its first batch of all that it had since: where a later one
-    # waits longer, it moves back when it comes to the front.
-
-    @cython.cfunc
-    def put_in_heap(self, queue: PartitionQueue) -> cython.void:
-        self.parks += 1
-        queue.in_heap = True
-        heappush(self.parked, (queue.due, self.parks, queue))
 
     @cython.cfunc
     def wake(self, queue: PartitionQueue) -> cython.void:
@@ -293,29 +277,11 @@ class BatchSchedule:
         self.watch(queue)
 
     @cython.cfunc
-    def wake_parked(self, now: cython.double, everything: cython.bint) -> cython.void:
-        queue: PartitionQueue
-        while len(self.parked) > 0 and (everything or self.parked[0][0] <= now):
-            queue = heappop(self.parked)[2]
-            queue.in_heap = False
-            if queue.parked:
-                self.wake(queue)
-
-    @cython.cfunc
-    @cython.exceptval(-2)
-    def next_due(self) -> cython.double:
-        # When the next parked queue is due; infinite without one.
-        queue: PartitionQueue
-        while len(self.parked) > 0:
-            due: cython.double = self.parked[0][0]
-            queue = self.parked[0][2]
-            if queue.parked and queue.due == due:
-                return due
-            heappop(self.parked)
-            queue.in_heap = False
-            if queue.parked:
-                self.put_in_heap(queue)
-        return INFINITY
+    def wake_parked(self, now: cython.double) -> cython.void:
+        queue: PartitionQueue | None = self.parked.pop(now)
+        while queue is not None:
+            self.wake(queue)
+            queue = self.parked.pop(now)
 
     @cython.cfunc
     def backs_off(self, batch: ProducerBatch, now: cython.double) -> cython.bint:
@@ -504,49 +470,6 @@ class BatchSchedule:
                 if len(queue.batches) > 0:
                     return True
         return False
-
-    # Loads of partitions and brokers (KIP-794)
-
-    def update_node_latency(self, node_id: int, now: float, can_drain: bool) -> None:
-        """Notes that a node had data, and whether it could take it; used if an availability timeout is set."""
-        times = self.latency.setdefault(node_id, [now, now])
-        times[0] = now
-        if can_drain:
-            times[1] = now
-
-    def _is_available(self, node_id: int) -> bool:
-        if node_id < 0:
-            return False
-        times = self.latency.get(node_id)
-        return times is None or times[0] - times[1] <= self.availability_timeout_ms
-
-    def _weigh(self, now: float) -> None:
-        # Topics whose queues have grown past one batch since the last look, and those weighted then.
-        topic: TopicState
-        seen: cython.Py_ssize_t = 0
-        for topic in list(self.loaded_topics):
-            if not topic.loaded and not topic.weighted:
-                self.loaded_topics.discard(topic)
-                continue
-            seen += topic.partition_count
-            sizes = []
-            partitions = []
-            queue: PartitionQueue
-            for queue in topic.queues[: topic.partition_count]:
-                if queue.leader_id >= 0 and (self.availability_timeout_ms <= 0 or self._is_available(queue.leader_id)):
-                    sizes.append(len(queue.batches))
-                    partitions.append(queue.partition)
-            loads = topic.partitioner.loads(sizes, partitions) if topic.loaded else ((), ())
-            sticky: PartitionQueue = topic.queue(topic.partitioner.peek())
-            acquire(sticky.lock)
-            try:
-                topic.partitioner.set_loads(loads)
-            finally:
-                release(sticky.lock)
-            topic.weighted = topic.loaded
-            topic.loaded = False
-        if seen > WEIGHED_AT_ONCE:
-            self.weigh_at = now + seen * WEIGHING_MS
 
     def __repr__(self) -> str:
         lines = ", ".join(f"{node_id}: {len(line)}" for node_id, line in self.nodes.items())

@@ -1,31 +1,21 @@
-from forebay._clock cimport SystemClock
-from forebay._metrics.sensor cimport Sensor
 from forebay._network.channel cimport Channel
 from forebay._network.connection cimport Connection
 from forebay._network.connection_states cimport NodeState
+from forebay._network.exchange cimport Exchange
 from forebay._network.inflight cimport ClientRequest, ClientResponse
-from forebay._network.selector cimport SocketSelector
 
 
 cdef class NetworkClient:
     cdef object _selector
-    cdef SocketSelector _sockets         # the same one, or None where it is another kind
+    cdef Exchange _exchange
     cdef object _metadata
     cdef object _options
-    cdef object _clock
-    cdef SystemClock _system_clock       # likewise
     cdef object _random
     cdef object _log
     cdef object _states
     cdef object _updater
     cdef object _connector
     cdef object _metrics
-    cdef Sensor _bytes_out
-    cdef Sensor _bytes_in
-    cdef Sensor _requests
-    cdef Sensor _responses
-    cdef Sensor _io_wait_ns
-    cdef Sensor _io_ns
     cdef readonly object versions
     cdef dict _nodes
     cdef list _completed
@@ -41,8 +31,6 @@ cdef class NetworkClient:
     cpdef transmit(self, ClientRequest request, double now)
     cpdef double poll(self, double timeout_ms, double now) except? -1
     cpdef check_at(self, double when)
-    cdef list _turn(self, double wait, double now)
-    cdef double _now(self) except? -1
     cdef _serve(self, Channel channel, double now)
     cdef _settle(self, NodeState state, ClientResponse response, double now)
     cdef _complete(self, ClientResponse response)

@@ -32,21 +32,17 @@ from forebay.errors import (
 )
 
 if cython.compiled:
-    from cython.cimports.forebay._clock import SystemClock
-    from cython.cimports.forebay._metrics.sensor import NodeSensors
     from cython.cimports.forebay._network.channel import Channel
     from cython.cimports.forebay._network.connection import Connection
     from cython.cimports.forebay._network.connection_states import NodeState
+    from cython.cimports.forebay._network.exchange import Exchange
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
-    from cython.cimports.forebay._network.selector import SocketSelector
 else:
-    from forebay._clock import SystemClock
-    from forebay._metrics.sensor import NodeSensors
     from forebay._network.channel import Channel
     from forebay._network.connection import Connection
     from forebay._network.connection_states import NodeState
+    from forebay._network.exchange import Exchange
     from forebay._network.inflight import ClientRequest, ClientResponse
-    from forebay._network.selector import SocketSelector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -98,11 +94,9 @@ class NetworkClient:
         random: Callable[[], float],
     ) -> None:
         self._selector = selector
-        self._sockets = selector if isinstance(selector, SocketSelector) else None
+        self._exchange = Exchange(selector, clock, metrics)
         self._metadata = metadata
         self._options = options
-        self._clock = clock
-        self._system_clock = clock if isinstance(clock, SystemClock) else None
         self._random = random
         self._max_in_flight = options.max_in_flight
         self._log = RateLimitedLogger("forebay.network", prefix=options.log_prefix)
@@ -126,12 +120,6 @@ class NetworkClient:
         self.in_flight = 0
         self.closed = False
         self._metrics = metrics
-        self._bytes_out = metrics.bytes_out
-        self._bytes_in = metrics.bytes_in
-        self._requests = metrics.requests
-        self._responses = metrics.responses
-        self._io_wait_ns = metrics.io_wait_ns
-        self._io_ns = metrics.io_ns
 
     # -- who may be sent to -------------------------------------------------------------------------------------
 
@@ -269,12 +257,7 @@ class NetworkClient:
             return
         self._correlation = 0 if self._correlation == _MAX_CORRELATION else self._correlation + 1
         self.in_flight += 1
-        size: cython.Py_ssize_t = channel.pending
-        sensors: NodeSensors = state.sensors
-        self._requests.record(size)
-        self._bytes_out.record(size)
-        sensors.requests.record(size)
-        sensors.bytes_out.record(size)
+        self._exchange.sent(state.sensors, channel.pending)
         self._next_check = min(self._next_check, request.deadline)
 
     # -- the turn -----------------------------------------------------------------------------------------------
@@ -296,9 +279,8 @@ class NetworkClient:
         wait = min(timeout_ms, wait, self._next_check - now + 1)
         if len(self._completed) > 0 or wait < 0:
             wait = 0
-        channels: list[Any] = self._turn(wait, now)
-        after: cython.double = self._now()
-        self._io_wait_ns.record((after - now) * 1e6)
+        channels: list[Any] = self._exchange.turn(wait, now)
+        after: cython.double = self._exchange.after
         channel: Channel
         for channel in channels:
             self._serve(channel, after)
@@ -307,24 +289,7 @@ class NetworkClient:
         if after > self._next_check:
             self._check(after)
         self._deliver()
-        now = self._now()
-        self._io_ns.record((now - after) * 1e6)
-        return now
-
-    @cython.cfunc
-    def _turn(self, wait: cython.double, now: cython.double) -> list[Any]:
-        if self._sockets is not None:
-            return self._sockets.turn(wait, now)
-        changed: list[Any] = self._selector.turn(wait, now)
-        return changed
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def _now(self) -> cython.double:
-        if self._system_clock is not None:
-            return self._system_clock.now()
-        time: cython.double = self._clock.now()
-        return time
+        return self._exchange.end()
 
     def wakeup(self) -> None:
         """Ends the wait of the turn under way, or of the next; any thread, any signal handler."""
@@ -364,12 +329,7 @@ class NetworkClient:
         self.in_flight -= 1
         size: cython.Py_ssize_t = response.size
         if size > 0:
-            sensors: NodeSensors = state.sensors
-            self._responses.record(size)
-            self._bytes_in.record(size)
-            sensors.responses.record(size)
-            sensors.bytes_in.record(size)
-            sensors.latency.record(now - request.sent)
+            self._exchange.received(state.sensors, size, now - request.sent)
             throttle: cython.int = getattr(response.body, "throttle_time_ms", 0)
             if throttle > 0 and client_throttles(request.api_key, request.version):
                 response.throttle_ms = throttle

@@ -19,7 +19,6 @@ cdef class PartitionResponse:
     cdef readonly str error_message
     cdef readonly int leader_id
     cdef readonly int leader_epoch
-    cdef void fill(self, str topic, int partition, int error_code, long long base_offset) noexcept
 
 
 cdef class ProduceResponse:
@@ -30,4 +29,3 @@ cdef class ProduceResponse:
 
 cpdef list encode_produce(int version, str transactional_id, int acks, int timeout_ms, list[PartitionRecords] entries)
 cpdef ProduceResponse decode_produce(int version, object payload)
-cdef PartitionRecords new_entry(str topic, int partition, bytes header, list buffers, Py_ssize_t size)

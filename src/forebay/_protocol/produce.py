@@ -65,20 +65,6 @@ class PartitionRecords:
         self.size = size
 
 
-@cython.cfunc
-def new_entry(
-    topic: str, partition: cython.int, header: bytes, buffers: list[Any], size: cython.Py_ssize_t
-) -> PartitionRecords:
-    """As the constructor, without its cost."""
-    entry: PartitionRecords = PartitionRecords.__new__(PartitionRecords)
-    entry.topic = topic
-    entry.partition = partition
-    entry.header = header
-    entry.buffers = buffers
-    entry.size = size
-    return entry
-
-
 @cython.cclass
 class PartitionResponse:
     """What became of one partition's batch.
@@ -102,30 +88,16 @@ class PartitionResponse:
         leader_id: cython.int = -1,
         leader_epoch: cython.int = -1,
     ):
-        self.fill(topic, partition, error_code, base_offset)
+        self.topic = topic
+        self.partition = partition
+        self.error_code = error_code
+        self.base_offset = base_offset
         self.log_append_time = log_append_time
         self.log_start_offset = log_start_offset
         self.record_errors = record_errors
         self.error_message = error_message
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def fill(
-        self, topic: str, partition: cython.int, error_code: cython.int, base_offset: cython.longlong
-    ) -> cython.void:
-        """What every version has."""
-        self.topic = topic
-        self.partition = partition
-        self.error_code = error_code
-        self.base_offset = base_offset
-        self.log_append_time = -1
-        self.log_start_offset = -1
-        self.record_errors = None
-        self.error_message = None
-        self.leader_id = -1
-        self.leader_epoch = -1
 
 
 @cython.cclass
@@ -448,12 +420,12 @@ class _Reader:
         """``fixed`` bytes of numbers, then what newer versions added."""
         at: cython.Py_ssize_t = self.forward(fixed)
         found: PartitionResponse = PartitionResponse.__new__(PartitionResponse)
-        found.fill(
-            topic,
-            cython.cast(cython.int, get_int32(self.source, at)),
-            cython.cast(cython.int, get_int16(self.source, at + 4)),
-            get_int64(self.source, at + 6),
-        )
+        found.topic = topic
+        found.partition = cython.cast(cython.int, get_int32(self.source, at))
+        found.error_code = cython.cast(cython.int, get_int16(self.source, at + 4))
+        found.base_offset = get_int64(self.source, at + 6)
+        found.log_append_time = found.log_start_offset = found.leader_id = found.leader_epoch = -1
+        found.record_errors = found.error_message = None
         if fixed >= 22:
             found.log_append_time = get_int64(self.source, at + 14)
         if fixed >= 30:

@@ -28,17 +28,18 @@ from forebay.model import TopicPartition
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.closing import header_of
     from cython.cimports.forebay._accumulator.pool import Buffer
     from cython.cimports.forebay._protocol.produce import (
         PartitionRecords,
         PartitionResponse,
         encode_produce,
-        new_entry,
     )
 else:
     from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.closing import header_of
     from forebay._accumulator.pool import Buffer
-    from forebay._protocol.produce import PartitionRecords, PartitionResponse, encode_produce, new_entry
+    from forebay._protocol.produce import PartitionRecords, PartitionResponse, encode_produce
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 FIRST_V1 = cython.declare(cython.int, 2)
@@ -131,8 +132,14 @@ class ProduceCall:
             )
         if version < FIRST_V2:
             return self._legacy_entry(batch, version)
-        size: cython.Py_ssize_t = HEADER_SIZE + batch.payload_size
-        return new_entry(batch.topic, batch.partition, bytes(batch.header()), batch.payload, size)
+        # The constructor's arguments would cost more than the entry.
+        entry: PartitionRecords = PartitionRecords.__new__(PartitionRecords)
+        entry.topic = batch.topic
+        entry.partition = batch.partition
+        entry.header = bytes(header_of(batch))
+        entry.buffers = batch.payload
+        entry.size = HEADER_SIZE + batch.payload_size
+        return entry
 
     def _legacy_entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
         # Record formats v0 and v1 for brokers of before 0.11: the batch is read back and written anew.
@@ -142,7 +149,7 @@ class ProduceCall:
                 "enable.idempotence=false to write to it",
                 node=self.node_id,
             )
-        section = b"".join(bytes(piece) for piece in (batch.header(), *batch.payload))
+        section = b"".join(bytes(piece) for piece in (header_of(batch), *batch.payload))
         records = read_batches(section)[0].records
         message_set = convert_v2(records, magic=0 if version < FIRST_V1 else 1, compressor=self.compressor)
         return PartitionRecords(batch.topic, batch.partition, b"", [message_set], len(message_set))

@@ -251,9 +251,9 @@ class Sender:
             if node is None or not self.client.ready(node, now):
                 if node is not None:
                     delay = min(delay, self.client.poll_delay(node, now))
-                    self.schedule.update_node_latency(node_id, now, False)
+                    self.schedule.loads.update_node_latency(node_id, now, False)
                 continue
-            self.schedule.update_node_latency(node_id, now, True)
+            self.schedule.loads.update_node_latency(node_id, now, True)
             batches: list[Any] = self.schedule.drain(node_id, self.max_request_size, now, self.transactions)
             if len(batches) > 0:
                 calls.append((node_id, batches, self.schedule.more))
@@ -415,7 +415,7 @@ class Sender:
         """A batch whose outcome could not be applied to the end: it waits for another attempt, or it has failed."""
         if batch.done:
             self.accumulator.deallocate(batch)
-        elif not _waits(batch):
+        elif not batch.queue.has(batch):
             error = KafkaError(f"The outcome of a batch for {batch.topic}-{batch.partition} could not be applied")
             error.__cause__ = failure
             self._abort_each([batch], error)
@@ -481,7 +481,7 @@ class Sender:
         """Fails every batch without an outcome, in flight or not; their memory comes back when sockets let go."""
         self.fail_waiting(error)
         # Not only those known to be in flight: one that an error left in between must not be forgotten.
-        self._abort_each([batch for batch in self.accumulator.incomplete() if not _waits(batch)], error)
+        self._abort_each([batch for batch in self.accumulator.incomplete() if not batch.queue.has(batch)], error)
 
     def give_up(self, error: KafkaError) -> None:
         """The end, whatever is left: batches fail with ``error``, and who waits for a transaction is told."""
@@ -497,11 +497,6 @@ class Sender:
                 self.outcomes.abort(batch, error)
             except Exception as failure:  # noqa: BLE001 - the others have to end too, and this one has ended
                 self.outcomes.tell(batch, failure)
-
-
-def _waits(batch: ProducerBatch) -> bool:
-    queue: PartitionQueue = batch.queue
-    return queue.has(batch)
 
 
 def _nothing(written: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.closing import header_of
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
@@ -138,5 +139,5 @@ class Shelf:
 def read(batch: ProducerBatch, compressor: Any = None) -> Batch:
     """Closes a batch, and reads its bytes back."""
     batch.close(compressor)
-    (found,) = read_batches(bytes(batch.header()) + b"".join(bytes(piece) for piece in batch.payload))
+    (found,) = read_batches(bytes(header_of(batch)) + b"".join(bytes(piece) for piece in batch.payload))
     return found

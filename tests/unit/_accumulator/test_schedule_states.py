@@ -97,12 +97,12 @@ def test_adaptive_partitions_of_a_broker_that_takes_nothing() -> None:
         shelf.append(partition, 2)
     schedule = shelf.schedule
     for node in (0, 1):
-        schedule.update_node_latency(node, shelf.now, True)
+        schedule.loads.update_node_latency(node, shelf.now, True)
     shelf.clock.advance(51)
-    schedule.update_node_latency(0, shelf.now, True)
-    schedule.update_node_latency(1, shelf.now, False)
+    schedule.loads.update_node_latency(0, shelf.now, True)
+    schedule.loads.update_node_latency(1, shelf.now, False)
     shelf.ready()
     assert set(picks(shelf, 60)) == {0, 1}
-    schedule.update_node_latency(1, shelf.now, True)
+    schedule.loads.update_node_latency(1, shelf.now, True)
     shelf.ready()
     assert set(picks(shelf, 60)) == {0, 1, 2}

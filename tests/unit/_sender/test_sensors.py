@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from forebay._records.compression import CompressionType, compressor
 from tests.fakes.world import World
 
 

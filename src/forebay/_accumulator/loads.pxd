@@ -1,0 +1,10 @@
+from forebay._accumulator.topic cimport TopicState
+
+
+cdef class PartitionLoads:
+    cdef readonly double availability_timeout_ms
+    cdef dict latency
+    cdef set topics
+    cdef double weigh_at
+    cdef void note(self, TopicState topic)
+    cdef void weigh(self, double now)

@@ -1,0 +1,88 @@
+"""PartitionLoads: how long the queues of each topic are, for its partitioner to prefer the short ones (KIP-794)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+    from cython.cimports.forebay._codec._mutex import acquire, release
+else:
+    from forebay._accumulator.topic import PartitionQueue, TopicState
+    from forebay._codec._mutex import acquire, release
+
+INFINITY: cython.double = math.inf
+WEIGHED_AT_ONCE = cython.declare(cython.Py_ssize_t, 64)
+WEIGHING_MS = cython.declare(cython.double, 0.005)
+"""Ms between two looks at the loads of many partitions, for each of them: so that looking costs a percent or two."""
+
+
+@cython.final
+@cython.cclass
+class PartitionLoads:
+    """Sender thread only.
+
+    Args:
+        availability_timeout_ms: leave out partitions of brokers that take nothing for so long; 0 for never.
+    """
+
+    def __init__(self, availability_timeout_ms: cython.double) -> None:
+        self.availability_timeout_ms = availability_timeout_ms
+        self.latency: dict[int, list[float]] = {}
+        self.topics: set[Any] = set()
+        self.weigh_at = -INFINITY
+
+    def update_node_latency(self, node_id: int, now: float, can_drain: bool) -> None:
+        """Notes that a node had data, and whether it could take it; used if an availability timeout is set."""
+        times = self.latency.setdefault(node_id, [now, now])
+        times[0] = now
+        if can_drain:
+            times[1] = now
+
+    def _is_available(self, node_id: int) -> bool:
+        if node_id < 0:
+            return False
+        times = self.latency.get(node_id)
+        return times is None or times[0] - times[1] <= self.availability_timeout_ms
+
+    @cython.cfunc
+    def note(self, topic: TopicState) -> cython.void:
+        """A queue of the topic has grown past one batch."""
+        topic.loaded = True
+        self.topics.add(topic)
+
+    @cython.cfunc
+    def weigh(self, now: cython.double) -> cython.void:
+        """Tells the partitioners of the topics that were noted since the last look, and of those weighted then."""
+        if len(self.topics) > 0 and now >= self.weigh_at:
+            self._weigh(now)
+
+    def _weigh(self, now: float) -> None:
+        topic: TopicState
+        seen: cython.Py_ssize_t = 0
+        for topic in list(self.topics):
+            if not topic.loaded and not topic.weighted:
+                self.topics.discard(topic)
+                continue
+            seen += topic.partition_count
+            sizes = []
+            partitions = []
+            queue: PartitionQueue
+            for queue in topic.queues[: topic.partition_count]:
+                if queue.leader_id >= 0 and (self.availability_timeout_ms <= 0 or self._is_available(queue.leader_id)):
+                    sizes.append(len(queue.batches))
+                    partitions.append(queue.partition)
+            loads = topic.partitioner.loads(sizes, partitions) if topic.loaded else ((), ())
+            sticky: PartitionQueue = topic.queue(topic.partitioner.peek())
+            acquire(sticky.lock)
+            try:
+                topic.partitioner.set_loads(loads)
+            finally:
+                release(sticky.lock)
+            topic.weighted = topic.loaded
+            topic.loaded = False
+        if seen > WEIGHED_AT_ONCE:
+            self.weigh_at = now + seen * WEIGHING_MS
