@@ -15,11 +15,11 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._mutex import acquire, release
+    from forebay._mutex import acquire, release
 
 logger = logging.getLogger("forebay.sender")
 

@@ -21,13 +21,13 @@ import cython
 from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._codec._prim import bytearray_pointer
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
-    from forebay._codec._mutex import acquire, release
     from forebay._codec._prim import bytearray_pointer
+    from forebay._mutex import acquire, release
 
 # A waiter's states; QUEUED is left once, under the pool's lock.
 QUEUED = cython.declare(cython.int, 0)

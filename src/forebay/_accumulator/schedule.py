@@ -19,13 +19,13 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue, TopicState
-    from forebay._codec._mutex import acquire, release
+    from forebay._mutex import acquire, release
 
 NO_LEADER = cython.declare(cython.int, -1)
 INFINITY: cython.double = math.inf

@@ -181,7 +181,7 @@ class BatchOutcomes:
             batch.topic,
             batch.partition,
             batch.record_count,
-            batch.size,
+            batch.estimated_size(),
             batch.last_node,
             parts,
         )
