@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Parts
 from forebay._future import own_copy
 from forebay._metrics.shared import SharedSensor
 from forebay._transactions.result import TransactionalResult
-from forebay._transactions.session import TransactionSession
 from forebay._transactions.state import State
 from forebay.errors import (
     ForkedProducerError,
@@ -26,6 +25,9 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition, TransactionIdentity
+
+if TYPE_CHECKING:
+    from forebay._transactions.session import TransactionSession
 
 
 class TransactionalCalls:

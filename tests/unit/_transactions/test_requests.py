@@ -6,7 +6,7 @@ import pytest
 
 from forebay._protocol.init_producer_id import encode_init_producer_id
 from forebay._protocol.versions import ApiKey
-from forebay._transactions.requests import InitProducerIdCall
+from forebay._transactions.initialization import InitProducerIdCall
 
 
 @pytest.mark.parametrize("version", range(7))
