@@ -12,6 +12,9 @@ from typing import Any
 
 from forebay.errors import IllegalArgumentError
 
+PUBLIC_MODULE = "forebay.model"
+"""What tracebacks, documentation and pickles show."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord:
@@ -20,6 +23,8 @@ class ProducerRecord:
     Raises:
         forebay.errors.IllegalArgumentError: topic missing, negative partition or negative timestamp.
     """
+
+    __module__ = PUBLIC_MODULE
 
     topic: str
     value: Any = None
@@ -51,6 +56,8 @@ class OffsetAndMetadata:
         forebay.errors.IllegalArgumentError: negative offset, or a leader epoch below -1.
     """
 
+    __module__ = PUBLIC_MODULE
+
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
@@ -71,6 +78,8 @@ class ConsumerGroupMetadata:
     Raises:
         forebay.errors.IllegalArgumentError: no group, or a generation without a member.
     """
+
+    __module__ = PUBLIC_MODULE
 
     group_id: str
     generation_id: int = -1

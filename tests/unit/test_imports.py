@@ -109,6 +109,14 @@ def test_a_plain_producer_leaves_to_others_what_is_theirs() -> None:
     assert {name: reason for name, reason in FOR_OTHERS.items() if name in found} == {}
 
 
+def test_a_plain_host_name_needs_no_codec_for_international_ones() -> None:
+    program = (
+        "import socket; from forebay._network.resolver import system_lookup as look\n"
+        "assert look('127.0.0.1', 9092, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)"
+    )
+    assert "encodings.idna" not in loaded(program)
+
+
 def test_what_is_left_to_others_exists() -> None:
     missing = [name for name in FOR_OTHERS if not list(SOURCES.glob(f"{name.replace('.', '/')}*"))]
     assert missing == []
