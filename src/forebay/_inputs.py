@@ -12,9 +12,6 @@ from typing import Any
 
 from forebay.errors import IllegalArgumentError
 
-PUBLIC_MODULE = "forebay.model"
-"""What tracebacks, documentation and pickles show."""
-
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord:
@@ -23,8 +20,6 @@ class ProducerRecord:
     Raises:
         forebay.errors.IllegalArgumentError: topic missing, negative partition or negative timestamp.
     """
-
-    __module__ = PUBLIC_MODULE
 
     topic: str
     value: Any = None
@@ -56,8 +51,6 @@ class OffsetAndMetadata:
         forebay.errors.IllegalArgumentError: negative offset, or a leader epoch below -1.
     """
 
-    __module__ = PUBLIC_MODULE
-
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
@@ -79,8 +72,6 @@ class ConsumerGroupMetadata:
         forebay.errors.IllegalArgumentError: no group, or a generation without a member.
     """
 
-    __module__ = PUBLIC_MODULE
-
     group_id: str
     generation_id: int = -1
     member_id: str = ""
@@ -94,3 +85,9 @@ class ConsumerGroupMetadata:
                 f"Generation {self.generation_id} of group {self.group_id!r} was given without a member_id: "
                 "pass both, or neither"
             )
+
+
+# What tracebacks, documentation and pickles show.  Not in the classes: the decorator would look into a module that may
+# not be imported yet.
+for _kind in (ProducerRecord, OffsetAndMetadata, ConsumerGroupMetadata):
+    _kind.__module__ = "forebay.model"

@@ -57,5 +57,7 @@ def test_metadata_knows_whether_the_broker_told_an_offset_and_a_timestamp() -> N
 
 
 def test_what_users_make_has_its_public_home_here_and_nothing_else_is_made_up() -> None:
-    assert model.ProducerRecord is _inputs.ProducerRecord
+    for name in ("ConsumerGroupMetadata", "OffsetAndMetadata", "ProducerRecord"):
+        kind = getattr(model, name)
+        assert kind is getattr(_inputs, name) and kind.__module__ == "forebay.model"
     assert not hasattr(model, "ConsumerRecord")
