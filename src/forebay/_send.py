@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -26,7 +26,7 @@ from forebay.errors import (
     SerializationError,
     TimeoutError,
 )
-from forebay.model import Headers, ProducerRecord, TopicPartition
+from forebay.model import Headers, TopicPartition
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
@@ -50,6 +50,9 @@ else:
 from forebay._arguments import Acknowledged, as_record, checked_topic
 from forebay._future_failed import failed_future
 from forebay._send_errors import buffer_exhausted, not_in_metadata
+
+if TYPE_CHECKING:
+    from forebay.model import ProducerRecord
 
 # States of the producer as send() sees them.
 OPEN = cython.declare(cython.int, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from forebay._metrics.names import (
     APP_INFO,
@@ -30,8 +30,7 @@ from forebay._metrics.shared import SharedSensor
 _Tags = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSensors:
+class TopicSensors(NamedTuple):
     """One topic's; recorded by the sender thread."""
 
     records: Sensor
@@ -45,8 +44,7 @@ class TopicSensors:
     """Records failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSensors:
+class NodeSensors(NamedTuple):
     """One node's; recorded by the sender thread."""
 
     requests: Sensor
@@ -195,6 +193,6 @@ def sensor_fields() -> dict[str, frozenset[str]]:
     """The declared sensor fields by class, to be held against the table of names."""
     return {
         "ProducerMetrics": frozenset(ProducerMetrics.__annotations__),
-        "TopicSensors": frozenset(field.name for field in fields(TopicSensors)),
-        "NodeSensors": frozenset(field.name for field in fields(NodeSensors)),
+        "TopicSensors": frozenset(TopicSensors._fields),
+        "NodeSensors": frozenset(NodeSensors._fields),
     }

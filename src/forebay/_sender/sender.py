@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cython
 
@@ -19,7 +18,6 @@ from forebay._protocol.produce import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._sender.produce import NEWEST_PRODUCE, error_in, match
 from forebay._sender.producer_id import ProducerIdRequests
-from forebay._sender.transactional import TransactionalRequests
 from forebay.errors import KafkaError, NetworkError
 from forebay.model import TopicPartition
 
@@ -42,14 +40,16 @@ else:
     from forebay._sender.outcomes import BatchOutcomes
     from forebay._sender.produce import ProduceCall
 
+if TYPE_CHECKING:
+    from forebay._sender.transactional import TransactionalRequests
+
 PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
 INFINITY: cython.double = math.inf
 LEADER_MOVED = (6, 74)
 """NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH may name the new leader (KIP-951)."""
 
 
-@dataclass(frozen=True, slots=True)
-class SenderOptions:
+class SenderOptions(NamedTuple):
     """What the sender takes from the configuration; times in ms, sizes in bytes."""
 
     acks: int = -1
