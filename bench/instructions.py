@@ -14,12 +14,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.append import LOOPS, STILL
+from bench.part import Part, Result, result_of
 from bench.sink import AcknowledgingSink
-from bench.support import ROOT, child_environment, machine, print_table, save, work_of_child
+from bench.support import ROOT, ChildFailed, child_environment, print_table, work_of_child
 
 FEW, MANY = 2_000, 12_000
 """Calls in the two runs."""
@@ -48,15 +50,15 @@ def symbol(case: Case) -> str:
     """The C function that Cython made of ``case.function``.
 
     Raises:
-        SystemExit: the package is not compiled, or ``nm`` is missing.
+        ChildFailed: the package is not compiled, or ``nm`` is missing.
     """
     found = list((ROOT / "src" / "forebay").glob(f"{case.module}.*.so"))
     if not found or shutil.which("nm") is None:
-        raise SystemExit("bench: instructions are counted in the compiled form (make build), and need nm")
+        raise ChildFailed("instructions are counted in the compiled form (make build), and need nm")
     names = subprocess.run(["nm", str(found[0])], check=True, capture_output=True, text=True).stdout
     matches = re.findall(rf"\b(__pyx_pw_\w*{case.function})$", names, re.MULTILINE)
     if len(matches) != 1:
-        raise SystemExit(f"bench: {len(matches)} functions of {found[0].name} match {case.function}")
+        raise ChildFailed(f"{len(matches)} functions of {found[0].name} match {case.function}")
     return str(matches[0])
 
 
@@ -64,7 +66,7 @@ def count(case: Case, calls: int, bootstrap: str) -> int:
     """Instructions inside the function during so many calls.
 
     Raises:
-        SystemExit: valgrind failed.
+        ChildFailed: valgrind failed.
     """
     work = {"loop": case.loop, "calls": calls, "still": case.still, "bootstrap": bootstrap}
     with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +81,7 @@ def count(case: Case, calls: int, bootstrap: str) -> int:
         )
     collected = COLLECTED.search(done.stderr)
     if done.returncode or collected is None:
-        raise SystemExit(f"bench: valgrind: {done.stderr.strip().splitlines()[-1:]}")
+        raise ChildFailed(f"valgrind: {done.stderr.strip().splitlines()[-1:]}")
     return int(collected[1])
 
 
@@ -97,28 +99,41 @@ def run_child(work: dict[str, Any]) -> None:
         del kept
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench instructions", description=__doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose label has this text")
-    options = parser.parse_args(arguments)
+def measure(options: argparse.Namespace) -> Result:
     if shutil.which("valgrind") is None:
-        print("bench: valgrind is not installed", file=sys.stderr)
-        return 1
-    rows, values = [], {}
+        raise ChildFailed("valgrind is not installed")
+    runs = []
     with AcknowledgingSink(1) as sink:
         for case in CASES:
-            if options.only not in case.label:
-                continue
-            few, many = (count(case, calls, sink.bootstrap_servers) for calls in (FEW, MANY))
-            values[case.label] = (many - few) / (MANY - FEW) * case.calls_a_unit
-            rows.append((case.label, f"{values[case.label]:,.0f}"))
-    print_table(("work", "instructions"), rows)
-    print(f"\nwritten to {save('instructions', {'machine': machine(), 'instructions': values})}")
-    return 0
+            if options.only in case.label:
+                few, many = (count(case, calls, sink.bootstrap_servers) for calls in (FEW, MANY))
+                runs.append({"label": case.label, "instructions": (many - few) / (MANY - FEW) * case.calls_a_unit})
+    return result_of("instructions", runs)
 
+
+def show(result: Result) -> None:
+    rows = [(label, f"{found['instructions'].median:,.0f}") for label, found in result["figures"].items()]
+    if result["settings"]["markdown"]:
+        print(markdown(rows))
+    else:
+        print_table(("work", "instructions"), rows)
+
+
+def markdown(rows: Sequence[tuple[str, str]]) -> str:
+    """The table as DESIGN.md keeps it."""
+    lines = ["| `python -m bench instructions --markdown` | instructions |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {label} | {count} |" for label, count in rows)])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose label has this text")
+    parser.add_argument("--markdown", action="store_true", help="the table that is kept in DESIGN.md")
+
+
+PART = Part("instructions", __doc__, add_arguments, measure, show, quick=None)
 
 if __name__ == "__main__":
     given = work_of_child()
     if given is None:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit("bench.instructions is run by `python -m bench instructions`")
     run_child(given)
