@@ -112,9 +112,7 @@ def figures(label: str, rows: int, sent: int, found: dict[str, Any]) -> dict[str
 
 def show(result: Result) -> None:
     settings = result["settings"]
-    print(
-        f"Columns of 100 B, median (lowest-highest) of {settings['rounds']} runs of {settings['records']:,} rows\n"
-    )
+    print(f"Columns of 100 B, median (lowest-highest) of {settings['rounds']} runs of {settings['records']:,} rows\n")
     columns = (
         Column("million rows/s", "records_per_s", ".2f", 1e-6),
         Column("GB/s on the wire", "bytes_per_s", ".2f", 1e-9),

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.append import LOOPS, STILL
+from bench.append import LOOPS, STILL, Loop
 from bench.part import Part, Result, result_of
 from bench.sink import AcknowledgingSink
 from bench.support import ROOT, ChildFailed, child_environment, print_table, work_of_child
@@ -30,7 +30,7 @@ COLLECTED = re.compile(r"Collected : (\d+)")
 
 
 class Case(NamedTuple):
-    """A loop of ``bench.append``, what is counted in it, and how many units a call makes."""
+    """A loop, what is counted in it, and how many calls make a unit."""
 
     label: str
     loop: str
@@ -38,11 +38,24 @@ class Case(NamedTuple):
     function: str
     calls_a_unit: int = 1
     still: bool = True
+    fewer: int = 1
+    """By how much both runs are shorter, where a call is long."""
 
 
+def one_record(producer: Any, requests: int) -> None:
+    """Each acknowledgement is waited for: every request has one record, and turns of its own."""
+    send, value = producer.send, bytes(100)
+    for _ in range(requests):
+        send("append", value).result(60)
+
+
+ONE_RECORD = "one record"
+LOOPS_HERE: dict[str, Loop] = {**LOOPS, ONE_RECORD: one_record}
+TURN = ("_sender/sender", r"Sender_\d*run_once")
 CASES = (
-    *(Case(f"send: {name}", name, "_send", r"SendPath_\d+send") for name in LOOPS),
-    Case("sender's turn, a 16 KiB batch", "plain", "_sender/sender", r"Sender_\d+run_once", RECORDS_A_BATCH, False),
+    *(Case(f"send: {name}", name, "_send", r"SendPath_\d*send") for name in LOOPS),
+    Case("sender's turns, a 16 KiB batch", "plain", *TURN, RECORDS_A_BATCH, False),
+    Case("sender's turns, a request of one record", ONE_RECORD, *TURN, still=False, fewer=10),
 )
 
 
@@ -56,10 +69,12 @@ def symbol(case: Case) -> str:
     if not found or shutil.which("nm") is None:
         raise ChildFailed("instructions are counted in the compiled form (make build), and need nm")
     names = subprocess.run(["nm", str(found[0])], check=True, capture_output=True, text=True).stdout
-    matches = re.findall(rf"\b(__pyx_pw_\w*{case.function})$", names, re.MULTILINE)
-    if len(matches) != 1:
-        raise ChildFailed(f"{len(matches)} functions of {found[0].name} match {case.function}")
-    return str(matches[0])
+    # What other compiled modules call (f), if there is one, for they go past what Python calls (pw).
+    for kind in ("f", "pw"):
+        matches = re.findall(rf"\b(__pyx_{kind}_\w*{case.function}(?:\.\w+)*)$", names, re.MULTILINE)
+        if len(matches) == 1:
+            return str(matches[0])
+    raise ChildFailed(f"no single function of {found[0].name} matches {case.function}")
 
 
 def count(case: Case, calls: int, bootstrap: str) -> int:
@@ -89,12 +104,13 @@ def run_child(work: dict[str, Any]) -> None:
     """The loop in this process, which valgrind watches."""
     from forebay import KafkaProducer
 
-    config = {"bootstrap.servers": work["bootstrap"], "buffer.memory": 256 << 20, "linger.ms": 5}
+    config = {"bootstrap.servers": work["bootstrap"], "buffer.memory": 256 << 20}
+    config["linger.ms"] = 0 if work["loop"] == ONE_RECORD else 5
     with KafkaProducer({**config, **(STILL if work["still"] else {})}) as producer:
         producer.partitions_for("append")
-        LOOPS[work["loop"]](producer, 100)
+        LOOPS_HERE[work["loop"]](producer, 100)
         producer.flush()
-        kept = LOOPS[work["loop"]](producer, work["calls"])
+        kept = LOOPS_HERE[work["loop"]](producer, work["calls"])
         producer.flush()
         del kept
 
@@ -106,8 +122,10 @@ def measure(options: argparse.Namespace) -> Result:
     with AcknowledgingSink(1) as sink:
         for case in CASES:
             if options.only in case.label:
-                few, many = (count(case, calls, sink.bootstrap_servers) for calls in (FEW, MANY))
-                runs.append({"label": case.label, "instructions": (many - few) / (MANY - FEW) * case.calls_a_unit})
+                calls = [number // case.fewer for number in (FEW, MANY)]
+                few, many = (count(case, number, sink.bootstrap_servers) for number in calls)
+                each = (many - few) / (calls[1] - calls[0])
+                runs.append({"label": case.label, "instructions": each * case.calls_a_unit})
     return result_of("instructions", runs)
 
 
