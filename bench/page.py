@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 from bench import goals
 from bench.support import RESULTS, ROOT
 
-WIDTH = 760
+WIDTH = 860
 BAR = 22
-LABELS = 250
+LABELS = 290
+LETTER = 6.4
+"""About the width of one in a legend."""
 COLOURS = ("#1f6feb", "#d29922", "#3fb950", "#db61a2", "#a371f7", "#f85149", "#56d4dd", "#8b949e")
 STYLE = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 860px; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 920px; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2.5rem; }
 svg { width: 100%; height: auto; }
 svg text { fill: currentColor; font: 12px system-ui, sans-serif; }
@@ -73,7 +75,8 @@ def lines(title: str, x_name: str, y_name: str, series: Sequence[Series], *, log
     drawn = [one for one in series if one.points]
     if not drawn:
         return ""
-    height, left, bottom, right = 320, 60, 40, 190
+    height, left, bottom = max(320, 18 * len(drawn) + 40), 60, 40
+    right = 44 + LETTER * max(len(one.label) for one in drawn)
     xs = [x for one in drawn for x, _ in one.points]
     ys = [y for one in drawn for _, y in one.points if y > 0 or not log_y]
     x_low, x_high = min(xs), max(xs) or 1.0
@@ -100,16 +103,19 @@ def lines(title: str, x_name: str, y_name: str, series: Sequence[Series], *, log
     for tick in ticks(x_low, x_high, False):
         parts.append(f'<text x="{across(tick):.1f}" y="{height - bottom + 16}" text-anchor="middle">{tick:,.3g}</text>')
     for number, one in enumerate(drawn):
-        colour = COLOURS[number % len(COLOURS)]
         path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in one.points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
-        y = 24 + 18 * number
-        parts.append(
-            f'<line x1="{WIDTH - right + 12}" x2="{WIDTH - right + 30}" y1="{y - 4}" y2="{y - 4}" stroke="{colour}" '
-            'stroke-width="3"/>'
-        )
-        parts.append(f'<text x="{WIDTH - right + 36}" y="{y}">{html.escape(one.label)}</text>')
+        parts.extend(drawn_line(number, one.label, path, WIDTH - right))
     return figure(title, y_name, height, parts)
+
+
+def drawn_line(number: int, label: str, path: str, legend: float) -> Iterable[str]:
+    """A line and its name at ``legend``; with more lines than colours, the second of a colour is dashed."""
+    dashes = "none" if number < len(COLOURS) else "5 3"
+    stroke = f'stroke="{COLOURS[number % len(COLOURS)]}" stroke-dasharray="{dashes}"'
+    y = 24 + 18 * number
+    yield f'<polyline points="{path}" fill="none" {stroke} stroke-width="1.8"/>'
+    yield f'<line x1="{legend + 12}" x2="{legend + 30}" y1="{y - 4}" y2="{y - 4}" {stroke} stroke-width="3"/>'
+    yield f'<text x="{legend + 36}" y="{y}">{html.escape(label)}</text>'
 
 
 def ticks(low: float, high: float, logarithmic: bool) -> list[float]:
