@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from bench.columns import check, hand_over, open_results
+from bench.columns import check, hand_over
 from bench.part import Column, Part, Result, add_rounds, print_figures, result_of, turned
 from bench.sink import AcknowledgingSink
 from bench.support import cpu_seconds, run_child, work_of_child
@@ -83,9 +83,8 @@ def with_forebay(work: dict[str, Any], values: list[bytes]) -> tuple[float, floa
     config |= {"buffer.memory": 64 << 20, "max.request.size": 8 << 20}
     with KafkaProducer(config) as producer:
         producer.partitions_for(work["topic"])
-        results, before, begun = open_results(), cpu_seconds(), time.perf_counter()
-        for _ in range(work["records"] // EVENTS):
-            hand_over(producer, work["topic"], batch, results)
+        before, begun = cpu_seconds(), time.perf_counter()
+        results = [hand_over(producer, work["topic"], batch) for _ in range(work["records"] // EVENTS)]
         producer.flush()
         seconds, cpu = time.perf_counter() - begun, cpu_seconds() - before
     check(results, work["records"])
