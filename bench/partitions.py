@@ -78,7 +78,6 @@ def figures(found: dict[str, Any], seen: dict[str, Any], records: int, partition
         "cpu_s_per_million": found["cpu_s"] / records * 1e6,
         "batch_us": found["cpu_s"] / batches * 1e6,
         "records_a_batch": records / batches,
-        "batches_a_request": seen["batches"] / seen["requests"],
     }
 
 
@@ -93,7 +92,6 @@ def show(result: Result) -> None:
         Column("CPU s/million", "cpu_s_per_million", ".3f"),
         Column("µs a batch", "batch_us", ".2f"),
         Column("records/batch", "records_a_batch", ".1f"),
-        Column("batches/request", "batches_a_request", ".1f"),
     )
     print_figures(result, columns, "load")
 
