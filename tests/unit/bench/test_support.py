@@ -56,8 +56,7 @@ def test_a_child_is_measured_by_the_system() -> None:
     found = run_child("tests.unit.bench.child", {"answer": 41}, environment={"FOREBAY_TEST_ADD": "1"})
     assert found["answer"] == 42
     assert found["process_cpu_s"] > 0
-    seconds, mib = found["memory"][0]
-    assert 0 <= seconds < 60 and mib > 0
+    assert max(mib for _, mib in found["memory"]) > 5
 
 
 def test_a_child_that_fails_says_why() -> None:
