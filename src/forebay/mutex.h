@@ -1,16 +1,16 @@
-/* A lock of four bytes for the few lines around a queue or a result.
+/* A lock of four bytes for the few lines around a queue or a result, taken and let go by who has the GIL.
 
-   From Python 3.13 on it is the interpreter's own PyMutex.  Before that no lock of Python's will do: PyThread_type_lock
-   reads the clock and makes a system call's worth of detours at each pair (50 ns, a third of a send); this is one
-   compare-and-swap (5 ns).  Who finds it taken gives the GIL up while it waits, so that the holder can go on, and takes
-   the lock before it asks for the GIL again, never the other way round.  It is held for microseconds, so waiting is
-   yielding and short sleeps. */
+   With a GIL nothing but the GIL itself orders who takes it, so that a flag will do; a holder may give the GIL up in
+   between (rows are encoded without it, the garbage collector runs finalisers), and who finds it taken gives the GIL up
+   too, so that the holder can go on.  It is held for microseconds: waiting is yielding and short sleeps.  No lock of
+   Python's was cheap enough: before 3.13 each pair reads the clock (50 ns, a third of a send), and one atomic exchange
+   waits for the record's bytes to be stored (7 ns).  Without a GIL it is the interpreter's own PyMutex. */
 #ifndef FOREBAY_MUTEX_H
 #define FOREBAY_MUTEX_H
 
 #include <Python.h>
 
-#if PY_VERSION_HEX >= 0x030d0000
+#ifdef Py_GIL_DISABLED
 
 typedef PyMutex forebay_mutex;
 #define forebay_acquire(lock) PyMutex_Lock(&(lock))
@@ -20,38 +20,32 @@ typedef PyMutex forebay_mutex;
 
 #include <sched.h>
 #include <time.h>
-typedef struct { int taken; } forebay_mutex;
-#define FOREBAY_TRY(lock) (__atomic_exchange_n(&(lock)->taken, 1, __ATOMIC_ACQUIRE) == 0)
-#define FOREBAY_CLEAR(lock) __atomic_store_n(&(lock)->taken, 0, __ATOMIC_RELEASE)
 
-static inline void forebay_mutex_pause(int round)
-{
-    struct timespec nap = {0, 50000};
-    if (round < 16)
-        sched_yield();
-    else
-        nanosleep(&nap, NULL);
-}
+typedef struct { int taken; } forebay_mutex;
 
 static void forebay_mutex_wait(forebay_mutex *lock)
 {
-    int round = 0;
-    Py_BEGIN_ALLOW_THREADS
-    while (!FOREBAY_TRY(lock)) {
-        forebay_mutex_pause(round);
-        round++;
+    struct timespec nap = {0, 50000};
+    int round;
+    for (round = 0; lock->taken; round++) {
+        Py_BEGIN_ALLOW_THREADS
+        if (round < 16)
+            sched_yield();
+        else
+            nanosleep(&nap, NULL);
+        Py_END_ALLOW_THREADS
     }
-    Py_END_ALLOW_THREADS
 }
 
 static inline void forebay_mutex_lock(forebay_mutex *lock)
 {
-    if (!FOREBAY_TRY(lock))
+    if (lock->taken)
         forebay_mutex_wait(lock);
+    lock->taken = 1;
 }
 
 #define forebay_acquire(lock) forebay_mutex_lock(&(lock))
-#define forebay_release(lock) FOREBAY_CLEAR(&(lock))
+#define forebay_release(lock) ((void)((lock).taken = 0))
 
 #endif
 #endif
