@@ -106,7 +106,7 @@ demo: $(BUILT)  ## The main job on real data, every row compared (BOOTSTRAP=host
 kafka: $(STAMP)  ## A real Kafka in the foreground, until Ctrl-C
 	$(PY) -m tools.kafka
 
-bench: $(BUILT)  ## forebay and its peers on the same work against the same broker
+bench: $(BUILT) jars  ## Everything that is measured, peers beside, and the table of targets (BENCH_OPTIONS=--quick: 10 minutes)
 	$(PY) -m bench $(BENCH_OPTIONS)
 
 soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (SEED=... repeats a run)

@@ -13,7 +13,9 @@ from setuptools import Extension, setup
 COMPILED = [
     "_clock",
     "_metrics.sensor",
+    "_delivery_callbacks",
     "_future",
+    "_future_failed",
     "_future_split",
     "_codec.piece",
     "_records.batch_v2",
@@ -69,8 +71,8 @@ def extensions() -> list[Extension]:
             f"forebay.{name}",
             [f"src/forebay/{name.replace('.', '/')}.py"],
             extra_compile_args=["-O3"],
-            include_dirs=["src/forebay/_codec"],
-            depends=["src/forebay/_codec/crc32c.h", "src/forebay/_codec/mutex.h"],
+            include_dirs=["src/forebay", "src/forebay/_codec"],
+            depends=["src/forebay/_codec/crc32c.h", "src/forebay/mutex.h"],
         )
         for name in names
     ]

@@ -1,32 +1,25 @@
-"""``python -m bench [NAME] ...``: runs one of the benches, the peers unless told."""
+"""``python -m bench [NAME] ...``: runs one of the benches, or all of them and the table of targets."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
-from bench import append, columns, instructions, latency, memory, page, peers, sender_cost, sink
-
-BENCHES = {
-    "peers": peers.main,
-    "latency": latency.main,
-    "sender": sender_cost.main,
-    "append": append.main,
-    "columns": columns.main,
-    "instructions": instructions.main,
-    "memory": memory.main,
-    "sink": sink.main,
-    "page": page.main,
-}
+from bench import page, sink, suite
 
 
 def main() -> int:
     arguments = sys.argv[1:]
-    if arguments and arguments[0] in BENCHES:
-        return BENCHES[arguments[0]](arguments[1:])
-    if arguments and not arguments[0].startswith("-"):
-        print(f"bench: there is no bench {arguments[0]!r}, only {', '.join(BENCHES)}", file=sys.stderr)
-        return 2
-    return peers.main(arguments)
+    if not arguments or arguments[0].startswith("-"):
+        return suite.main(arguments)
+    name, *rest = arguments
+    if name in suite.PARTS:
+        return suite.PARTS[name].main(rest)
+    others: dict[str, Callable[[list[str]], int]] = {"suite": suite.main, "sink": sink.main, "page": page.main}
+    if name in others:
+        return others[name](rest)
+    print(f"bench: there is no bench {name!r}, only {', '.join([*suite.PARTS, *others])}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -9,13 +9,12 @@ the call is taken off.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+from bench.part import Column, Part, Result, add_rounds, print_figures, result_of
 from bench.sink import AcknowledgingSink
-from bench.support import Spread, machine, print_table, save
 
 BATCH_FOR_IDLE = 24 << 20
 # 10 minutes: no batch lingers that long here; the limits leave room for one batch as large as a run.
@@ -97,9 +96,9 @@ def sending(producer: Any, loop: Loop, records: int) -> float:
     return spent / records
 
 
-def measure(
+def measure_all(
     config: dict[str, Any], how: Callable[[Any, Loop, int], float], records: int, rounds: int
-) -> dict[str, Any]:
+) -> dict[str, list[float]]:
     """Every loop, ``rounds`` times in turn, and the empty one taken off."""
     from forebay import KafkaProducer
 
@@ -114,31 +113,34 @@ def measure(
             off = (time.thread_time_ns() - begun) / records
             for name, loop in LOOPS.items():
                 found[name].append(how(producer, loop, records) - off)
-    return {name: Spread.of(values) for name, values in found.items()}
+    return found
 
 
-def run(options: argparse.Namespace) -> int:
-    about = machine()
+def measure(options: argparse.Namespace) -> Result:
     with AcknowledgingSink(1) as sink:
         config = {"bootstrap.servers": sink.bootstrap_servers, "buffer.memory": 256 << 20}
-        quiet = measure({**config, **STILL}, idle, min(options.records, 100_000), options.rounds)
-        busy = measure({**config, "linger.ms": 5}, sending, options.records, options.rounds)
-    rows = [(name, quiet[name].text(".0f"), busy[name].text(".0f")) for name in LOOPS]
-    print(f"ns a send() of 100 B, the loop taken off, median (lowest-highest) of {options.rounds}\n")
-    print_table(("call", "idle", "sending, caller's CPU"), rows)
-    kept_at = save("append", {"machine": about, "idle_ns": quiet, "sending_cpu_ns": busy})
-    print(f"\nwritten to {kept_at}")
-    return 0
+        quiet = measure_all({**config, **STILL}, idle, min(options.records, 100_000), options.rounds)
+        busy = measure_all({**config, "linger.ms": 5}, sending, options.records, options.rounds)
+    runs = [
+        {"label": name, "idle_ns": still, "sending_cpu_ns": sent}
+        for name in LOOPS
+        for still, sent in zip(quiet[name], busy[name], strict=True)
+    ]
+    return result_of("append", runs)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench append", description=__doc__)
+def show(result: Result) -> None:
+    rounds = result["settings"]["rounds"]
+    print(f"ns a send() of 100 B, the loop taken off, median (lowest-highest) of {rounds}\n")
+    columns = (Column("idle", "idle_ns", ".0f"), Column("sending, caller's CPU", "sending_cpu_ns", ".0f"))
+    print_figures(result, columns, "call")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--records", type=int, default=200_000, help="a run (default: %(default)s; idle: at most 100000)"
     )
-    parser.add_argument("--rounds", type=int, default=5, help="(default: %(default)s)")
-    return run(parser.parse_args(arguments))
+    add_rounds(parser)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+PART = Part("append", __doc__, add_arguments, measure, show, quick=("--rounds", "3"))

@@ -14,12 +14,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.append import LOOPS, STILL
+from bench.append import LOOPS, STILL, Loop
+from bench.part import Part, Result, result_of
 from bench.sink import AcknowledgingSink
-from bench.support import ROOT, child_environment, machine, print_table, save, work_of_child
+from bench.support import ROOT, ChildFailed, child_environment, print_table, work_of_child
 
 FEW, MANY = 2_000, 12_000
 """Calls in the two runs."""
@@ -28,7 +30,7 @@ COLLECTED = re.compile(r"Collected : (\d+)")
 
 
 class Case(NamedTuple):
-    """A loop of ``bench.append``, what is counted in it, and how many units a call makes."""
+    """A loop, what is counted in it, and how many calls make a unit."""
 
     label: str
     loop: str
@@ -36,11 +38,24 @@ class Case(NamedTuple):
     function: str
     calls_a_unit: int = 1
     still: bool = True
+    fewer: int = 1
+    """By how much both runs are shorter, where a call is long."""
 
 
+def one_record(producer: Any, requests: int) -> None:
+    """Each acknowledgement is waited for: every request has one record, and turns of its own."""
+    send, value = producer.send, bytes(100)
+    for _ in range(requests):
+        send("append", value).result(60)
+
+
+ONE_RECORD = "one record"
+LOOPS_HERE: dict[str, Loop] = {**LOOPS, ONE_RECORD: one_record}
+TURN = ("_sender/sender", r"Sender_\d*run_once")
 CASES = (
-    *(Case(f"send: {name}", name, "_send", r"SendPath_\d+send") for name in LOOPS),
-    Case("sender's turn, a 16 KiB batch", "plain", "_sender/sender", r"Sender_\d+run_once", RECORDS_A_BATCH, False),
+    *(Case(f"send: {name}", name, "_send", r"SendPath_\d*send") for name in LOOPS),
+    Case("sender's turns, a 16 KiB batch", "plain", *TURN, RECORDS_A_BATCH, False),
+    Case("sender's turns, a request of one record", ONE_RECORD, *TURN, still=False, fewer=10),
 )
 
 
@@ -48,23 +63,25 @@ def symbol(case: Case) -> str:
     """The C function that Cython made of ``case.function``.
 
     Raises:
-        SystemExit: the package is not compiled, or ``nm`` is missing.
+        ChildFailed: the package is not compiled, or ``nm`` is missing.
     """
     found = list((ROOT / "src" / "forebay").glob(f"{case.module}.*.so"))
     if not found or shutil.which("nm") is None:
-        raise SystemExit("bench: instructions are counted in the compiled form (make build), and need nm")
+        raise ChildFailed("instructions are counted in the compiled form (make build), and need nm")
     names = subprocess.run(["nm", str(found[0])], check=True, capture_output=True, text=True).stdout
-    matches = re.findall(rf"\b(__pyx_pw_\w*{case.function})$", names, re.MULTILINE)
-    if len(matches) != 1:
-        raise SystemExit(f"bench: {len(matches)} functions of {found[0].name} match {case.function}")
-    return str(matches[0])
+    # What other compiled modules call (f), if there is one, for they go past what Python calls (pw).
+    for kind in ("f", "pw"):
+        matches = re.findall(rf"\b(__pyx_{kind}_\w*{case.function}(?:\.\w+)*)$", names, re.MULTILINE)
+        if len(matches) == 1:
+            return str(matches[0])
+    raise ChildFailed(f"no single function of {found[0].name} matches {case.function}")
 
 
 def count(case: Case, calls: int, bootstrap: str) -> int:
     """Instructions inside the function during so many calls.
 
     Raises:
-        SystemExit: valgrind failed.
+        ChildFailed: valgrind failed.
     """
     work = {"loop": case.loop, "calls": calls, "still": case.still, "bootstrap": bootstrap}
     with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +96,7 @@ def count(case: Case, calls: int, bootstrap: str) -> int:
         )
     collected = COLLECTED.search(done.stderr)
     if done.returncode or collected is None:
-        raise SystemExit(f"bench: valgrind: {done.stderr.strip().splitlines()[-1:]}")
+        raise ChildFailed(f"valgrind: {done.stderr.strip().splitlines()[-1:]}")
     return int(collected[1])
 
 
@@ -87,38 +104,54 @@ def run_child(work: dict[str, Any]) -> None:
     """The loop in this process, which valgrind watches."""
     from forebay import KafkaProducer
 
-    config = {"bootstrap.servers": work["bootstrap"], "buffer.memory": 256 << 20, "linger.ms": 5}
+    config = {"bootstrap.servers": work["bootstrap"], "buffer.memory": 256 << 20}
+    config["linger.ms"] = 0 if work["loop"] == ONE_RECORD else 5
     with KafkaProducer({**config, **(STILL if work["still"] else {})}) as producer:
         producer.partitions_for("append")
-        LOOPS[work["loop"]](producer, 100)
+        LOOPS_HERE[work["loop"]](producer, 100)
         producer.flush()
-        kept = LOOPS[work["loop"]](producer, work["calls"])
+        kept = LOOPS_HERE[work["loop"]](producer, work["calls"])
         producer.flush()
         del kept
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench instructions", description=__doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose label has this text")
-    options = parser.parse_args(arguments)
+def measure(options: argparse.Namespace) -> Result:
     if shutil.which("valgrind") is None:
-        print("bench: valgrind is not installed", file=sys.stderr)
-        return 1
-    rows, values = [], {}
+        raise ChildFailed("valgrind is not installed")
+    runs = []
     with AcknowledgingSink(1) as sink:
         for case in CASES:
-            if options.only not in case.label:
-                continue
-            few, many = (count(case, calls, sink.bootstrap_servers) for calls in (FEW, MANY))
-            values[case.label] = (many - few) / (MANY - FEW) * case.calls_a_unit
-            rows.append((case.label, f"{values[case.label]:,.0f}"))
-    print_table(("work", "instructions"), rows)
-    print(f"\nwritten to {save('instructions', {'machine': machine(), 'instructions': values})}")
-    return 0
+            if options.only in case.label:
+                calls = [number // case.fewer for number in (FEW, MANY)]
+                few, many = (count(case, number, sink.bootstrap_servers) for number in calls)
+                each = (many - few) / (calls[1] - calls[0])
+                runs.append({"label": case.label, "instructions": each * case.calls_a_unit})
+    return result_of("instructions", runs)
 
+
+def show(result: Result) -> None:
+    rows = [(label, f"{found['instructions'].median:,.0f}") for label, found in result["figures"].items()]
+    if result["settings"]["markdown"]:
+        print(markdown(rows))
+    else:
+        print_table(("work", "instructions"), rows)
+
+
+def markdown(rows: Sequence[tuple[str, str]]) -> str:
+    """The table as DESIGN.md keeps it."""
+    lines = ["| `python -m bench instructions --markdown` | instructions |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {label} | {count} |" for label, count in rows)])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose label has this text")
+    parser.add_argument("--markdown", action="store_true", help="the table that is kept in DESIGN.md")
+
+
+PART = Part("instructions", __doc__, add_arguments, measure, show, quick=None)
 
 if __name__ == "__main__":
     given = work_of_child()
     if given is None:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit("bench.instructions is run by `python -m bench instructions`")
     run_child(given)

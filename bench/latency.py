@@ -3,36 +3,44 @@
 Each client runs in a process of its own; records go out by the clock, one at a time, and each carries the moment
 it was handed over in its callback.  The computing thread is plain Python that never waits: it keeps the GIL for
 the interpreter's switch interval each time it gets it.  confluent-kafka's callbacks run on a thread that polls.
+Beside a computing thread, the moment at which the acknowledgement's bytes were read is noted too: what the client does
+without the GIL.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from bench.support import ChildFailed, Spread, machine, percentile, print_table, run_child, save, say, work_of_child
+from bench.arrival import last_arrival, preloaded
+from bench.part import Column, Part, Result, add_rounds, add_sink, print_figures, result_of
+from bench.peers import jars_alone
+from bench.support import CHILD_TIMEOUT_S, ROOT, ChildFailed, percentile, run_child, say, work_of_child
 from bench.target import target
-from tools.kafka import JarsUnavailable, KafkaFailed
 
-CLIENTS = ("forebay", "confluent-kafka")
+JAVA = "Java"
+CLIENTS = ("forebay", "confluent-kafka", JAVA)
 SHARES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
-WARM_UP = 300
+WARM_UP_S = 2
+"""Of records that are not counted: Java's compiler needs them, and everybody gets them."""
 POLL_S = 0.1
 
 Send = Callable[[Callable[[Any, Any], None]], object]
 
 
 class Samples:
-    """Latencies in ns in the order of acknowledgement."""
+    """Latencies in ns in the order of acknowledgement; ``arrived``: until the acknowledgement's bytes were read."""
 
     def __init__(self) -> None:
         self.taken: list[int] = []
-        self.failed: object = None
+        self.arrived: list[int] = []
+        self.note = last_arrival()
 
     def callback(self) -> Callable[[Any, Any], None]:
         """For one record, made as it is handed over; the client's own argument order is of no matter here."""
@@ -40,6 +48,8 @@ class Samples:
 
         def acknowledged(one: Any, other: Any) -> None:
             self.taken.append(time.perf_counter_ns() - begun)
+            if self.note is not None:
+                self.arrived.append(self.note.value - begun)
 
         return acknowledged
 
@@ -77,7 +87,14 @@ def with_confluent(work: dict[str, Any], drive: Callable[[Send], None]) -> None:
     from confluent_kafka import Producer
 
     value, topic = bytes(100), work["topic"]
-    producer = Producer({"bootstrap.servers": work["bootstrap"], "linger.ms": work["linger_ms"], "acks": "all"})
+    producer = Producer(
+        {
+            "bootstrap.servers": work["bootstrap"],
+            "linger.ms": work["linger_ms"],
+            "acks": "all",
+            "enable.idempotence": True,
+        }
+    )
     producer.list_topics(topic, timeout=10)
     ended = threading.Event()
 
@@ -98,7 +115,7 @@ def with_confluent(work: dict[str, Any], drive: Callable[[Send], None]) -> None:
 def run_work(work: dict[str, Any]) -> dict[str, Any]:
     """One client's run in this process: percentiles in ms, and the rate that was reached."""
     samples, seconds, ended = Samples(), [0.0], threading.Event()
-    records = WARM_UP + int(work["rate"] * work["seconds"])
+    records = work["warm_up"] + work["records"]
 
     def drive(send: Send) -> None:
         begun = time.perf_counter()
@@ -114,9 +131,16 @@ def run_work(work: dict[str, Any]) -> dict[str, Any]:
         ended.set()
     if len(samples.taken) != records:
         raise ChildFailed(f"{work['client']}: {len(samples.taken)} of {records} callbacks came")
-    ordered = sorted(samples.taken[WARM_UP:])
-    shares = {name: percentile(ordered, share) / 1e6 for name, share in SHARES.items()}
-    return {**shares, "records_per_s": records / seconds[0], "distribution": distribution(ordered)}
+    arrived = samples.arrived[work["warm_up"] :]
+    more = {f"arrival_{name}": value for name, value in shares_of(arrived).items()} if arrived else {}
+    return {**shares_of(samples.taken[work["warm_up"] :]), **more, "achieved_per_s": records / seconds[0]}
+
+
+def shares_of(taken: Sequence[int]) -> dict[str, Any]:
+    """Percentiles in ms and the whole distribution, of latencies in ns."""
+    ordered = sorted(taken)
+    shares: dict[str, Any] = {name: percentile(ordered, share) / 1e6 for name, share in SHARES.items()}
+    return shares | {"distribution": distribution(ordered)}
 
 
 def distribution(ordered: list[int]) -> list[tuple[float, float]]:
@@ -125,59 +149,92 @@ def distribution(ordered: list[int]) -> list[tuple[float, float]]:
     return [(percent, percentile(ordered, percent / 100) / 1e6) for percent in percents]
 
 
-def measure(options: argparse.Namespace) -> dict[tuple[str, float, bool], list[dict[str, Any]]]:
+class Setting(NamedTuple):
+    """One row of the table."""
+
+    client: str
+    linger_ms: float
+    computing: bool
+
+    def label(self) -> str:
+        return f"{self.client}, linger {self.linger_ms:g}{', computing thread' if self.computing else ''}"
+
+
+def settings_of(options: argparse.Namespace) -> list[Setting]:
+    """Java has no GIL to be kept from it, so nothing computes beside it."""
+    cases = [(linger, computing) for linger in options.linger_ms for computing in (False, True)]
+    found = [Setting(client, linger, computing) for linger, computing in cases for client in CLIENTS]
+    return [one for one in found if one.client != JAVA or not one.computing]
+
+
+def measure(options: argparse.Namespace) -> Result:
     """Every client in every setting, ``rounds`` times in turn."""
-    settings = [(linger, computing) for linger in options.linger_ms for computing in (False, True)]
-    found: dict[tuple[str, float, bool], list[dict[str, Any]]] = {}
-    with target(options.sink) as to:
-        say(f"against {to.name}")
-        for linger, computing in settings * options.rounds:
-            for client in CLIENTS:
-                work = {"client": client, "bootstrap": to.bootstrap_servers, "topic": to.fresh_topic()}
-                work |= {"linger_ms": linger, "computing": computing, "rate": options.rate, "seconds": options.seconds}
-                once = run_child("bench.latency", work)
-                found.setdefault((client, linger, computing), []).append(once)
-                beside = "beside a computing thread" if computing else ""
-                say(f"{client:16} linger {linger:g} {beside:26} p50 {once['p50']:.2f} ms, p99 {once['p99']:.2f} ms")
-    return found
+    runs: list[dict[str, Any]] = []
+    settings = settings_of(options)
+    with target(options.sink) as to, preloaded() as environment:
+        jars = to.kafka or jars_alone(True)
+        settings = [one for one in settings if one.client != JAVA or jars is not None]
+        for _ in range(options.rounds):
+            for one in settings:
+                work: dict[str, Any] = {
+                    "client": one.client,
+                    "bootstrap": to.bootstrap_servers,
+                    "topic": to.fresh_topic(),
+                }
+                work |= {"linger_ms": one.linger_ms, "computing": one.computing}
+                work |= {"rate": options.rate, "records": int(options.rate * options.seconds)}
+                work["warm_up"] = int(options.rate * WARM_UP_S)
+                if one.client == JAVA:
+                    once = run_java(jars, work)
+                else:
+                    noted = environment if one.client == "forebay" and one.computing else None
+                    once = run_child("bench.latency", work, environment=noted)
+                runs.append({"label": one.label(), "rate": options.rate, **one._asdict(), **once})
+                say(f"{one.label():45} p50 {once['p50']:.2f} ms, p99 {once['p99']:.2f} ms")
+    order = [one.label() for one in settings]
+    name = "latency-sink" if options.sink else "latency"
+    return result_of(name, sorted(runs, key=lambda run: order.index(run["label"])), to=to.name)
 
 
-def report(found: dict[tuple[str, float, bool], list[dict[str, Any]]], options: argparse.Namespace) -> int:
-    rows, values = [], []
-    for (client, linger, computing), runs in sorted(found.items(), key=lambda item: (item[0][1:], item[0][0])):
-        spread = {name: Spread.of(run[name] for run in runs) for name in (*SHARES, "records_per_s")}
-        beside = ", computing thread" if computing else ""
-        texts = [spread[name].text(".2f") for name in SHARES]
-        rows.append((f"{client}, linger {linger:g}{beside}", *texts, f"{spread['records_per_s'].median:.0f}"))
-        about = {"client": client, "linger_ms": linger, "computing": computing, "rate": options.rate}
-        # The run in the middle stands for all: distributions have no median of their own.
-        middle = sorted(runs, key=lambda run: run["p99"])[len(runs) // 2]
-        values.append({**about, **spread, "distribution": middle["distribution"]})
-    print(f"\nms from send to callback, {options.rate:g} records/s of 100 B, median (lowest-highest) of ", end="")
-    print(f"{options.rounds} runs of {options.seconds:g} s\n")
-    print_table(("client", *SHARES, "records/s"), rows)
-    kept = save("latency-sink" if options.sink else "latency", {"machine": machine(), "rows": values})
-    print(f"\nwritten to {kept}")
-    return 0
+def run_java(jars: Any, work: dict[str, Any]) -> dict[str, Any]:
+    """The same in the Java client.
+
+    Raises:
+        ChildFailed: it failed, or there is no Java compiler beside the runtime.
+    """
+    given = [str(work[name]) for name in ("bootstrap", "topic", "linger_ms", "warm_up", "records", "rate")]
+    given[2] = str(int(work["linger_ms"]))
+    command = jars.tool_command(str(ROOT / "bench" / "Latency.java"), *given)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=CHILD_TIMEOUT_S, check=False)
+    if done.returncode:
+        raise ChildFailed(f"the Java client: {done.stderr[-500:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    return shares_of(found["taken"]) | {"achieved_per_s": (work["warm_up"] + work["records"]) / found["seconds"]}
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench latency", description=__doc__)
-    parser.add_argument("--rate", type=float, default=1000, help="records/s (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=5, help="a run (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
+def show(result: Result) -> None:
+    settings = result["settings"]
+    print(
+        f"\nms from send to callback, {settings['rate']:g} records/s of 100 B, {result['to']}, median (lowest-highest)"
+    )
+    print(f"of {settings['rounds']} runs of {settings['seconds']:g} s; arrival: until the answer's bytes were read\n")
+    columns = [Column(name, name) for name in SHARES]
+    columns += [Column(f"arrival {name}", f"arrival_{name}") for name in SHARES]
+    print_figures(result, [*columns, Column("records/s", "achieved_per_s", ".0f")])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rate", type=float, default=10_000, help="records/s (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=10, help="a run (default: %(default)s)")
+    add_rounds(parser)
     parser.add_argument("--linger-ms", type=float, nargs="+", default=[0, 5], help="(default: 0 5)")
-    parser.add_argument("--sink", action="store_true", help="against a sink that only acknowledges")
-    options = parser.parse_args(arguments)
-    try:
-        return report(measure(options), options)
-    except (JarsUnavailable, KafkaFailed, ChildFailed) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
+    add_sink(parser)
 
+
+PART = Part("latency", __doc__, add_arguments, measure, show, quick=("--seconds", "4", "--rounds", "3"))
 
 if __name__ == "__main__":
     given = work_of_child()
     if given is None:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit("bench.latency is run by `python -m bench latency`")
     print(json.dumps(run_work(given)))

@@ -22,8 +22,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bench.part import Part, Result, result_of
 from bench.sink import AcknowledgingSink
-from bench.support import machine, peak_kib, print_table, run_child, save, say, work_of_child
+from bench.support import peak_kib, print_table, run_child, say, work_of_child
 
 MIB = 1 << 20
 SLACK = 32 * MIB
@@ -250,24 +251,31 @@ def _row(found: dict[str, Any]) -> tuple[str, ...]:
 HEADS = ("case", "buffer.memory", "records held", "topic known", "full", "peak", "limit", "left at the end", "verdict")
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench memory", description=__doc__)
-    parser.add_argument("--buffer", default="32,256", help="MiB, by commas (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=5, help="of sending after the fill (default: %(default)s)")
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    options = parser.parse_args(arguments)
-    about = machine()
-    results = []
+def measure_all(options: argparse.Namespace) -> Result:
+    runs = []
     for buffer in (int(float(text) * MIB) for text in options.buffer.split(",")):
         for case in CASES:
             if options.only in case.name:
                 say(f"{buffer // MIB} MiB: {case.name}")
-                results.append(measure(case, buffer, options.seconds))
-    print("MiB over the idle producer; limit: buffer.memory + 32 MiB + 2 KiB a partition\n")
-    print_table(HEADS, [_row(found) for found in results])
-    print(f"\nwritten to {save('memory', {'machine': about, 'results': results})}")
-    return 0 if all(found["within"] for found in results) else 1
+                runs.append({"label": f"{case.name}, {buffer // MIB} MiB", **measure(case, buffer, options.seconds)})
+    above = [f"{run['label']}: above the limit" for run in runs if not run["within"]]
+    return result_of("memory", runs, failed=above)
 
+
+def show(result: Result) -> None:
+    print("MiB over the idle producer; limit: buffer.memory + 32 MiB + 2 KiB a partition\n")
+    print_table(HEADS, [_row(found) for found in result["runs"]])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--buffer", default="32,256", help="MiB, by commas (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=5, help="of sending after the fill (default: %(default)s)")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+
+
+PART = Part(
+    "memory", __doc__, add_arguments, measure_all, show, quick=("--buffer", "32", "--seconds", "1", "--only", "100 B")
+)
 
 if __name__ == "__main__":
     given = work_of_child()

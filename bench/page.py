@@ -1,7 +1,7 @@
 """One HTML page with plots from the benches' JSON: throughput, CPU per million, latency distribution, memory over time.
 
 The page stands alone: inline SVG, no scripts, nothing loaded from elsewhere, readable in light and dark.  It draws what
-the newest result of each bench says and computes nothing of its own.
+the newest result of each bench says, under the targets judged by these results, and measures nothing of its own.
 """
 
 from __future__ import annotations
@@ -11,21 +11,31 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from bench import goals
 from bench.support import RESULTS, ROOT
 
-WIDTH = 760
+WIDTH = 860
 BAR = 22
-LABELS = 250
+LABELS = 290
+LETTER = 6.4
+"""About the width of one in a legend."""
 COLOURS = ("#1f6feb", "#d29922", "#3fb950", "#db61a2", "#a371f7", "#f85149", "#56d4dd", "#8b949e")
 STYLE = """
 :root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 860px; margin: 2rem auto; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 920px; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2.5rem; }
 svg { width: 100%; height: auto; }
 svg text { fill: currentColor; font: 12px system-ui, sans-serif; }
 svg .axis { stroke: currentColor; stroke-opacity: .35; }
+table { border-collapse: collapse; width: 100%; font-size: 13px; }
+th { text-align: left; }
+td, th { padding: .15rem .5rem; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+td:nth-child(n+3) { white-space: nowrap; }
+tr.met td:last-child { color: #3fb950; }
+tr.missed td:last-child { color: #f85149; font-weight: bold; }
+tr.unknown td:last-child { color: GrayText; }
 p.about, figcaption { color: GrayText; font-size: 13px; }
 """
 
@@ -65,7 +75,8 @@ def lines(title: str, x_name: str, y_name: str, series: Sequence[Series], *, log
     drawn = [one for one in series if one.points]
     if not drawn:
         return ""
-    height, left, bottom, right = 320, 60, 40, 190
+    height, left, bottom = max(320, 18 * len(drawn) + 40), 60, 40
+    right = 44 + LETTER * max(len(one.label) for one in drawn)
     xs = [x for one in drawn for x, _ in one.points]
     ys = [y for one in drawn for _, y in one.points if y > 0 or not log_y]
     x_low, x_high = min(xs), max(xs) or 1.0
@@ -92,16 +103,19 @@ def lines(title: str, x_name: str, y_name: str, series: Sequence[Series], *, log
     for tick in ticks(x_low, x_high, False):
         parts.append(f'<text x="{across(tick):.1f}" y="{height - bottom + 16}" text-anchor="middle">{tick:,.3g}</text>')
     for number, one in enumerate(drawn):
-        colour = COLOURS[number % len(COLOURS)]
         path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in one.points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
-        y = 24 + 18 * number
-        parts.append(
-            f'<line x1="{WIDTH - right + 12}" x2="{WIDTH - right + 30}" y1="{y - 4}" y2="{y - 4}" stroke="{colour}" '
-            'stroke-width="3"/>'
-        )
-        parts.append(f'<text x="{WIDTH - right + 36}" y="{y}">{html.escape(one.label)}</text>')
+        parts.extend(drawn_line(number, one.label, path, WIDTH - right))
     return figure(title, y_name, height, parts)
+
+
+def drawn_line(number: int, label: str, path: str, legend: float) -> Iterable[str]:
+    """A line and its name at ``legend``; with more lines than colours, the second of a colour is dashed."""
+    dashes = "none" if number < len(COLOURS) else "5 3"
+    stroke = f'stroke="{COLOURS[number % len(COLOURS)]}" stroke-dasharray="{dashes}"'
+    y = 24 + 18 * number
+    yield f'<polyline points="{path}" fill="none" {stroke} stroke-width="1.8"/>'
+    yield f'<line x1="{legend + 12}" x2="{legend + 30}" y1="{y - 4}" y2="{y - 4}" {stroke} stroke-width="3"/>'
+    yield f'<text x="{legend + 36}" y="{y}">{html.escape(label)}</text>'
 
 
 def ticks(low: float, high: float, logarithmic: bool) -> list[float]:
@@ -128,70 +142,105 @@ def newest() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(RESULTS.glob("*.json"), key=lambda path: path.stat().st_mtime):
         name = path.stem.rsplit("-", 2)[0]
-        found[name] = {**json.loads(path.read_text(encoding="utf-8")), "file": path.name}
+        result = json.loads(path.read_text(encoding="utf-8"))
+        # Files of an older form have no figures, the table of targets has none either.
+        if "figures" in result:
+            found[name] = {**result, "file": path.name}
     return found
 
 
-def by_label(runs: Iterable[Mapping[str, Any]], field: str, factor: float = 1.0) -> dict[str, tuple[float, ...]]:
-    """Median, lowest and highest of a field over the runs of each label, in the order of their first run."""
-    values: dict[str, list[float]] = {}
-    for run in runs:
-        values.setdefault(run["label"], []).append(run[field] * factor)
-    return {label: (sorted(found)[len(found) // 2], min(found), max(found)) for label, found in values.items() if found}
+class Bars(NamedTuple):
+    """One figure of a bench as bars: its title, the figure, its unit, and what it is multiplied with."""
+
+    title: str
+    figure: str
+    unit: str
+    factor: float = 1.0
 
 
-def of_peers(result: Mapping[str, Any]) -> Iterable[str]:
-    """Throughput, CPU and memory of one run of the peers."""
-    rate = by_label(result["runs"], "records_per_s", 1 / 1000)
-    cpu = by_label(result["runs"], "cpu_s_per_million")
-    yield bars("Records per second", "thousands/s", dict(rate))  # type: ignore[arg-type]
-    yield bars("Client CPU", "CPU seconds per million records", dict(cpu))  # type: ignore[arg-type]
+RATE = Bars("Records per second", "records_per_s", "thousands/s", 1e-3)
+CPU = Bars("Client CPU", "cpu_s_per_million", "CPU seconds per million records")
+SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
+    "peers": ("The peers, a real broker", (CPU, RATE)),
+    "peers-sink": ("The peers, a sink that only acknowledges", (RATE, CPU)),
+    "columns": ("Columns from Arrow", (RATE, CPU)),
+    "codecs": (
+        "Compressed JSON events",
+        (RATE, CPU, Bars("Size", "wire_bytes_a_record", "bytes a record on the wire")),
+    ),
+    "latency": ("Latency, a real broker", (Bars("99th percentile", "p99", "ms"),)),
+    "latency-sink": ("Latency, a sink that only acknowledges", (Bars("99th percentile", "p99", "ms"),)),
+    "sender": (
+        "The sender's thread",
+        (
+            Bars("A batch", "batch_us", "µs of CPU"),
+            Bars("A request, the whole client", "client_request_us", "µs of CPU"),
+        ),
+    ),
+    "footprint": ("Memory of what is queued", (Bars("Resident", "bytes_a_record", "bytes a record"),)),
+    "partitions": ("Partitions", (CPU, Bars("A batch", "batch_us", "µs of CPU"))),
+    "threads": ("Sending threads", (RATE, CPU)),
+    "startup": ("Import, construct, first acknowledgement", (Bars("Together", "total_ms", "ms"),)),
+    "append": ("A call of send()", (Bars("Nothing is sent", "idle_ns", "ns"), Bars("Sending", "sending_cpu_ns", "ns"))),
+    "instructions": ("Instructions", (Bars("Of one unit", "instructions", "instructions"),)),
+}
+
+
+def of_figures(result: Mapping[str, Any], bars_of: Bars) -> str:
+    """The bars of one figure; nothing where no label has it."""
+    found = {
+        label: tuple(value * bars_of.factor for value in by_name[bars_of.figure])
+        for label, by_name in result["figures"].items()
+        if bars_of.figure in by_name
+    }
+    return bars(bars_of.title, bars_of.unit, found) if found else ""
+
+
+def of_memory(result: Mapping[str, Any]) -> str:
+    """Resident memory over time, the last run of each label; nothing where no run has it."""
     last = {run["label"]: run["memory"] for run in result["runs"] if run.get("memory")}
-    yield lines(
-        "Memory over time",
-        "s",
-        "resident MiB of the client's process, last run of each",
-        [Series(label, points) for label, points in last.items()],
-    )
+    series = [Series(label, points) for label, points in last.items()]
+    return lines("Memory over time", "s", "resident MiB of the client's process, last run of each", series)
 
 
-def of_latency(result: Mapping[str, Any]) -> Iterable[str]:
-    """The distributions, a plot for each setting."""
-    settings = list(dict.fromkeys((row["linger_ms"], row["computing"], row.get("rate", 0)) for row in result["rows"]))
-    for linger, computing, rate in settings:
-        rows = [row for row in result["rows"] if (row["linger_ms"], row["computing"], row.get("rate", 0)) ==
-                (linger, computing, rate) and row.get("distribution")]  # fmt: skip
+def of_distributions(result: Mapping[str, Any]) -> Iterable[str]:
+    """Latency by share of the records, a plot for each setting; of each client the run whose p99 is the median."""
+    runs = [run for run in result["runs"] if run.get("distribution")]
+    for linger, computing, rate in dict.fromkeys((run["linger_ms"], run["computing"], run["rate"]) for run in runs):
+        here = [run for run in runs if (run["linger_ms"], run["computing"], run["rate"]) == (linger, computing, rate)]
+        series = []
+        for client in dict.fromkeys(run["client"] for run in here):
+            mine = sorted((run for run in here if run["client"] == client), key=lambda run: float(run["p99"]))
+            series.append(Series(client, mine[len(mine) // 2]["distribution"]))
         beside = ", beside a computing thread" if computing else ""
         title = f"Latency, linger {linger:g} ms, {rate:,.0f} records/s{beside}"
-        yield lines(
-            title,
-            "percent of the records",
-            "ms from send to callback, logarithmic",
-            [Series(row["client"], row["distribution"]) for row in rows],
-            log_y=True,
-        )
+        yield lines(title, "percent of the records", "ms from send to callback, logarithmic", series, log_y=True)
 
 
-PLOTS = {"peers": of_peers, "peers-sink": of_peers, "latency": of_latency, "latency-sink": of_latency}
-HEADS = {
-    "peers": "The peers, a real broker",
-    "peers-sink": "The peers, a sink that only acknowledges",
-    "latency": "Latency, a real broker",
-    "latency-sink": "Latency, a sink that only acknowledges",
-}
+def of_targets(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table of targets."""
+    rows = []
+    for verdict in goals.verdicts(results):
+        kind = {goals.MET: "met", goals.MISSED: "missed"}.get(verdict.met, "unknown")
+        cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in verdict.cells())
+        rows.append(f'<tr class="{kind}">{cells}</tr>')
+    heads = "".join(f"<th>{html.escape(head)}</th>" for head in goals.HEADS)
+    return f"<h2>Targets</h2>\n<table><tr>{heads}</tr>\n{chr(10).join(rows)}\n</table>"
+
+
+def section(name: str, result: Mapping[str, Any]) -> str:
+    """One bench: what it ran on, and its plots."""
+    title, figures = SECTIONS[name]
+    about = html.escape(json.dumps({**result.get("machine", {}), **result.get("settings", {})}, sort_keys=True))
+    plots = [*(of_figures(result, one) for one in figures), of_memory(result), *of_distributions(result)]
+    body = "\n".join(filter(None, plots))
+    return f'<h2>{html.escape(title)}</h2>\n<p class="about">{about}</p>\n{body}'
 
 
 def render(results: Mapping[str, Mapping[str, Any]]) -> str:
     """The page."""
-    sections = []
-    for name, draw in PLOTS.items():
-        result = results.get(name)
-        if result is None:
-            continue
-        about = html.escape(json.dumps(result.get("machine", {}), sort_keys=True))
-        plots = "\n".join(draw(result))
-        sections.append(f'<h2>{html.escape(HEADS[name])}</h2>\n<p class="about">{about}</p>\n{plots}')
-    body = "\n".join(sections) or "<p>There are no results yet.</p>"
+    sections = [section(name, results[name]) for name in SECTIONS if name in results]
+    body = "\n".join([of_targets(results), *sections]) if sections else "<p>There are no results yet.</p>"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>forebay: benches</title>'
         f"<style>{STYLE}</style></head>\n<body><h1>forebay beside its peers</h1>\n{body}\n</body></html>\n"
@@ -207,6 +256,7 @@ def write() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """``python -m bench page``: draws the newest results again."""
-    print(f"written to {write()}")
+    """``python -m bench page``: draws the newest results again, and prints the targets by them."""
+    goals.show(goals.verdicts(newest()))
+    print(f"\nwritten to {write()}")
     return 0

@@ -1,6 +1,6 @@
 """forebay beside its peers: the same work against the same broker in one run, each client in its own process.
 
-Runs alternate (every client once a round, the order turned each round), so that what else the machine does hits
+Runs alternate (every client once a round, begun at another one each round), so that what else the machine does hits
 all of them.  Compare CPU seconds per million records with the real broker, and records/s with ``--sink``: on a
 shared machine a real broker takes more CPU than a good client.
 """
@@ -8,11 +8,11 @@ shared machine a real broker takes more CPU than a good client.
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bench import page
-from bench.support import ChildFailed, Spread, machine, print_table, run_child, save, say
+from bench.part import Column, Part, Result, add_rounds, add_sink, figures_of, print_figures, result_of, turned
+from bench.support import ChildFailed, run_child, say
 from bench.target import Target, target
 from tools.kafka import JarsUnavailable, KafkaFailed, producer_performance
 
@@ -20,8 +20,6 @@ REFERENCE = "confluent-kafka"
 WARM_UP: tuple[dict[str, int], ...] = ({}, {"batch.size": 16_384})
 """Of the broker, whose compiler has to see large batches and small ones before its cost is of interest."""
 WARM_UP_RECORDS = 500_000
-NO_FIGURES = ("label", "records", "memory")
-"""Of a run, what has no median."""
 
 
 class Variant(NamedTuple):
@@ -32,15 +30,22 @@ class Variant(NamedTuple):
     callback: bool = False
     config: dict[str, Any] = {}  # noqa: RUF012 - never changed
     share: float = 1.0
+    keyed: bool = False
+    """With a key of 12 B and two headers."""
 
 
-LARGE = {"batch.size": 131_072}
+OURS, LARGE = {"batch.size": 16_384}, {"batch.size": 131_072}
 VARIANTS = (
     Variant("forebay", "forebay"),
     Variant("forebay, callback", "forebay", True),
+    Variant("forebay, key and 2 headers", "forebay", keyed=True),
     Variant("forebay, 128 KiB batches", "forebay", False, LARGE),
+    # Its own batches are of 1 MB; all others' are ours.
     Variant("confluent-kafka", "confluent-kafka"),
     Variant("confluent-kafka, callback", "confluent-kafka", True),
+    Variant("confluent-kafka, 16 KiB batches", "confluent-kafka", False, OURS),
+    Variant("confluent-kafka, callback, 16 KiB batches", "confluent-kafka", True, OURS),
+    Variant("confluent-kafka, key and 2 headers", "confluent-kafka", keyed=True),
     Variant("confluent-kafka, produce_batch", "confluent-kafka batches"),
     Variant("Java, callback", "java", True),
     Variant("Java, callback, 128 KiB batches", "java", True, LARGE),
@@ -49,26 +54,33 @@ VARIANTS = (
     Variant("kafka-python", "kafka-python", share=0.02),
     Variant("kafka-python, callback", "kafka-python", True, share=0.02),
 )
+COLUMNS = (
+    Column("1000 records/s", "records_per_s", ".0f", 1e-3),
+    Column("CPU s/million", "cpu_s_per_million"),
+    Column("peak MiB", "peak_mib", ".0f"),
+    Column("broker CPU s/million", "broker_cpu_s_per_million"),
+    Column("records/s x", "records_per_s_over_reference"),
+    Column("CPU x", "cpu_over_reference"),
+)
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench peers", description=__doc__)
-    parser.add_argument("--records", type=int, default=2_000_000, help="of a fast client (default: %(default)s)")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--records", type=int, default=5_000_000, help="of a fast client (default: %(default)s)")
     parser.add_argument("--slow", type=float, default=1.0, help="factor on the records of the slow clients")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each client (default: %(default)s)")
+    add_rounds(parser)
     parser.add_argument("--size", type=int, default=100, help="bytes a value (default: %(default)s)")
     parser.add_argument("--linger-ms", type=int, default=5, help="linger.ms (default: %(default)s)")
     parser.add_argument("--only", default="", metavar="TEXT,...", help="variants whose label has one of these texts")
-    parser.add_argument("--sink", action="store_true", help="against a sink that only acknowledges, for records/s")
-    return parser.parse_args(arguments)
+    add_sink(parser)
 
 
-def chosen(options: argparse.Namespace) -> list[Variant]:
-    texts = [text.strip().lower() for text in options.only.split(",") if text.strip()]
+def chosen(only: str) -> list[Variant]:
+    """The variants whose label has one of the texts; all of them for none."""
+    texts = [text.strip().lower() for text in only.split(",") if text.strip()]
     return [variant for variant in VARIANTS if not texts or any(text in variant.label.lower() for text in texts)]
 
 
-def measure(variant: Variant, options: argparse.Namespace, to: Target, jars: Any) -> dict[str, Any]:
+def measure_one(variant: Variant, options: argparse.Namespace, to: Target, jars: Any) -> dict[str, Any]:
     """One run; figures per million records, what arrived checked.
 
     Raises:
@@ -81,13 +93,8 @@ def measure(variant: Variant, options: argparse.Namespace, to: Target, jars: Any
     if variant.client == "java":
         found = run_java(variant, options, to, topic, records, jars)
     else:
-        work: dict[str, Any] = {
-            "client": variant.client,
-            "topic": topic,
-            "bootstrap": to.bootstrap_servers,
-            "records": records,
-        }
-        work |= {"callback": variant.callback, "config": variant.config, "size": options.size}
+        work = {"client": variant.client, "topic": topic, "bootstrap": to.bootstrap_servers, "records": records}
+        work |= {"callback": variant.callback, "config": variant.config, "size": options.size, "keyed": variant.keyed}
         found = run_child("bench.clients", {**work, "linger_ms": options.linger_ms})
     broker = to.cpu_seconds() - broker_before
     arrived = to.take(topic)
@@ -100,6 +107,7 @@ def measure(variant: Variant, options: argparse.Namespace, to: Target, jars: Any
         "records_per_s": records / found["seconds"],
         "cpu_s_per_million": found["cpu_s"] / millions,
         "broker_cpu_s_per_million": broker / millions,
+        "broker_busy_percent": 100 * broker / found["seconds"],
         "peak_mib": found["peak_kib"] / 1024,
         "memory": found.get("memory", []),
     }
@@ -121,83 +129,54 @@ def run_java(
     return {"seconds": records / found.records_per_s, "cpu_s": found.cpu_s, "peak_kib": found.peak_kib}
 
 
-def report(runs: list[dict[str, Any]], variants: list[Variant]) -> list[dict[str, Any]]:
-    """Prints the table; its rows as values."""
-    medians: dict[str, dict[str, float]] = {}
-    rows, values = [], []
-    for variant in variants:
-        mine = [run for run in runs if run["label"] == variant.label]
-        if not mine:
-            continue
-        spread = {name: Spread.of(run[name] for run in mine) for name in mine[0] if name not in NO_FIGURES}
-        medians[variant.label] = {name: found.median for name, found in spread.items()}
-        values.append(
-            {"label": variant.label, "runs": len(mine), "records": mine[0]["records"], **medians[variant.label]}
-        )
-        rows.append((variant.label, spread))
-    reference = medians.get(REFERENCE)
-    heads = ("client", "1000 records/s", "CPU s/million", "peak MiB", "broker CPU s/million", "records/s x", "CPU x")
-    cells = []
-    for label, spread in rows:
-        ratios = ["", ""]
-        if reference is not None:
-            mine_now = medians[label]
-            ratios = [f"{mine_now[n] / reference[n]:.2f}" for n in ("records_per_s", "cpu_s_per_million")]
-        rate = Spread(*(value / 1000 for value in spread["records_per_s"]))
-        cells.append(
-            (
-                label,
-                rate.text(".0f"),
-                spread["cpu_s_per_million"].text(".2f"),
-                f"{spread['peak_mib'].median:.0f}",
-                f"{spread['broker_cpu_s_per_million'].median:.2f}",
-                *ratios,
-            )
-        )
-    print_table(heads, cells)
-    return values
-
-
-def run(options: argparse.Namespace) -> int:
-    """All rounds; 1 if a client failed."""
-    variants, runs, failed = chosen(options), [], []
-    about = machine()
+def measure(options: argparse.Namespace) -> Result:
+    """All rounds; what failed is in the result, and the others go on."""
+    variants, failed = chosen(options.only), []
+    runs: list[dict[str, Any]] = []
     with target(options.sink) as to:
-        jars = to.kafka or _jars_alone(variants)
+        jars = to.kafka or jars_alone(any(variant.client == "java" for variant in variants))
         variants = [variant for variant in variants if variant.client != "java" or jars is not None]
-        for config in WARM_UP:
-            work: dict[str, Any] = {"client": REFERENCE, "callback": False, "config": config, "linger_ms": 5}
-            work |= {"topic": to.fresh_topic(), "bootstrap": to.bootstrap_servers}
-            run_child("bench.clients", {**work, "records": WARM_UP_RECORDS, "size": options.size})
-            to.take(work["topic"])
+        warm_up(to, options.size)
         for number in range(options.rounds):
-            order = variants[number % len(variants) :] + variants[: number % len(variants)]
-            for variant in order:
+            for variant in turned(variants, number):
                 try:
-                    found = measure(variant, options, to, jars)
+                    found = measure_one(variant, options, to, jars)
                 except (ChildFailed, KafkaFailed) as error:
                     failed.append(f"{variant.label}: {error}")
                     say(f"bench: {failed[-1]}")
                     continue
                 runs.append(found)
                 rate, cpu = found["records_per_s"] / 1000, found["cpu_s_per_million"]
-                say(f"round {number + 1}  {variant.label:32} {rate:8.0f} k records/s  {cpu:6.2f} CPU s per million")
-        print(f"\n{options.size} B values, acks=all, linger {options.linger_ms} ms, {to.name}, ", end="")
-        print(f"median (lowest-highest) of {options.rounds}; x: ratio to {REFERENCE}\n")
-        values = report(runs, variants)
-        settings = {"size": options.size, "linger_ms": options.linger_ms, "rounds": options.rounds, "to": to.name}
-    kept = save(
-        "peers-sink" if options.sink else "peers", {"machine": about, **settings, "medians": values, "runs": runs}
-    )
-    print(f"\nwritten to {kept}, drawn in {page.write()}")
-    return 1 if failed else 0
+                say(f"round {number + 1}  {variant.label:42} {rate:8.0f} k records/s  {cpu:6.2f} CPU s per million")
+        name = "peers-sink" if options.sink else "peers"
+        order = {variant.label: number for number, variant in enumerate(VARIANTS)}
+        runs.sort(key=lambda run: order[run["label"]])
+        return result_of(name, list(with_ratios(runs)), to=to.name, failed=failed)
 
 
-def _jars_alone(variants: list[Variant]) -> Any:
-    # Against the sink no broker runs, but the Java client's jars come with one's.
+def warm_up(to: Target, size: int) -> None:
+    for config in WARM_UP:
+        work: dict[str, Any] = {"client": REFERENCE, "callback": False, "config": config, "linger_ms": 5}
+        work |= {"topic": to.fresh_topic(), "bootstrap": to.bootstrap_servers}
+        run_child("bench.clients", {**work, "records": WARM_UP_RECORDS, "size": size})
+        to.take(work["topic"])
+
+
+def with_ratios(runs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each run beside the median of the reference's."""
+    reference: Mapping[str, Any] = figures_of(runs).get(REFERENCE, {})
+    for run in runs:
+        if reference:
+            run["records_per_s_over_reference"] = run["records_per_s"] / reference["records_per_s"].median
+            run["cpu_over_reference"] = run["cpu_s_per_million"] / reference["cpu_s_per_million"].median
+        yield run
+
+
+def jars_alone(wanted: bool) -> Any:
+    """Against the sink no broker runs, but the Java client's jars come with one's."""
     from tools.kafka import RealKafka
 
-    if not any(variant.client == "java" for variant in variants):
+    if not wanted:
         return None
     try:
         return RealKafka()
@@ -206,13 +185,14 @@ def _jars_alone(variants: list[Variant]) -> Any:
         return None
 
 
-def main(arguments: list[str]) -> int:
-    try:
-        return run(parse(arguments))
-    except (JarsUnavailable, KafkaFailed, ChildFailed) as error:
-        print(f"bench: {error}", file=sys.stderr)
-        return 1
+def show(result: Result) -> None:
+    settings = result["settings"]
+    print(
+        f"\n{settings['size']} B values, acks=all, idempotent, linger {settings['linger_ms']} ms, {result['to']}, ",
+        end="",
+    )
+    print(f"median (lowest-highest) of {settings['rounds']}; x: ratio to {REFERENCE}\n")
+    print_figures(result, COLUMNS)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+PART = Part("peers", __doc__, add_arguments, measure, show, quick=("--records", "1000000", "--rounds", "3"))

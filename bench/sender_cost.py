@@ -1,20 +1,20 @@
 """What the sender's thread spends on a batch and on a request, in µs of its own CPU time, system calls included.
 
 The thread's CPU clock is read from outside before and after a piece of work against a sink in another process; what
-was sent in between is counted there.  *flat out* fills batches as fast as one thread can; the paced rows send one
-request, wait for its answer, and send the next, so that nothing is shared between requests.
+was sent in between is counted there.  Beside it stands what the whole client used, the caller's thread too, from
+``send`` until the acknowledgement was seen.  *flat out* fills batches as fast as one thread can; the paced rows send
+one request, wait for its answer, and send the next, so that nothing is shared between requests.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from bench.part import Column, Part, Result, add_rounds, print_figures, result_of
 from bench.sink import AcknowledgingSink
-from bench.support import Spread, machine, print_table, save
 
 PARTITIONS = 6
 RECORDS_A_BATCH = 148
@@ -77,29 +77,29 @@ CASES = (
 )
 
 
-class Cost(NamedTuple):
-    """Of one run: µs of the thread's CPU time, and how much it sent."""
-
-    batch_us: float
-    request_us: float
-    batches_a_request: float
-    records_a_batch: float
-
-
-def measure(case: Case, sink: AcknowledgingSink) -> Cost:
-    """One run on a producer of its own, its connection made and warm before."""
+def measure_one(case: Case, sink: AcknowledgingSink, scale: float) -> dict[str, Any]:
+    """One run on a producer of its own, its connection made and warm before: µs, and how much went together."""
     from forebay import KafkaProducer
 
+    amount = max(PARTITIONS, int(case.amount * scale))
     with KafkaProducer({"bootstrap.servers": sink.bootstrap_servers, "linger.ms": case.linger_ms}) as producer:
-        case.work(producer, case.amount // 10)
+        case.work(producer, max(PARTITIONS, amount // 10))
         clock = sender_clock(producer)
-        before, spent = sink.summary(), -time.clock_gettime_ns(clock)
-        case.work(producer, case.amount)
+        before, spent, client = sink.summary(), -time.clock_gettime_ns(clock), -time.process_time_ns()
+        case.work(producer, amount)
+        client += time.process_time_ns()
         spent += time.clock_gettime_ns(clock)
         after = sink.summary()
     requests, batches = (after[name] - before[name] for name in ("requests", "batches"))
     records = after["records"]["cost"] - before["records"]["cost"]
-    return Cost(spent / 1e3 / batches, spent / 1e3 / requests, batches / requests, records / batches)
+    return {
+        "label": case.label,
+        "batch_us": spent / 1e3 / batches,
+        "request_us": spent / 1e3 / requests,
+        "client_request_us": client / 1e3 / requests,
+        "batches_a_request": batches / requests,
+        "records_a_batch": records / batches,
+    }
 
 
 def sender_clock(producer: Any) -> int:
@@ -113,32 +113,27 @@ def sender_clock(producer: Any) -> int:
     return time.pthread_getcpuclockid(producer._thread.ident)
 
 
-def run(options: argparse.Namespace) -> int:
-    about = machine()
-    found: dict[str, list[Cost]] = {case.label: [] for case in CASES}
+def measure(options: argparse.Namespace) -> Result:
     with AcknowledgingSink(PARTITIONS) as sink:
-        for _ in range(options.rounds):
-            for case in CASES:
-                found[case.label].append(measure(case, sink))
-    print(f"The sender thread's CPU time over loopback, median (lowest-highest) of {options.rounds}\n")
-    rows, values = [], {}
-    for label, costs in found.items():
-        spread = {name: Spread.of(getattr(cost, name) for cost in costs) for name in Cost._fields}
-        values[label] = spread
-        texts = (spread["batch_us"].text(".1f"), spread["request_us"].text(".1f"))
-        counts = (f"{spread['batches_a_request'].median:.1f}", f"{spread['records_a_batch'].median:.0f}")
-        rows.append((label, *texts, *counts))
-    print_table(("work", "µs a batch", "µs a request", "batches/request", "records/batch"), rows)
-    kept = save("sender", {"machine": about, "medians": values})
-    print(f"\nwritten to {kept}")
-    return 0
+        runs = [measure_one(case, sink, options.scale) for _ in range(options.rounds) for case in CASES]
+    return result_of("sender", runs)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench sender", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="(default: %(default)s)")
-    return run(parser.parse_args(arguments))
+def show(result: Result) -> None:
+    print(f"CPU time over loopback, median (lowest-highest) of {result['settings']['rounds']}\n")
+    columns = (
+        Column("sender's µs a batch", "batch_us", ".1f"),
+        Column("sender's µs a request", "request_us", ".1f"),
+        Column("client's µs a request", "client_request_us", ".1f"),
+        Column("batches/request", "batches_a_request", ".1f"),
+        Column("records/batch", "records_a_batch", ".0f"),
+    )
+    print_figures(result, columns, "work")
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", type=float, default=1.0, help="factor on how much each run sends")
+    add_rounds(parser)
+
+
+PART = Part("sender", __doc__, add_arguments, measure, show, quick=("--rounds", "3", "--scale", "0.5"))

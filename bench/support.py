@@ -46,24 +46,29 @@ class Spread(NamedTuple):
         found = sorted(values)
         return cls(statistics.median(found), found[0], found[-1])
 
+    def times(self, factor: float) -> Spread:
+        """In another unit."""
+        return Spread(self.median * factor, self.low * factor, self.high * factor)
+
     def text(self, layout: str) -> str:
         """``median (low-high)``, each in ``layout``."""
         return f"{self.median:{layout}} ({self.low:{layout}}-{self.high:{layout}})"
 
 
-def run_child(module: str, work: dict[str, Any], timeout_s: int = CHILD_TIMEOUT_S) -> dict[str, Any]:
+def run_child(
+    module: str, work: dict[str, Any], timeout_s: int = CHILD_TIMEOUT_S, environment: dict[str, str] | None = None
+) -> dict[str, Any]:
     """Runs ``python -m module --child WORK``; what it printed as JSON, and the process' own account beside it.
 
-    ``process_cpu_s`` is all of its CPU time, ``memory`` pairs of seconds and resident MiB.
+    ``process_cpu_s`` is all of its CPU time, ``memory`` pairs of seconds and resident MiB; ``environment`` is added.
 
     Raises:
         ChildFailed: it failed, or did not end within ``timeout_s``.
     """
     command = [sys.executable, "-m", module, "--child", json.dumps(work)]
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=child_environment(), text=True
-        )
+        env = {**child_environment(), **(environment or {})}
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=env, text=True)
         memory: list[tuple[float, float]] = []
         usage = _wait(process, timeout_s, memory)
         output.seek(0)
@@ -170,12 +175,15 @@ def save(name: str, result: dict[str, Any]) -> str:
     return str(path.relative_to(ROOT))
 
 
-def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as their widest cell; the first one to the left, all others to the right."""
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
+    """Columns as wide as their widest cell; the first ``left`` to the left, all others to the right."""
     widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
     for row in [heads, ["-" * width for width in widths], *rows]:
-        first, *others = zip(row, widths, strict=True)
-        print("  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]))
+        cells = [
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
     sys.stdout.flush()
 
 

@@ -5,11 +5,12 @@ processes that never make a producer.
 """
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from forebay._interpreted import implementation
 
-if _TYPE_CHECKING:
+# Not typing's, which takes longer to import than all that is imported here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from forebay._future import RecordFuture
     from forebay.config import ProducerConfig
     from forebay.control import Control

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
 from forebay.errors import IllegalArgumentError
-from forebay.model import ProducerRecord, TopicPartition
+from forebay.model import TopicPartition
+
+if TYPE_CHECKING:
+    from forebay.model import ProducerRecord
 
 
 class Acknowledged:
@@ -29,6 +32,9 @@ class Acknowledged:
 
 def as_record(topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any) -> ProducerRecord:
     """The arguments of send() as one record; ``topic`` may be a record already."""
+    # Only those who have records or interceptors import it.
+    from forebay._inputs import ProducerRecord
+
     if isinstance(topic, ProducerRecord):
         if any(other is not None for other in (value, key, headers, partition, timestamp_ms)):
             raise IllegalArgumentError("send(record) takes no further value, key, headers, partition or timestamp_ms")

@@ -1,8 +1,5 @@
-from forebay._codec._mutex cimport Mutex
-
-
-cdef class DoneCallback:
-    cdef readonly object function
+from forebay._mutex cimport Mutex
+from forebay._delivery_callbacks cimport DeliveryCallbacks
 
 
 cdef class BatchResult:
@@ -21,15 +18,18 @@ cdef class BatchResult:
     cdef readonly long long log_append_time
     cdef readonly object error
     cdef readonly dict record_errors
+    cdef DeliveryCallbacks deliveries
     cdef list callbacks
     cdef list waiters
     cdef object account
     cdef unsigned long completing_thread
-    cdef void add_callback(self, RecordFuture future, object function)
     cpdef bint settle(
         self, long long base_offset, long long log_append_time, object error, dict record_errors, int record_count, object report
     )
     cdef bint run_callbacks(self, object report)
+    cdef void run_deliveries(self, DeliveryCallbacks deliveries, object report)
+    cdef void tell(self, object raised, object report)
+    cdef object metadata_of(self, int at, long long timestamp, long long key_size, long long value_size)
     cdef void wake_waiters(self)
     cdef bint end_part(self, BatchResult part)
     cdef BatchResult leaf(self, int index)

@@ -25,23 +25,20 @@ from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, T
 from forebay.model import RecordMetadata
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._codec._tuples import begin_tuple, finished_tuple, put_item
+    from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
+    from cython.cimports.forebay._mutex import acquire, release
 else:
-    from forebay._codec._mutex import acquire, release
+    from forebay._codec._tuples import begin_tuple, finished_tuple, put_item
+    from forebay._delivery_callbacks import DeliveryCallbacks
+    from forebay._mutex import acquire, release
 
 logger = logging.getLogger("forebay.callbacks")
-
-# A NamedTuple's own constructor is a Python function and costs three times as much; this is once a callback.
-new_tuple: Any = tuple.__new__
 
 # A result's states: values are readable from COMPLETING on, by the completing thread's callbacks only.
 PENDING = cython.declare(cython.int, 0)
 COMPLETING = cython.declare(cython.int, 1)
 DONE = cython.declare(cython.int, 2)
-
-# In place of a record's index: who waits for every record of the batch.
-WHOLE = cython.declare(cython.int, -1)
-
 
 # How many forks lie between this process and the one that imported us: a result of before is another process's.
 _forks = cython.declare(cython.int, 0)
@@ -55,20 +52,12 @@ def note_fork() -> None:
 
 @cython.final
 @cython.cclass
-class DoneCallback:
-    """Marks a function that takes the future, not (metadata, error)."""
-
-    def __init__(self, function: Callable[[RecordFuture], object]) -> None:
-        self.function = function
-
-
-@cython.final
-@cython.cclass
 class BatchResult:
     """The outcome that all records of a batch share; set once, by the sender's thread.  ``lock`` guards all fields.
 
-    ``callbacks`` is flat (future, function, future, function ...), so that an append under a partition's lock
-    creates no object, and so is ``waiters`` (ticket, index of the record or WHOLE).
+    ``deliveries`` are the callbacks that came with the records; the batch fills them, under its queue's lock.
+    ``callbacks`` of futures are flat (future, function, future, function ...), and so is ``waiters`` (ticket, index of
+    the record, or -1 for all).
     ``account`` (``charge_callback``, ``credit_callback``) is told of later ones, since they cost memory too; it is let
     go with the outcome, for a future that is kept must not keep a pool.
 
@@ -87,6 +76,7 @@ class BatchResult:
         self.record_count = 0
         self.state = PENDING
         self.born = _forks
+        self.deliveries: DeliveryCallbacks | None = None
         self.callbacks: list[Any] = []
         self.waiters: list[Any] = []
         self.first = first
@@ -100,11 +90,6 @@ class BatchResult:
     def done(self) -> bool:
         """True once callbacks ran and waiters were let go."""
         return self.state == DONE
-
-    @cython.cfunc
-    def add_callback(self, future: RecordFuture, function: Any) -> cython.void:
-        self.callbacks.append(future)
-        self.callbacks.append(function)
 
     @cython.ccall
     def settle(
@@ -138,6 +123,9 @@ class BatchResult:
             self.record_count = record_count
         finally:
             release(self.lock)
+        if self.deliveries is not None:
+            self.run_deliveries(self.deliveries, report)
+            self.deliveries = None
         while not self.run_callbacks(report):
             pass
         self.account = None
@@ -188,6 +176,55 @@ class BatchResult:
         while result.parts is not None:
             result = part_with(result.parts, index)
         return result
+
+    @cython.cfunc
+    def run_deliveries(self, deliveries: DeliveryCallbacks, report: Any) -> cython.void:
+        function: Any = None
+        error: Any = self.error
+        at: cython.int
+        for at in range(deliveries.count):
+            function = deliveries.seek(at, function)
+            if function is None:
+                continue
+            if self.record_errors is not None and self.error is not None:
+                error = self.record_errors.get(at, self.error)
+            try:
+                function(self.metadata_of(at, deliveries.timestamp, deliveries.key_size, deliveries.value_size), error)
+            except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
+                self.tell(raised, report)
+            if self.born != _forks:
+                leave_forked_child(None)
+
+    @cython.cfunc
+    def tell(self, raised: Any, report: Any) -> cython.void:
+        if self.born != _forks:
+            leave_forked_child(raised)
+        try:
+            report(raised, self)
+        except BaseException:  # noqa: BLE001 - its repr may raise; the other records' outcomes count for more
+            report_briefly(type(raised), self)
+
+    @cython.cfunc
+    def metadata_of(
+        self, at: cython.int, timestamp: cython.longlong, key_size: cython.longlong, value_size: cython.longlong
+    ) -> Any:
+        """RecordMetadata of this result's record ``at`` as it stands now."""
+        offset: cython.longlong = -1
+        if self.error is not None or self.state == PENDING:
+            timestamp = key_size = value_size = -1
+        else:
+            if self.base_offset >= 0:
+                offset = self.base_offset + at
+            if self.log_append_time >= 0:
+                timestamp = self.log_append_time
+        metadata: Any = begin_tuple(RecordMetadata, 6)
+        put_item(metadata, 0, self.topic)
+        put_item(metadata, 1, self.partition)
+        put_item(metadata, 2, offset)
+        put_item(metadata, 3, timestamp)
+        put_item(metadata, 4, key_size)
+        put_item(metadata, 5, value_size)
+        return finished_tuple(RecordMetadata, metadata)
 
     @cython.cfunc
     def run_callbacks(self, report: Any) -> cython.bint:
@@ -258,7 +295,8 @@ class BatchResult:
                 if result.state == DONE:
                     return False
                 if result.parts is None:
-                    result.add_callback(future, function)
+                    result.callbacks.append(future)
+                    result.callbacks.append(function)
                     return True
             finally:
                 release(result.lock)
@@ -385,17 +423,16 @@ class RecordFuture:
         Raises:
             ForkedProducerError: in a child of the process that sent the record, unless it was done before the fork.
         """
-        marked = DoneCallback(function)  # made before the lock: an allocation may run the garbage collector
         part: BatchResult = self.batch.leaf(self.index)
         if part.state != DONE:
             part.check_own_process()
             account = part.account
             if account is not None:
-                account.charge_callback(marked)
-            if self.batch.add_late(self, marked):
+                account.charge_callback(function)
+            if self.batch.add_late(self, function):
                 return
             if account is not None:
-                account.credit_callback(marked)
+                account.credit_callback(function)
         try:
             function(self)
         except Exception:
@@ -404,14 +441,8 @@ class RecordFuture:
     @cython.ccall
     def metadata(self) -> Any:
         """RecordMetadata as it stands now; offset and timestamp are -1 for a failed record."""
-        batch: BatchResult = self.batch.leaf(self.index)
-        if batch.error is not None or batch.state == PENDING:
-            return new_tuple(RecordMetadata, (batch.topic, batch.partition, -1, -1, -1, -1))
-        offset: cython.longlong = batch.base_offset + self.index - batch.first if batch.base_offset >= 0 else -1
-        timestamp: cython.longlong = batch.log_append_time if batch.log_append_time >= 0 else self.timestamp
-        return new_tuple(
-            RecordMetadata, (batch.topic, batch.partition, offset, timestamp, self.key_size, self.value_size)
-        )
+        part: BatchResult = self.batch.leaf(self.index)
+        return part.metadata_of(self.index - part.first, self.timestamp, self.key_size, self.value_size)
 
     @cython.cfunc
     def is_visible(self) -> cython.bint:
@@ -422,17 +453,9 @@ class RecordFuture:
     @cython.cfunc
     def run(self, function: Any, report: Any) -> cython.void:
         try:
-            if isinstance(function, DoneCallback):
-                function.function(self)
-            else:
-                function(self.metadata(), self.batch.error_of(self.index))
-        except BaseException as error:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
-            if self.batch.born != _forks:
-                leave_forked_child(error)
-            try:
-                report(error, self.batch)
-            except BaseException:  # noqa: BLE001 - its repr may raise; the other records' outcomes count for more
-                report_briefly(type(error), self.batch)
+            function(self)
+        except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
+            self.batch.tell(raised, report)
         if self.batch.born != _forks:
             leave_forked_child(None)
 
@@ -473,35 +496,3 @@ def own_copy(error: KafkaError) -> KafkaError:
 @cython.cfunc
 def new_future() -> RecordFuture:
     return RecordFuture.__new__(RecordFuture)
-
-
-def failed_future(
-    topic: str, partition: int, error: KafkaError, callback: Any = None, report: Any = None
-) -> RecordFuture:
-    """The future of a record that never reached a batch; its callback has run.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C came while the callback ran, which is on the caller's own thread here.
-    """
-    interrupts: list[BaseException] = []
-
-    def report_or_keep(raised: BaseException, result: Any) -> None:
-        if isinstance(raised, KeyboardInterrupt):
-            interrupts.append(raised)
-        else:
-            report(raised, result)
-
-    # Its traceback would pin the frames of the refused send.
-    error = error.with_traceback(None)
-    future: RecordFuture = new_future()
-    future.batch = BatchResult(topic, partition)
-    future.index = 0
-    future.timestamp = -1
-    future.key_size = -1
-    future.value_size = -1
-    if callback is not None:
-        future.batch.add_callback(future, callback)
-    future.batch.settle(-1, -1, error, None, 1, report_or_keep)
-    if interrupts:
-        raise interrupts[0]
-    return future

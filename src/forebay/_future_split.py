@@ -7,11 +7,13 @@ from typing import Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._future import BatchResult, RecordFuture, part_with
+    from cython.cimports.forebay._mutex import acquire, release
 else:
-    from forebay._codec._mutex import acquire, release
+    from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._future import BatchResult, RecordFuture, part_with
+    from forebay._mutex import acquire, release
 
 PENDING = cython.declare(cython.int, 0)
 
@@ -29,6 +31,8 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
         part.born = whole.born
     none: list[Any] = []
     waiting: list[Any] = []
+    # The batch is closed, so no record with a callback comes any more.
+    share_deliveries(whole, parts)
     acquire(whole.lock)
     try:
         if whole.state != PENDING or whole.parts is not None:
@@ -39,15 +43,35 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
         # Kept until the lock is let go, as a last reference must not be let go under it.
         old_callbacks: list[Any] = whole.callbacks
         old_waiters: list[Any] = whole.waiters
+        old_deliveries: DeliveryCallbacks | None = whole.deliveries
+        whole.deliveries = None
         whole.callbacks = none
         whole.waiters = waiting
         whole.open_parts = len(parts)
         whole.parts = parts
     finally:
         release(whole.lock)
-    del old_callbacks, old_waiters
+    del old_callbacks, old_waiters, old_deliveries
     whole.account = None
     return True
+
+
+@cython.cfunc
+def share_deliveries(whole: BatchResult, parts: list[Any]) -> cython.void:
+    if whole.deliveries is None or whole.state != PENDING or whole.parts is not None:
+        return
+    number: cython.Py_ssize_t
+    part: BatchResult
+    shares: list[Any] = []
+    ends: list[int] = []
+    for number in range(len(parts)):
+        part = parts[number]
+        part.deliveries = DeliveryCallbacks()
+        shares.append(part.deliveries)
+        if number > 0:
+            ends.append(part.first - whole.first)
+    ends.append(whole.deliveries.count)
+    whole.deliveries.share(shares, ends)
 
 
 @cython.cfunc

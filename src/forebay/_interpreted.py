@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import MutableSequence, Sequence
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
-from importlib.util import find_spec
-from pathlib import Path
-from types import ModuleType
-from typing import Literal
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 
-Form = Literal["compiled", "interpreted", "missing"]
+# Not typing's: it takes as long to import as the rest of the package's first step.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import MutableSequence, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Literal
+
+    Form = Literal["compiled", "interpreted", "missing"]
 
 VARIABLE = "FOREBAY_INTERPRETED"
 WITNESS = "_future"
@@ -67,7 +70,12 @@ class MissingModules:
 
 
 def choose(
-    package: str, folder: Path, *, interpreted: bool, executable: str, meta_path: MutableSequence[object]
+    package: str,
+    folder: str | os.PathLike[str],
+    *,
+    interpreted: bool,
+    executable: str,
+    meta_path: MutableSequence[object],
 ) -> Form:
     """Decides once, before any other module of ``package`` is imported; may put a finder onto ``meta_path``.
 
@@ -75,11 +83,13 @@ def choose(
         ImportError: the interpreted form was asked for, and Cython, whose pure-Python mode it runs on, is missing.
     """
     if interpreted:
+        from importlib.util import find_spec
+
         if find_spec("cython") is None:
             raise ImportError(f"{VARIABLE}=1 runs {package} on Cython's pure-Python mode: pip install 'Cython>=3.3'")
         meta_path.insert(0, SourceOnlyFinder(package))
         return "interpreted"
-    if any((folder / f"{WITNESS}{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+    if any(os.path.exists(os.path.join(folder, f"{WITNESS}{suffix}")) for suffix in EXTENSION_SUFFIXES):
         return "compiled"
     message = (
         f"{package} in {folder} is not compiled for {executable}. In a clone run `make build`; elsewhere reinstall it "
@@ -92,7 +102,7 @@ def choose(
 
 implementation: Form = choose(
     __name__.rpartition(".")[0],
-    Path(__file__).parent,
+    os.path.dirname(os.path.abspath(__file__)),
     interpreted=os.environ.get(VARIABLE) == "1",
     executable=sys.executable,
     meta_path=sys.meta_path,  # type: ignore[arg-type]  # typeshed wants a class of its own there

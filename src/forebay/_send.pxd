@@ -1,7 +1,7 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.topic cimport TopicState
 from forebay._clock cimport SystemClock
-from forebay._codec._prim cimport RecordView
+from forebay._codec._prim cimport RecordPointer
 from forebay._future cimport RecordFuture
 
 
@@ -19,6 +19,8 @@ cdef class SendPath:
     cdef object sensors
     cdef object report
     cdef bint plain_bytes
+    # A state once known stays, so any thread may set and read it.
+    cdef TopicState recent
     cdef bint ignore_keys
     cdef Py_ssize_t max_record_size
     cdef double max_block_ms
@@ -35,14 +37,27 @@ cdef class SendPath:
         object on_delivery,
         bint blocking,
     )
+    cdef TopicState known(self, object topic)
+    cdef RecordFuture serialize(
+        self,
+        TopicState state,
+        int partition,
+        long long timestamp,
+        object key,
+        object value,
+        object headers,
+        object callback,
+        bint blocking,
+        double deadline,
+    )
     cdef RecordFuture place(
         self,
         TopicState state,
-        object value,
-        object key,
-        object headers,
         int partition,
         long long timestamp,
+        bytes key,
+        bytes value,
+        bytes section,
         object callback,
         bint blocking,
         double deadline,
@@ -51,7 +66,7 @@ cdef class SendPath:
         self,
         TopicState state,
         int partition,
-        RecordView record,
+        RecordPointer record,
         object callback,
         bint blocking,
         double deadline,
@@ -62,13 +77,16 @@ cdef class SendPath:
         self,
         TopicState state,
         int partition,
-        RecordView record,
+        RecordPointer record,
         RecordFuture future,
         object callback,
         bint blocking,
         double deadline,
     )
-    cdef void check_size(self, RecordView record)
-    cdef object exhausted(self, TopicState state, int partition, RecordView record, double waited)
+    cdef void check_size(self, RecordPointer record)
+    cdef object exhausted(self, TopicState state, int partition, RecordPointer record, double waited)
     cdef long long wall(self)
     cdef double now(self)
+
+
+cdef str plain_name(object topic)

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
 from forebay._ticket import ThreadTicket
 from forebay.errors import (
     ApiError,
-    BufferExhaustedError,
     ForkedProducerError,
     IllegalArgumentError,
     KafkaError,
@@ -27,30 +26,33 @@ from forebay.errors import (
     SerializationError,
     TimeoutError,
 )
-from forebay.model import Headers, ProducerRecord, TopicPartition
+from forebay.model import Headers, TopicPartition
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.partitioner import key_partition
     from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._arguments import checked_headers, checked_partition, checked_timestamp
+    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
     from cython.cimports.forebay._clock import SystemClock
-    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from cython.cimports.forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from cython.cimports.forebay._future import RecordFuture, new_future
     from cython.cimports.forebay._records.batch_v2 import encode_headers
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.partitioner import key_partition
     from forebay._accumulator.topic import TopicState
-    from forebay._arguments import checked_headers, checked_partition, checked_timestamp
+    from forebay._arguments import checked_partition, checked_timestamp
     from forebay._clock import SystemClock
-    from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from forebay._future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers
 
-from forebay._accumulator.holders import held_by, share_used_up
 from forebay._arguments import Acknowledged, as_record, checked_topic
-from forebay._future import failed_future
+from forebay._future_failed import failed_future
+from forebay._send_errors import buffer_exhausted, not_in_metadata
+
+if TYPE_CHECKING:
+    from forebay.model import ProducerRecord
 
 # States of the producer as send() sees them.
 OPEN = cython.declare(cython.int, 0)
@@ -64,8 +66,7 @@ WORTH_WAKING = cython.declare(cython.int, 6)
 STICKY = cython.declare(cython.int, -1)
 NO_DEADLINE = cython.declare(cython.double, -1.0)
 UPPER_BOUND_OVERHEAD = cython.declare(cython.Py_ssize_t, 61 + 21)
-NO_HEADERS: bytearray = bytearray(b"\x00")
-"""Never changed; a bytearray so that it needs no other treatment than encoded headers."""
+NO_HEADERS: bytes = b"\x00"
 
 
 @cython.cclass
@@ -101,6 +102,7 @@ class SendPath:
         self.system_clock = clock if isinstance(clock, SystemClock) else None
         self.key_serializer = key_serializer
         self.value_serializer = value_serializer
+        self.recent: TopicState | None = None
         self.plain_bytes = key_serializer.passes_bytes and value_serializer.passes_bytes
         self.interceptors = interceptors or None
         self.partitioner = partitioner
@@ -139,7 +141,8 @@ class SendPath:
             timestamp_ms: Unix time in ms; None for now.
             on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition
                 (a batch whose answer was lost is confirmed by its next attempt, which may come after the answer for
-                a later batch; the log is in order then too); what it raises is logged.
+                a later batch, and what a broker never takes is told at once; the log is in order then too); what it
+                raises is logged.
 
         Returns:
             A light future (``result``, ``exception``, ``done``, ``add_done_callback``).  Timeouts, a record that
@@ -214,41 +217,57 @@ class SendPath:
         on_delivery: Any,
         blocking: cython.bint,
     ) -> RecordFuture:
-        number: cython.int = STICKY
-        if partition is not None:
-            number = checked_partition(partition)
+        number: cython.int = STICKY if partition is None else checked_partition(partition)
         timestamp: cython.longlong = -1 if timestamp_ms is None else checked_timestamp(timestamp_ms)
-        # A member of a str enumeration stands for its value.
-        name: str = topic if type(topic) is str else str.__str__(topic)
-        state: TopicState | None = self.accumulator.topics.get(name)
+        state: TopicState | None = self.recent
+        if state is None or state.name is not topic:
+            state = self.known(topic)
         deadline: cython.double = NO_DEADLINE
         if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
             deadline = self.now() + self.max_block_ms
             try:
-                state = self.topic_for_sending(name, number, blocking, deadline)
+                state = self.topic_for_sending(plain_name(topic), number, blocking, deadline)
             except ApiError as error:
-                return self._refused(TopicPartition(name, number), error, on_delivery, blocking)
+                return self._refused(TopicPartition(plain_name(topic), number), error, on_delivery, blocking)
         if timestamp < 0:
             timestamp = self.wall()  # after the wait for metadata: the record is of now
+        if (
+            self.plain_bytes
+            and headers is None
+            and (value is None or type(value) is bytes)
+            and (key is None or type(key) is bytes)
+        ):
+            if number < 0 and (key is not None or self.partitioner is not None):
+                number = self.choose_partition(state, key, key, value, value)
+            return self.place(state, number, timestamp, key, value, NO_HEADERS, on_delivery, blocking, deadline)
         try:
-            return self.place(state, value, key, headers, number, timestamp, on_delivery, blocking, deadline)
+            return self.serialize(state, number, timestamp, key, value, headers, on_delivery, blocking, deadline)
         except (SerializationError, IllegalArgumentError, TypeError):
             self.sensors.record_errors.record(1)
             raise
 
     @cython.cfunc
-    def place(
+    def known(self, topic: Any) -> TopicState | None:
+        # A send mostly goes to the topic of the one before, by the same string.
+        state: TopicState | None = self.accumulator.topics.get(plain_name(topic))
+        if state is not None and state.name is topic:
+            self.recent = state
+        return state
+
+    @cython.cfunc
+    def serialize(
         self,
         state: TopicState,
-        value: Any,
-        key: Any,
-        headers: Any,
         partition: cython.int,
         timestamp: cython.longlong,
+        key: Any,
+        value: Any,
+        headers: Any,
         callback: Any,
         blocking: cython.bint,
         deadline: cython.double,
     ) -> RecordFuture:
+        """The record's bytes, by the serializers where they are not there yet, and its headers'."""
         key_bytes: bytes | None
         value_bytes: bytes | None
         if self.plain_bytes and (key is None or type(key) is bytes) and (value is None or type(value) is bytes):
@@ -261,26 +280,31 @@ class SendPath:
             value_bytes = self.value_serializer.serialize(state.name, headers, value)
         if partition < 0:
             partition = self.choose_partition(state, key, key_bytes, value, value_bytes)
-        section: bytearray = NO_HEADERS
-        if headers:
-            section = encode_headers(checked_headers(headers))
-        record: RecordView = RecordView(
-            timestamp=timestamp,
-            key=optional_pointer(key_bytes),
-            key_size=optional_size(key_bytes),
-            value=optional_pointer(value_bytes),
-            value_size=optional_size(value_bytes),
-            headers=bytearray_pointer(section),
-            headers_size=len(section),
-        )
-        return self.append_record(state, partition, record, callback, blocking, deadline)
+        section: bytes = encode_headers(headers) if headers else NO_HEADERS
+        return self.place(state, partition, timestamp, key_bytes, value_bytes, section, callback, blocking, deadline)
+
+    @cython.cfunc
+    def place(
+        self,
+        state: TopicState,
+        partition: cython.int,
+        timestamp: cython.longlong,
+        key: bytes | None,
+        value: bytes | None,
+        section: bytes,
+        callback: Any,
+        blocking: cython.bint,
+        deadline: cython.double,
+    ) -> RecordFuture:
+        record: RecordView = record_view(timestamp, key, value, section)
+        return self.append_record(state, partition, view_of(record), callback, blocking, deadline)
 
     @cython.cfunc
     def append_record(
         self,
         state: TopicState,
         partition: cython.int,
-        record: RecordView,
+        record: RecordPointer,
         callback: Any,
         blocking: cython.bint,
         deadline: cython.double,
@@ -314,7 +338,7 @@ class SendPath:
         return key_partition(key_bytes, state.partition_count)
 
     @cython.cfunc
-    def check_size(self, record: RecordView) -> cython.void:
+    def check_size(self, record: RecordPointer) -> cython.void:
         """Refuses what could never be sent; an estimate from above, as in Java, before any memory is taken."""
         size: cython.Py_ssize_t = UPPER_BOUND_OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0)
         size += record.headers_size - 1
@@ -329,7 +353,7 @@ class SendPath:
         self,
         state: TopicState,
         partition: cython.int,
-        record: RecordView,
+        record: RecordPointer,
         future: RecordFuture | None,
         callback: Any,
         blocking: cython.bint,
@@ -366,26 +390,16 @@ class SendPath:
             self.sensors.buffer_wait_ns.record((self.now() - begun) * 1e6)
 
     @cython.cfunc
-    def exhausted(self, state: TopicState, partition: cython.int, record: RecordView, waited: cython.double) -> Any:
-        pool = self.accumulator.pool
+    def exhausted(self, state: TopicState, partition: cython.int, record: RecordPointer, waited: cython.double) -> Any:
         self.sensors.buffer_exhausted.record(1)
-        size: cython.Py_ssize_t = self.accumulator.size_for(record)
-        leader: int = self.accumulator.queue_of(state, partition).leader_id
-        context: dict[str, object] = {"phase": "waiting for memory", "waited_ms": round(waited)}
-        why = ""
-        if self.on_sender_thread():
-            why = "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; "
-        if pool.exceeds_share(size, leader):
-            why += share_used_up(pool, leader)
-            context["node"] = leader if leader >= 0 else "unknown"
-            last_error = self.node_error(leader)
-            if last_error is not None:
-                context["last_error"] = f"{type(last_error).__name__}: {last_error}"
-        return BufferExhaustedError(
-            f"Failed to allocate memory within the configured max blocking time {self.max_block_ms:g} ms. {why}"
-            f"Requested at least {size} bytes; buffer.memory {pool.total}, available {pool.available()}, "
-            f"batch.size {pool.poolable_size}, waiting {pool.queued()}{held_by(pool)}",
-            **context,
+        return buffer_exhausted(
+            self.accumulator.pool,
+            self.accumulator.size_for(record),
+            self.accumulator.queue_of(state, partition).leader_id,
+            waited=waited,
+            max_block_ms=self.max_block_ms,
+            on_sender_thread=self.on_sender_thread(),
+            node_error=self.node_error,
         )
 
     @cython.cfunc
@@ -416,7 +430,14 @@ class SendPath:
                 above = self.metadata.request_update_for_topic(topic)
                 self.wake()
                 if not blocking or now >= deadline:
-                    raise self._not_in_metadata(topic, partition, count, now - begun)
+                    raise not_in_metadata(
+                        topic,
+                        partition,
+                        count,
+                        waited=now - begun,
+                        max_block_ms=self.max_block_ms,
+                        cause=self.metadata.last_error(topic),
+                    )
                 self._await_metadata(above, deadline - now)
                 if self.state != OPEN:
                     raise self._refusal()
@@ -436,20 +457,6 @@ class SendPath:
             ticket.wait(timeout_ms)
         finally:
             self.metadata.forget(ticket)
-
-    def _not_in_metadata(self, topic: str, partition: int, count: int, waited: float) -> TimeoutError:
-        what = f"Topic {topic} not present in metadata after {self.max_block_ms:g} ms."
-        if count > 0:
-            what = (
-                f"Partition {partition} of topic {topic} with partition count {count} is not present in metadata "
-                f"after {self.max_block_ms:g} ms."
-            )
-        error = TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited))
-        cause = self.metadata.last_error(topic)
-        if cause is not None:
-            error.with_context(last_error=f"{type(cause).__name__}: {cause.message}")
-            error.__cause__ = cause
-        return error
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
         """The failed future of a record that comes into no batch; what would have had to wait is raised instead."""
@@ -482,3 +489,9 @@ class SendPath:
         if self.state == FORKED:
             return ForkedProducerError()
         return ProducerClosedError()
+
+
+@cython.cfunc
+def plain_name(topic: Any) -> str:
+    # A member of a str enumeration stands for its value.
+    return topic if type(topic) is str else str.__str__(topic)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Parts
 from forebay._future import own_copy
 from forebay._metrics.shared import SharedSensor
 from forebay._transactions.result import TransactionalResult
-from forebay._transactions.session import TransactionSession
 from forebay._transactions.state import State
 from forebay.errors import (
     ForkedProducerError,
@@ -25,7 +24,11 @@ from forebay.errors import (
     ProducerClosedError,
     TimeoutError,
 )
-from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition, TransactionIdentity
+from forebay.model import TopicPartition, TransactionIdentity
+
+if TYPE_CHECKING:
+    from forebay._transactions.session import TransactionSession
+    from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata
 
 
 class TransactionalCalls:
@@ -116,9 +119,11 @@ class TransactionalCalls:
             IllegalArgumentError: an offset or group that cannot be.
             KafkaError: refused, or the producer is in an error state.
         """
+        from forebay._transactions.offsets import checked_group, checked_offsets
+
         session = self._session("send_offsets_to_transaction")
         limit = self._limit(timeout)
-        checked, member = _checked_offsets(offsets), _checked_group(group)
+        checked, member = checked_offsets(offsets), checked_group(group)
         if not checked:
             return
         with self._timed(self._parts.metrics.txn_send_offsets_ns):
@@ -280,31 +285,3 @@ def _check_identity(identity: TransactionIdentity, transactional_id: str) -> Non
         )
     if identity.transaction_version not in (0, 1, 2):
         raise IllegalArgumentError(f"A transaction version is 0, 1 or 2, got {identity.transaction_version!r}")
-
-
-def _checked_group(group: ConsumerGroupMetadata | str) -> ConsumerGroupMetadata:
-    if isinstance(group, ConsumerGroupMetadata):
-        return group
-    if isinstance(group, str):
-        return ConsumerGroupMetadata(group)
-    raise IllegalArgumentError(f"Consumer group metadata must be a ConsumerGroupMetadata or a group id, got {group!r}")
-
-
-def _checked_offsets(offsets: Any) -> dict[TopicPartition, OffsetAndMetadata]:
-    if isinstance(offsets, Mapping):
-        return {TopicPartition(*where): _checked_offset(where, offset) for where, offset in offsets.items()}
-    checked: dict[TopicPartition, OffsetAndMetadata] = {}
-    for item in offsets:
-        where = TopicPartition(item.topic, item.partition)
-        epoch, metadata = getattr(item, "leader_epoch", None), getattr(item, "metadata", None)
-        _checked_offset(where, item.offset)
-        checked[where] = OffsetAndMetadata(item.offset, -1 if epoch is None else epoch, metadata or "")
-    return checked
-
-
-def _checked_offset(where: Any, offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    if isinstance(offset, OffsetAndMetadata):
-        return offset
-    if isinstance(offset, bool) or not isinstance(offset, int):
-        raise IllegalArgumentError(f"The offset of {where} must be an int or an OffsetAndMetadata, got {offset!r}")
-    return OffsetAndMetadata(offset)

@@ -6,10 +6,13 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from forebay.errors import ConfigError, KafkaError
-from forebay.model import NO_OFFSET, NO_TIMESTAMP, UNKNOWN_PARTITION, ProducerRecord, RecordMetadata, TopicPartition
+from forebay.model import NO_OFFSET, NO_TIMESTAMP, UNKNOWN_PARTITION, RecordMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from forebay.model import ProducerRecord
 
 _log = logging.getLogger("forebay.interceptors")
 
@@ -49,6 +52,8 @@ class ProducerInterceptors:
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         """The record after all interceptors; one that raises is skipped: the next gets the last good record."""
+        from forebay._inputs import ProducerRecord
+
         for name, on_send in self._on_send:
             try:
                 changed = on_send(record)

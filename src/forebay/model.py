@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from forebay._inputs import ConsumerGroupMetadata as ConsumerGroupMetadata
+    from forebay._inputs import OffsetAndMetadata as OffsetAndMetadata
+    from forebay._inputs import ProducerRecord as ProducerRecord
+else:
+
+    def __getattr__(name):
+        # The import system asks for other names, too, so these first.
+        if name not in ("ConsumerGroupMetadata", "OffsetAndMetadata", "ProducerRecord"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from forebay import _inputs
+
+        return getattr(_inputs, name)
+
 
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
@@ -73,86 +87,6 @@ class RecordMetadata(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}@{self.offset}"
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerRecord:
-    """A record as interceptors see it, before serialization.
-
-    Raises:
-        forebay.errors.IllegalArgumentError: topic missing, negative partition or negative timestamp.
-    """
-
-    topic: str
-    value: Any = None
-    key: Any = None
-    headers: Headers = ()
-    partition: int | None = None
-    timestamp_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        from forebay.errors import IllegalArgumentError
-
-        if not isinstance(self.topic, str) or not self.topic:
-            raise IllegalArgumentError(f"topic must be a non-empty str, got {self.topic!r}")
-        if self.partition is not None and self.partition < 0:
-            raise IllegalArgumentError(
-                f"Invalid partition: {self.partition}. Partition number should always be non-negative or None."
-            )
-        if self.timestamp_ms is not None and self.timestamp_ms < 0:
-            raise IllegalArgumentError(
-                f"Invalid timestamp: {self.timestamp_ms}. Timestamp should always be non-negative or None."
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetAndMetadata:
-    """An offset to be committed for a consumer group: the first one that was not processed.
-
-    ``leader_epoch`` is that of the last record that was, -1 if not known; ``metadata`` is kept with the offset.
-
-    Raises:
-        forebay.errors.IllegalArgumentError: negative offset, or a leader epoch below -1.
-    """
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-
-    def __post_init__(self) -> None:
-        from forebay.errors import IllegalArgumentError
-
-        if self.offset < 0:
-            raise IllegalArgumentError(f"Invalid negative offset: {self.offset}")
-        if self.leader_epoch < -1:
-            raise IllegalArgumentError(
-                f"Invalid leader epoch: {self.leader_epoch}, it is at least 0, or -1 for unknown"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerGroupMetadata:
-    """Who commits offsets: a consumer group and, where known, the member in it (KIP-447).
-
-    Raises:
-        forebay.errors.IllegalArgumentError: no group, or a generation without a member.
-    """
-
-    group_id: str
-    generation_id: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
-
-    def __post_init__(self) -> None:
-        from forebay.errors import IllegalArgumentError
-
-        if not isinstance(self.group_id, str) or not self.group_id:
-            raise IllegalArgumentError(f"group_id must be a non-empty str, got {self.group_id!r}")
-        if self.generation_id > 0 and not self.member_id:
-            raise IllegalArgumentError(
-                f"Generation {self.generation_id} of group {self.group_id!r} was given without a member_id: "
-                "pass both, or neither"
-            )
 
 
 class TransactionIdentity(NamedTuple):

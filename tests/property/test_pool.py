@@ -167,14 +167,20 @@ class PoolMachine(RuleBasedStateMachine):
         account.open(callback)
         self.accounts.append(account)
 
-    @rule(at=st.integers(0, 5), callback=st.sampled_from([len, [].append]), records=st.integers(1, 40))
-    def afford(self, at: int, callback: object, records: int) -> None:
+    @rule(
+        at=st.integers(0, 5),
+        callback=st.sampled_from([len, [].append]),
+        records=st.integers(1, 40),
+        again=st.booleans(),
+        skipped=st.integers(0, 5),
+    )
+    def afford(self, at: int, callback: object, records: int, again: bool, skipped: int) -> None:
         """A further record's callback overdraws by an eighth at most."""
         if not self.accounts:
             return
         account = self.accounts[at % len(self.accounts)]
         before, held = self.pool.available(), account.charged
-        fits = account.afford(callback, None, records)
+        fits = account.afford(callback, again, skipped, records)
         taken = account.charged - held
         assert taken == before - self.pool.available() and (fits or taken == 0)
         most = self.limit + self.limit // 8

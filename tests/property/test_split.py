@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.produce import Answer
@@ -16,6 +16,7 @@ SIZES = st.lists(st.sampled_from([0, 1, 20, 60, 61, 64, 130, 400]), min_size=1, 
 FAULTS = st.lists(st.sampled_from([0, 0, 10, 6, 42]), max_size=12)
 
 
+@example(limit=90, sizes=[0, 0, 20], faults=[], codec="lz4", batch_size=100, linger=0, headers=False, idempotent=True)
 @settings(max_examples=120, deadline=None)
 @given(
     limit=LIMIT,
@@ -64,4 +65,6 @@ def test_each_record_once_in_order_with_its_own_outcome(
     assert sorted(heard) == list(range(len(values)))
     assert world.pool.available() == world.pool.total and not world.accumulator.has_incomplete()
     if not faults:
-        assert heard == sorted(heard)
+        # What a broker never takes is told at once, perhaps before what was split and goes again.
+        told = [number for number in heard if number in written]
+        assert told == sorted(told)

@@ -10,7 +10,7 @@ from forebay.errors import (
     TimeoutError,
 )
 from tests.fakes.answers import held, hold, reply, sequences
-from tests.fakes.broker import INIT_PRODUCER_ID, Received
+from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, Received
 from tests.fakes.produce import Answer
 from tests.fakes.world import World
 
@@ -27,6 +27,34 @@ def test_the_producer_id_is_asked_for_first() -> None:
     assert future.done()
     (batch,) = world.cluster.logs["test", 0].batches
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (343434, 0, 0)
+
+
+def test_the_producer_id_is_asked_for_behind_the_first_metadata_on_the_same_connection() -> None:
+    """A round trip less before the first record: neither waits for the other's answer."""
+    world = World(idempotent=True, known=False)
+    world.cluster.brokers[0].held |= {METADATA, INIT_PRODUCER_ID}
+    world.metadata.add_topic("test", world.now)
+    world.settle(12)
+    metadata, init = (world.cluster.brokers[0].of(api) for api in (METADATA, INIT_PRODUCER_ID))
+    assert len(metadata) == len(init) == 1 and metadata[0].link is init[0].link
+    world.cluster.brokers[0].release()
+    world.settle()
+    assert world.producer.producer_id == 343434
+    future = world.send()
+    world.settle()
+    assert future.done()
+    assert len(world.cluster.brokers[0].of(INIT_PRODUCER_ID)) == 1
+
+
+def test_with_one_request_in_flight_the_producer_id_waits_for_metadata() -> None:
+    world = World(idempotent=True, known=False, max_in_flight_requests_per_connection=1)
+    world.cluster.brokers[0].held.add(METADATA)
+    world.metadata.add_topic("test", world.now)
+    world.settle(12)
+    assert world.cluster.brokers[0].of(INIT_PRODUCER_ID) == []
+    world.cluster.brokers[0].release()
+    world.settle(12)
+    assert world.producer.producer_id == 343434
 
 
 def test_the_producer_id_is_asked_for_again_after_a_backoff() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from forebay._accumulator.partitioner import ConsistentRandomPartitioner, PartitionerAdapter, RoundRobinPartitioner
-from forebay._assembly import Parts, Surroundings, assemble, package_version, system_surroundings
+from forebay._assembly import Parts, Surroundings, assemble, system_surroundings
+from forebay._version import VERSION
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError, KafkaError
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector
 from forebay.testing.resolver import StaticResolver
+from tests.fakes.broker import API_VERSIONS
 from tests.fakes.world import HandDriven, World
 from tests.unit.test_producer import Part
 
@@ -172,6 +174,12 @@ def test_the_machine_s_surroundings() -> None:
     assert around.clock.now() > 0
 
 
-def test_the_version_is_told_to_brokers() -> None:
-    assert package_version()
-    assert assembled().metrics is not None
+def test_the_version_is_told_to_brokers_and_to_readers_of_the_metrics() -> None:
+    world = World()
+    asked = {
+        request.body.client_software_version
+        for node in world.cluster.brokers.values()
+        for request in node.of(API_VERSIONS)
+    }
+    assert asked == {VERSION}
+    assert world.parts.metrics.snapshot(world.now).value("version", "app-info") == VERSION

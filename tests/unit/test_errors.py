@@ -9,6 +9,7 @@ import pickle
 import pytest
 
 from forebay import errors
+from forebay.errors._others import CLASSES
 
 RETRIABLE = {
     2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106,
@@ -95,7 +96,11 @@ def test_errors_of_the_call_are_no_api_errors(outside: type) -> None:
 
 
 ALL = sorted(
-    {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.KafkaError)},
+    {
+        value
+        for value in (*vars(errors).values(), *CLASSES.values())
+        if isinstance(value, type) and issubclass(value, errors.KafkaError)
+    },
     key=repr,
 )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from forebay._future import BatchResult, RecordFuture, failed_future
+from forebay._future import BatchResult, RecordFuture
 from forebay.errors import CorruptRecordError, ForkedProducerError, KafkaError, TimeoutError
 from forebay.model import RecordMetadata
 from tests.fakes.tickets import CountingTicket
@@ -233,14 +233,6 @@ def test_a_shared_error_does_not_grow() -> None:
             future.result(0)
         depths.append(len(traceback.extract_tb(error.__traceback__)))
     assert depths[0] == depths[-1]
-
-
-def test_a_failed_future_has_run_its_callback() -> None:
-    calls: list[object] = []
-    error = KafkaError("too large")
-    future = failed_future("t", -1, error, lambda metadata, told: calls.append((metadata, told)), quiet)
-    assert calls == [(RecordMetadata("t", -1, -1, -1, -1, -1), error)]
-    assert future.done() and future.exception(0) is error
 
 
 def test_it_is_made_by_send_alone() -> None:

@@ -33,6 +33,7 @@ TESTED_ELSEWHERE = {
 # A test module that mirrors no single source.
 BEYOND_THE_MIRROR = {
     "test_tree.py": "this file",
+    "test_imports.py": "the package as a whole",
     "test_java_checks.py": "the tables beside this folder",
     "_transactions/test_model.py": "random histories against a model of a broker",
     "testing/test_static_resolver.py": "testing/resolver.py",

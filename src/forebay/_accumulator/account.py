@@ -1,11 +1,11 @@
 """BatchAccount: what a batch costs beside its records' bytes, counted against ``buffer.memory`` like these.
 
-A record with a callback keeps a future, two places in a list and the function itself until its batch has an outcome:
-for small records many times their own bytes.  So a batch asks the pool for that memory too, for several records at
-once.  A batch that has its chunk is filled before those in line get theirs, and the pool is overdrawn for it by an
-eighth and 4 MiB at most.  Where that is used up the batch takes no further record with a callback, and the next one
-waits in line for a batch of its own, which may overdraw by what one record needs: it is bounded, and nobody waits for
-himself.  What a closure refers to, and futures that the caller keeps, are the caller's memory.
+A record with a callback keeps two numbers and, unless the one before had the same, the function itself until its batch
+has an outcome: for small records many times their own bytes.  So a batch asks the pool for that memory too, for several
+records at once.  A batch that has its chunk is filled before those in line get theirs, and the pool is overdrawn for it
+by an eighth and 4 MiB at most.  Where that is used up the batch takes no further record with a callback, and the next
+one waits in line for a batch of its own, which may overdraw by what one record needs: it is bounded, and nobody waits
+for himself.  What a closure refers to, and futures that the caller keeps, are the caller's memory.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     from forebay._accumulator.pool import Buffer, BufferPool
-    from forebay._codec._mutex import acquire, release
+    from forebay._mutex import acquire, release
 
 # Bytes, measured with CPython 3.11 on 64-bit Linux (bench/memory.py shows the sum of it).
 BATCH_COST = 1536
@@ -29,8 +29,10 @@ BATCH_COST_FREE = 8 << 20
 """So much of it is not counted: with few batches ``buffer.memory`` is for records alone, as in Java."""
 CHUNK_COST = cython.declare(cython.Py_ssize_t, 208)
 """A further chunk's buffer and the head of its bytearray."""
-FUTURE_COST = cython.declare(cython.Py_ssize_t, 88)
-"""A future and its two places in the list, with what a growing list keeps in reserve."""
+NUMBERS_COST = cython.declare(cython.Py_ssize_t, 24)
+"""What a batch keeps of each record up to the last with a callback, with what a growing array has in reserve."""
+PLACE_COST = cython.declare(cython.Py_ssize_t, 64)
+"""Of a further function in the array of them, or of one that came late in a list, with its future."""
 METHOD_COST = cython.declare(cython.Py_ssize_t, 64)
 FUNCTION_COST = cython.declare(cython.Py_ssize_t, 360)
 """A closure or a partial over one value."""
@@ -40,8 +42,8 @@ CALLBACKS_AT_ONCE = cython.declare(cython.int, 16)
 @cython.exceptval(check=False)
 @cython.cfunc
 def callback_cost(callback: Any) -> cython.Py_ssize_t:
-    """Bytes that a record's callback costs if no other record has the same."""
-    return FUTURE_COST + (METHOD_COST if type(callback) is MethodType else FUNCTION_COST)
+    """Bytes that a record's callback costs if the record before has another one."""
+    return NUMBERS_COST + PLACE_COST + (METHOD_COST if type(callback) is MethodType else FUNCTION_COST)
 
 
 @cython.final
@@ -88,14 +90,18 @@ class BatchAccount:
         self.charge(CHUNK_COST)
 
     @cython.ccall
-    def afford(self, callback: Any, previous: Any, records: cython.int) -> cython.bint:
+    @cython.exceptval(-1)
+    def afford(
+        self, callback: Any, repeated: cython.bint, skipped: cython.Py_ssize_t, records: cython.int
+    ) -> cython.bint:
         """Whether the batch may take a further record with ``callback``; queue's lock held.
 
         Args:
-            previous: the callback of the batch's latest record that had one: the same one again costs less.
-            records: how many it has: memory for as many again is asked for, so that small batches hoard none.
+            repeated: the record before has the same one, which costs less.
+            skipped: how many records without a callback came before it.
+            records: how many the batch has: memory for as many again is asked for, so that small batches hoard none.
         """
-        cost: cython.Py_ssize_t = FUTURE_COST if callback is previous else callback_cost(callback)
+        cost: cython.Py_ssize_t = (NUMBERS_COST if repeated else callback_cost(callback)) + skipped * NUMBERS_COST
         if cost <= self.room:
             self.room -= cost
             return True

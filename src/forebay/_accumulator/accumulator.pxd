@@ -1,11 +1,11 @@
-from forebay._codec._mutex cimport Mutex
+from forebay._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.incomplete cimport IncompleteBatches
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.topic cimport PartitionQueue, TopicChange, TopicState, change_of
-from forebay._codec._prim cimport RecordView
+from forebay._codec._prim cimport RecordPointer
 from forebay._future cimport RecordFuture
 
 
@@ -27,35 +27,35 @@ cdef class RecordAccumulator:
         self,
         TopicState topic,
         int partition,
-        RecordView record,
+        RecordPointer record,
         RecordFuture future,
         object callback,
         object ticket,
         double now,
     )
     cdef int try_append(
-        self, TopicState topic, int partition, RecordView record, RecordFuture future, object callback
+        self, TopicState topic, int partition, RecordPointer record, RecordFuture future, object callback
     )
     cdef int try_locked(
-        self, TopicState topic, PartitionQueue queue, bint sticky, RecordView record, RecordFuture future, object callback
+        self, TopicState topic, PartitionQueue queue, bint sticky, RecordPointer record, RecordFuture future, object callback
     )
     cdef int start_batch(
         self,
         TopicState topic,
         int partition,
         Buffer buffer,
-        RecordView record,
+        RecordPointer record,
         RecordFuture future,
         object callback,
         double now,
     )
     cdef int start_locked(
-        self, TopicState topic, bint sticky, ProducerBatch batch, RecordView record, RecordFuture future, object callback
+        self, TopicState topic, bint sticky, ProducerBatch batch, RecordPointer record, RecordFuture future, object callback
     )
-    cdef Buffer allocate(self, TopicState topic, int partition, RecordView record, object ticket)
+    cdef Buffer allocate(self, TopicState topic, int partition, RecordPointer record, object ticket)
     cdef void settle(self, Buffer buffer, object ticket)
-    cdef void extend(self, TopicState topic, int partition, RecordView record)
-    cdef Py_ssize_t size_for(self, RecordView record)
+    cdef void extend(self, TopicState topic, int partition, RecordPointer record)
+    cdef Py_ssize_t size_for(self, RecordPointer record)
     cdef PartitionQueue queue_of(self, TopicState topic, int partition)
     cdef int close_last(self, PartitionQueue queue, ProducerBatch batch) noexcept
     cdef bint refuses(self) noexcept

@@ -22,9 +22,9 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
-    from cython.cimports.forebay._codec._mutex import acquire, release
-    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from cython.cimports.forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from cython.cimports.forebay._future import RecordFuture, new_future
+    from cython.cimports.forebay._mutex import acquire, release
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 else:
     import threading
@@ -35,9 +35,9 @@ else:
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.schedule import BatchSchedule
     from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
-    from forebay._codec._mutex import acquire, release
-    from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from forebay._future import RecordFuture, new_future
+    from forebay._mutex import acquire, release
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 
 BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
@@ -142,7 +142,7 @@ class RecordAccumulator:
         self,
         topic: TopicState,
         partition: cython.int,
-        record: RecordView,
+        record: RecordPointer,
         future: RecordFuture | None,
         callback: Any,
         ticket: Any,
@@ -188,7 +188,7 @@ class RecordAccumulator:
         return status
 
     @cython.cfunc
-    def allocate(self, topic: TopicState, partition: cython.int, record: RecordView, ticket: Any) -> Buffer | None:
+    def allocate(self, topic: TopicState, partition: cython.int, record: RecordPointer, ticket: Any) -> Buffer | None:
         size: cython.Py_ssize_t = self.size_for(record)
         sticky: cython.bint = partition < 0
         queue: PartitionQueue = self.queue_of(topic, partition)
@@ -221,21 +221,13 @@ class RecordAccumulator:
 
         The future belongs to a batch only if the status has APPENDED.
         """
-        section: bytearray = encode_headers(headers)
-        record: RecordView = RecordView(
-            timestamp=timestamp,
-            key=optional_pointer(key),
-            key_size=optional_size(key),
-            value=optional_pointer(value),
-            value_size=optional_size(value),
-            headers=bytearray_pointer(section),
-            headers_size=len(section),
-        )
+        section: bytes = encode_headers(headers)
+        record: RecordView = record_view(timestamp, key, value, section)
         future: RecordFuture = new_future()
-        return self.append(topic, partition, record, future, callback, ticket, now), future
+        return self.append(topic, partition, view_of(record), future, callback, ticket, now), future
 
     @cython.cfunc
-    def size_for(self, record: RecordView) -> cython.Py_ssize_t:
+    def size_for(self, record: RecordPointer) -> cython.Py_ssize_t:
         alone: cython.Py_ssize_t = record_size(
             record_body_size(0, 0, record.key_size, record.value_size, record.headers_size)
         )
@@ -247,7 +239,12 @@ class RecordAccumulator:
 
     @cython.cfunc
     def try_append(
-        self, topic: TopicState, partition: cython.int, record: RecordView, future: RecordFuture | None, callback: Any
+        self,
+        topic: TopicState,
+        partition: cython.int,
+        record: RecordPointer,
+        future: RecordFuture | None,
+        callback: Any,
     ) -> cython.int:
         """APPENDED (and FULL), or NEEDS_BATCH, or NEEDS_CHUNK; the fast path of every send."""
         sticky: cython.bint = partition < 0
@@ -272,7 +269,7 @@ class RecordAccumulator:
         topic: TopicState,
         queue: PartitionQueue,
         sticky: cython.bint,
-        record: RecordView,
+        record: RecordPointer,
         future: RecordFuture | None,
         callback: Any,
     ) -> cython.int:
@@ -316,7 +313,7 @@ class RecordAccumulator:
         topic: TopicState,
         partition: cython.int,
         buffer: Buffer,
-        record: RecordView,
+        record: RecordPointer,
         future: RecordFuture | None,
         callback: Any,
         now: cython.double,
@@ -354,7 +351,7 @@ class RecordAccumulator:
         topic: TopicState,
         sticky: cython.bint,
         batch: ProducerBatch,
-        record: RecordView,
+        record: RecordPointer,
         future: RecordFuture | None,
         callback: Any,
     ) -> cython.int:
@@ -382,7 +379,7 @@ class RecordAccumulator:
         return status | (FULL if len(queue.batches) > 1 else 0)
 
     @cython.cfunc
-    def extend(self, topic: TopicState, partition: cython.int, record: RecordView) -> cython.void:
+    def extend(self, topic: TopicState, partition: cython.int, record: RecordPointer) -> cython.void:
         """Gives the open batch a further chunk if one is free at once and nobody waits; else closes it."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         chunk: Buffer | None = self.pool.try_chunk(queue.leader_id)

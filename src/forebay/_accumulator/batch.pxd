@@ -1,6 +1,7 @@
-from forebay._codec._prim cimport RecordView
+from forebay._codec._prim cimport RecordPointer
 from forebay._accumulator.account cimport BatchAccount
 from forebay._accumulator.pool cimport Buffer, BufferPool
+from forebay._delivery_callbacks cimport DeliveryCallbacks
 from forebay._future cimport BatchResult, RecordFuture
 from forebay._records.rows cimport RowWindow
 
@@ -11,7 +12,8 @@ cdef class ProducerBatch:
     cdef readonly object queue
     cdef readonly BatchResult result
     cdef readonly BatchAccount account
-    cdef object latest_callback
+    # Shared with the result: appends are made under the queue's lock, the sender reads once the batch is closed.
+    cdef DeliveryCallbacks callbacks
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
     cdef readonly list buffers
     cdef readonly list ends
@@ -51,16 +53,17 @@ cdef class ProducerBatch:
     cdef readonly int producer_epoch
     cdef readonly int base_sequence
     cdef readonly bint transactional
-    cdef Py_ssize_t try_append(self, RecordView record, RecordFuture future, object callback)
+    cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback)
     cdef Py_ssize_t take_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until)
     cdef Py_ssize_t raw_room(self) noexcept
-    cdef Py_ssize_t body_size(self, RecordView record) noexcept
+    cdef Py_ssize_t room(self) noexcept
     cdef Py_ssize_t room_for(self, Py_ssize_t size) noexcept
-    cdef bint affords(self, object callback)
-    cdef bint lacks_chunk(self, RecordView record) noexcept
-    cdef void attach(self, RecordView record, RecordFuture future, object callback)
-    cpdef bint is_full(self)
-    cpdef Py_ssize_t estimated_size(self)
+    cdef bint affords(self, object callback) except? -1
+    cdef bint affords_callback(self, object callback) except? -1
+    cdef bint lacks_chunk(self, RecordPointer record) noexcept
+    cdef void attach(self, RecordPointer record, RecordFuture future) noexcept
+    cpdef bint is_full(self) noexcept
+    cpdef Py_ssize_t estimated_size(self) noexcept
     cdef void add_chunk(self, Buffer chunk)
     cpdef void close_for_appends(self)
     cpdef void close(self, object compressor)
@@ -78,4 +81,3 @@ cdef class ProducerBatch:
     cpdef bint complete(self, long long base_offset, long long log_append_time, object report)
     cpdef bint fail(self, object error, dict record_errors, object report)
     cpdef bint abort(self, object error, object report)
-    cpdef bint supersede(self, list children)

@@ -16,22 +16,20 @@ from forebay.errors import IllegalStateError
 if cython.compiled:
     from cython.cimports.forebay._accumulator.account import BatchAccount
     from cython.cimports.forebay._accumulator.pool import Buffer, adopt
-    from cython.cimports.forebay._codec._mutex import acquire, release
-    from cython.cimports.forebay._codec._prim import RecordView
-    from cython.cimports.forebay._codec.piece import piece
+    from cython.cimports.forebay._codec._prim import RecordPointer
+    from cython.cimports.forebay._codec.piece import piece_at
+    from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._future import BatchResult, RecordFuture
-    from cython.cimports.forebay._future_split import split_result
-    from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size, write_record
+    from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
     from cython.cimports.forebay._records.rows import RowWindow
 else:
     from forebay._accumulator.account import BatchAccount
     from forebay._accumulator.pool import Buffer, adopt
-    from forebay._codec._mutex import acquire, release
-    from forebay._codec._prim import RecordView
-    from forebay._codec.piece import piece
+    from forebay._codec._prim import RecordPointer
+    from forebay._codec.piece import piece_at
+    from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._future import BatchResult, RecordFuture
-    from forebay._future_split import split_result
-    from forebay._records.batch_v2 import record_body_size, record_size, write_record
+    from forebay._records.batch_v2 import put_record, record_body_size, record_size
     from forebay._records.rows import RowWindow
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
@@ -42,12 +40,11 @@ RATIO_MARGIN = cython.declare(cython.double, 1.05)
 NO_ROOM = cython.declare(cython.Py_ssize_t, 0)
 NEEDS_CHUNK = cython.declare(cython.Py_ssize_t, -1)
 
-# Final states, set once.
+# Final states, set once; 4 is SPLIT, which ``split`` sets.
 NOT_FINAL = cython.declare(cython.int, 0)
 SUCCEEDED = cython.declare(cython.int, 1)
 FAILED = cython.declare(cython.int, 2)
 ABORTED = cython.declare(cython.int, 3)
-SPLIT = cython.declare(cython.int, 4)
 
 
 @cython.final
@@ -86,7 +83,7 @@ class ProducerBatch:
         self.partition = partition
         self.account = BatchAccount(chunk.pool, chunk.owner)
         self.result = BatchResult(topic, partition, self.account, first)
-        self.latest_callback: Any = None
+        self.callbacks: DeliveryCallbacks | None = None
         self.buffers: list[Any] = []
         self.ends: list[int] = []
         self.payload: list[Any] = []
@@ -109,7 +106,7 @@ class ProducerBatch:
         self.add_chunk(chunk)
 
     @cython.cfunc
-    def try_append(self, record: RecordView, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
+    def try_append(self, record: RecordPointer, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
         """Writes the record if there is room: its size in bytes, or NO_ROOM, or NEEDS_CHUNK.  Queue's lock held."""
         if self.closed_for_appends:
             return NO_ROOM
@@ -117,25 +114,15 @@ class ProducerBatch:
         if count == 0:
             self.base_timestamp = record.timestamp
             self.max_timestamp = record.timestamp
-        body: cython.Py_ssize_t = self.body_size(record)
-        size: cython.Py_ssize_t = self.room_for(record_size(body))
-        if size <= 0:
-            return size
+        size: cython.Py_ssize_t = put_record(
+            self.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count
+        )
+        if size < 0:
+            return self.room_for(-size)
+        # What was written counts from here on.
         if not self.affords(callback):
             return NO_ROOM
-        self.position = write_record(
-            self.base,
-            self.position,
-            body,
-            record.timestamp - self.base_timestamp,
-            count,
-            record.key,
-            record.key_size,
-            record.value,
-            record.value_size,
-            record.headers,
-            record.headers_size,
-        )
+        self.position += size
         self.raw_size += size
         self.record_count = count + 1
         if record.timestamp > self.max_timestamp:
@@ -143,7 +130,11 @@ class ProducerBatch:
         if size > self.max_record_size:
             self.max_record_size = size
         if future is not None:
-            self.attach(record, future, callback)
+            self.attach(record, future)
+        if callback is not None:
+            cython.cast(DeliveryCallbacks, self.callbacks).add(
+                count, callback, record.timestamp, record.key_size, record.value_size
+            )
         return size
 
     @cython.cfunc
@@ -183,14 +174,14 @@ class ProducerBatch:
 
     @cython.exceptval(check=False)
     @cython.cfunc
-    def body_size(self, record: RecordView) -> cython.Py_ssize_t:
-        return record_body_size(
-            record.timestamp - self.base_timestamp,
-            self.record_count,
-            record.key_size,
-            record.value_size,
-            record.headers_size,
-        )
+    def room(self) -> cython.Py_ssize_t:
+        # For one more record, in bytes; not above 0 for none.
+        room: cython.Py_ssize_t = self.capacity - self.position
+        if self.record_count == 0:
+            return room
+        if not self.compressed:
+            return min(room, self.write_limit - HEADER_SIZE - self.raw_size)
+        return min(self.raw_room(), self.write_limit - self.estimated_size())
 
     @cython.exceptval(check=False)
     @cython.cfunc
@@ -210,39 +201,58 @@ class ProducerBatch:
         return NO_ROOM
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def affords(self, callback: Any) -> cython.bint:
         # Whether there is memory for what the record costs beside its bytes.  For a first record it need not be there:
         # who waited in line for the chunk has a place in it.
         if self.record_count == 0:
             self.account.open(callback)
-            return True
-        if self.account.stopped:
+        elif self.account.stopped:
             return False
-        return callback is None or self.account.afford(callback, self.latest_callback, self.record_count)
+        return callback is None or self.affords_callback(callback)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def affords_callback(self, callback: Any) -> cython.bint:
+        # Makes room for it, so that keeping it cannot fail once the record is in.
+        index: cython.Py_ssize_t = self.record_count
+        callbacks: DeliveryCallbacks | None = self.callbacks
+        if callbacks is None:
+            callbacks = DeliveryCallbacks()
+            self.callbacks = callbacks
+            self.result.deliveries = callbacks
+        if index > 0 and not self.account.afford(
+            callback, callbacks.repeats(callback), index - callbacks.count, cython.cast(cython.int, index)
+        ):
+            return False
+        # The batch's records so far tell how many it will have.
+        expected: cython.Py_ssize_t = 0
+        if self.raw_size > 0:
+            expected = index * self.write_limit // self.raw_size + 1
+        callbacks.reserve(index, expected)
+        return True
 
     @cython.exceptval(check=False)
     @cython.cfunc
-    def lacks_chunk(self, record: RecordView) -> cython.bint:
+    def lacks_chunk(self, record: RecordPointer) -> cython.bint:
         """True if nothing but a further chunk is missing for the record; queue's lock held."""
-        return not self.closed_for_appends and self.room_for(record_size(self.body_size(record))) == NEEDS_CHUNK
+        delta: cython.longlong = record.timestamp - self.base_timestamp
+        body: cython.Py_ssize_t = record_body_size(
+            delta, self.record_count, record.key_size, record.value_size, record.headers_size
+        )
+        return not self.closed_for_appends and self.room_for(record_size(body)) == NEEDS_CHUNK
 
     @cython.cfunc
-    def attach(self, record: RecordView, future: RecordFuture, callback: Any) -> cython.void:
+    @cython.exceptval(check=False)
+    def attach(self, record: RecordPointer, future: RecordFuture) -> cython.void:
         future.batch = self.result
         future.index = self.record_count - 1
         future.timestamp = record.timestamp
         future.key_size = cython.cast(cython.int, record.key_size)
         future.value_size = cython.cast(cython.int, record.value_size)
-        if callback is not None:
-            # Somebody may add a late callback to an earlier record in the same moment.
-            acquire(self.result.lock)
-            try:
-                self.result.add_callback(future, callback)
-            finally:
-                release(self.result.lock)
-            self.latest_callback = callback
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def estimated_size(self) -> cython.Py_ssize_t:
         """Header and records in bytes: exact once closed or without compression, else by the topic's ratio."""
         if self.closed:
@@ -252,6 +262,7 @@ class ProducerBatch:
         return HEADER_SIZE + self.raw_size
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def is_full(self) -> cython.bint:
         """True if it takes no more records: closed for appends, or at its limit."""
         return self.closed_for_appends or (self.record_count > 0 and self.write_limit <= self.estimated_size())
@@ -301,7 +312,7 @@ class ProducerBatch:
         pieces: list[Any] = []
         for at in range(len(self.buffers)):
             chunk = self.buffers[at]
-            pieces.append(piece(chunk.data, 0, self.ends[at]))
+            pieces.append(piece_at(chunk, chunk.base, 0, self.ends[at]))
         return pieces
 
     @cython.ccall
@@ -320,11 +331,6 @@ class ProducerBatch:
         chunk: Buffer
         for chunk in raw:
             chunk.release()
-
-    @property
-    def size(self) -> int:
-        """Bytes on the wire: header and records."""
-        return self.estimated_size()
 
     @property
     def observed_ratio(self) -> float:
@@ -353,7 +359,7 @@ class ProducerBatch:
         self.buffers = []
         self.payload = []
         self.chunk = None
-        self.latest_callback = None
+        self.callbacks = None
         buffer: Buffer
         for buffer in buffers:
             buffer.release()
@@ -442,15 +448,6 @@ class ProducerBatch:
             raise IllegalStateError(f"{self!r} cannot be aborted: it has an outcome already")
         self.final_state = ABORTED
         return self.result.settle(-1, -1, error, None, self.record_count, report)
-
-    @cython.ccall
-    def supersede(self, children: list[Any]) -> cython.bint:
-        """The records go on in ``children``.  False, without effect, if it has an outcome."""
-        if self.final_state != NOT_FINAL:
-            return False
-        parts: list[Any] = [child.result for child in children]
-        self.final_state = SPLIT
-        return split_result(self.result, parts)
 
     def _finish(self, state: cython.int) -> bool:
         if self.final_state == NOT_FINAL:

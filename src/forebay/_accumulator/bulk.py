@@ -12,13 +12,13 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._mutex import acquire, release
     from cython.cimports.forebay._records.rows import RowWindow
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue, TopicState
-    from forebay._codec._mutex import acquire, release
+    from forebay._mutex import acquire, release
     from forebay._records.rows import RowWindow
 
 

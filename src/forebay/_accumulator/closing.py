@@ -16,15 +16,15 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.pool import Buffer
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._codec._prim import bytearray_pointer, crc32c, put_int32
+    from cython.cimports.forebay._mutex import acquire, release
     from cython.cimports.forebay._records.batch_v2 import fill_header
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.pool import Buffer
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._mutex import acquire, release
     from forebay._codec._prim import bytearray_pointer, crc32c, put_int32
+    from forebay._mutex import acquire, release
     from forebay._records.batch_v2 import fill_header
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)

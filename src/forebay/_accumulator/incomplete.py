@@ -13,13 +13,13 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._mutex import acquire, release
+    from forebay._mutex import acquire, release
 
 
 @cython.final

@@ -20,13 +20,13 @@ import cython
 from forebay.errors import IllegalArgumentError, IllegalStateError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._mutex import acquire, release
     from cython.cimports.forebay._codec._prim import bytes_pointer, murmur2
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
-    from forebay._codec._mutex import acquire, release
     from forebay._codec._prim import bytes_pointer, murmur2
+    from forebay._mutex import acquire, release
 
 if TYPE_CHECKING:
     from forebay._cluster import Cluster

@@ -1,4 +1,4 @@
-from forebay._codec._mutex cimport Mutex
+from forebay._mutex cimport Mutex
 
 
 cdef class Buffer:
@@ -6,7 +6,8 @@ cdef class Buffer:
     # Guarded by the pool's lock.
     cdef public object owner
     cdef readonly int holds
-    cdef readonly object data
+    # Made elsewhere, and adopted; else the memory is at ``base``.
+    cdef bytes packed
     cdef readonly bint adopted
     cdef unsigned char* base
     cdef BufferPool pool

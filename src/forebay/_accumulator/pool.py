@@ -21,13 +21,15 @@ import cython
 from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._mutex import acquire, release
-    from cython.cimports.forebay._codec._prim import bytearray_pointer, kept_bytes_pointer
+    from cython.cimports.forebay._codec._memory import free_memory, new_memory, show_memory, whole_view
+    from cython.cimports.forebay._codec._prim import kept_bytes_pointer
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
-    from forebay._codec._mutex import acquire, release
-    from forebay._codec._prim import bytearray_pointer, kept_bytes_pointer
+    from forebay._codec._memory import free_memory, new_memory, show_memory, whole_view
+    from forebay._codec._prim import kept_bytes_pointer
+    from forebay._mutex import acquire, release
 
 # A waiter's states; QUEUED is left once, under the pool's lock.
 QUEUED = cython.declare(cython.int, 0)
@@ -47,14 +49,22 @@ class Buffer:
     """Counted memory; ``holds`` is guarded by the pool's lock."""
 
     def __init__(self, pool: BufferPool, size: cython.Py_ssize_t, owner: Any) -> None:
-        data: bytearray = bytearray(size)
-        self.data = data
-        self.base = bytearray_pointer(data)
-        self.adopted = False
+        self.base = new_memory(size)
         self.size = size
+        self.adopted = False
+        self.packed: bytes | None = None
         self.owner = owner
         self.holds = 1
         self.pool = pool
+
+    def __dealloc__(self) -> None:
+        # Views of the memory hold this object, so nobody looks at it any more.  Memory of its own, and not a bytearray:
+        # 64 bytes less for each batch, and none of it written before the records are.
+        if not self.adopted:
+            free_memory(self.base)
+
+    def __getbuffer__(self, view: cython.pointer(Py_buffer), flags: cython.int):  # type: ignore # noqa: F821
+        show_memory(view, self, self.base, self.size, flags)
 
     @cython.ccall
     def retain(self) -> cython.void:
@@ -90,14 +100,22 @@ class Buffer:
 
     def view(self, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> memoryview:
         """The bytes from ``start`` to ``stop``, not copied."""
-        return memoryview(self.data)[start:stop]
+        return self.data[start:stop]
+
+    @property
+    def data(self) -> memoryview:
+        """All of it, not copied; of adopted bytes read-only."""
+        if self.adopted:
+            return memoryview(self.packed)  # type: ignore[arg-type]
+        whole: memoryview = whole_view(self, self.base)
+        return whole
 
 
 @cython.ccall
 def adopt(pool: BufferPool, data: bytes, owner: Any) -> Buffer:
     """Counts bytes that were made elsewhere (compressed output) until the last holder lets go."""
     buffer: Buffer = Buffer.__new__(Buffer)
-    buffer.data = data  # type: ignore[assignment]
+    buffer.packed = data
     buffer.base = kept_bytes_pointer(data)
     buffer.adopted = True
     buffer.size = len(data)

@@ -1,4 +1,4 @@
-from forebay._codec._mutex cimport Mutex
+from forebay._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.loads cimport PartitionLoads
 from forebay._accumulator.parking cimport ParkedQueues

@@ -25,7 +25,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.loads import PartitionLoads
     from cython.cimports.forebay._accumulator.parking import ParkedQueues
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
@@ -33,7 +33,7 @@ else:
     from forebay._accumulator.loads import PartitionLoads
     from forebay._accumulator.parking import ParkedQueues
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._mutex import acquire, release
+    from forebay._mutex import acquire, release
 
 NO_LEADER = cython.declare(cython.int, -1)
 INFINITY: cython.double = math.inf

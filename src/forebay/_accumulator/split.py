@@ -24,15 +24,19 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from cython.cimports.forebay._codec._prim import RecordView, optional_size, record_view, view_of
+    from cython.cimports.forebay._future_split import split_result
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.pool import Buffer, BufferPool
-    from forebay._codec._prim import RecordView, bytearray_pointer, optional_pointer, optional_size
+    from forebay._codec._prim import RecordView, optional_size, record_view, view_of
+    from forebay._future_split import split_result
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 
+SPLIT = cython.declare(cython.int, 4)
+"""A batch's final state."""
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 NO_LIMIT: cython.Py_ssize_t = 1 << 62
 
@@ -52,7 +56,7 @@ def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, ga
     accumulator.closer.forget_ratio(batch)
     if gate is not None:
         gate.on_split(batch, children)
-    batch.supersede(children)
+    supersede(batch, children)
     accumulator.incomplete_batches.replace(batch, children)
     # The last one first, so that none has to be looked for: each goes to the head.
     at: cython.Py_ssize_t
@@ -61,6 +65,13 @@ def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, ga
         accumulator.schedule.put_back(child, gate)
     accumulator.deallocate(batch)
     return len(children)
+
+
+@cython.cfunc
+def supersede(batch: ProducerBatch, children: list[Any]) -> cython.void:
+    parts: list[Any] = [child.result for child in children]
+    batch.final_state = SPLIT
+    split_result(batch.result, parts)
 
 
 @cython.ccall
@@ -121,7 +132,7 @@ def records_of(batch: ProducerBatch) -> tuple[Record, ...]:
 @cython.cfunc
 def size_of(record: Any, base_timestamp: cython.longlong, offset: cython.int) -> cython.Py_ssize_t:
     timestamp: cython.longlong = record.timestamp
-    section: bytearray = encode_headers(record.headers)
+    section: bytes = encode_headers(record.headers)
     return record_size(
         record_body_size(
             timestamp - base_timestamp, offset, optional_size(record.key), optional_size(record.value), len(section)
@@ -163,17 +174,6 @@ def fill(child: ProducerBatch, records: Any, batch: ProducerBatch) -> cython.voi
 def write(child: ProducerBatch, record: Any) -> cython.void:
     key: bytes | None = record.key
     value: bytes | None = record.value
-    section: bytearray = encode_headers(record.headers)
-    child.try_append(
-        RecordView(
-            timestamp=record.timestamp,
-            key=optional_pointer(key),
-            key_size=optional_size(key),
-            value=optional_pointer(value),
-            value_size=optional_size(value),
-            headers=bytearray_pointer(section),
-            headers_size=len(section),
-        ),
-        None,
-        None,
-    )
+    section: bytes = encode_headers(record.headers)
+    view: RecordView = record_view(record.timestamp, key, value, section)
+    child.try_append(view_of(view), None, None)

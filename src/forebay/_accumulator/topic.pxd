@@ -1,4 +1,4 @@
-from forebay._codec._mutex cimport Mutex
+from forebay._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.partitioner cimport BuiltInPartitioner
 from forebay._accumulator.pool cimport BufferPool

@@ -15,14 +15,14 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
     from cython.cimports.forebay._accumulator.pool import BufferPool
-    from cython.cimports.forebay._codec._mutex import acquire, release
+    from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
     from forebay._accumulator.pool import BufferPool
-    from forebay._codec._mutex import acquire, release
+    from forebay._mutex import acquire, release
 
 
 @cython.final

@@ -19,3 +19,35 @@ def drop_addresses(array: list[Any]) -> None:
 
 def drop_numbers(array: list[int]) -> None:
     array.clear()
+
+
+def no_numbers() -> list[int]:
+    return []
+
+
+def more_numbers(array: list[int], had: int, count: int) -> list[int]:
+    return [*array[:had], *[0] * (count - had)]
+
+
+def no_objects() -> list[Any]:
+    return []
+
+
+def more_objects(array: list[Any], had: int, count: int) -> list[Any]:
+    return [*array[:had], *[None] * (count - had)]
+
+
+def put_object(array: list[Any], at: int, item: Any) -> None:
+    array[at] = item
+
+
+def object_at(array: list[Any], at: int) -> Any:
+    return array[at]
+
+
+def is_object_at(array: list[Any], at: int, item: Any) -> bool:
+    return array[at] is item
+
+
+def drop_objects(array: list[Any], count: int) -> None:
+    array.clear()

@@ -153,6 +153,14 @@ cdef struct RecordView:
     Py_ssize_t headers_size
 
 
+ctypedef RecordView* RecordPointer
+
+
+cdef extern from *:
+    # Handed on by address: a record passes through half a dozen functions.
+    RecordPointer view_of "&" (RecordView record) noexcept nogil
+
+
 # For bytes or None: the address, and the size with -1 for None.
 cdef inline const unsigned char* optional_pointer(object data) noexcept:
     if data is None:
@@ -166,3 +174,30 @@ cdef inline Py_ssize_t optional_size(object data) noexcept:
 
 cdef extern from "Python.h":
     Py_ssize_t Py_SIZE(object)
+    object fresh_bytes "PyBytes_FromStringAndSize" (const char* contents, Py_ssize_t size)
+    bint is_ascii "PyUnicode_IS_ASCII" (object text) noexcept
+
+
+# Bytes that are written once, before anybody else sees them.
+cdef inline object bytes_of(Py_ssize_t size):
+    return fresh_bytes(NULL, size)
+
+
+cdef inline unsigned char* writable_pointer(object fresh) noexcept:
+    return <unsigned char*>bytes_pointer(fresh)
+
+
+cdef inline object finished_bytes(object fresh):
+    return fresh
+
+
+cdef inline RecordView record_view(long long timestamp, object key, object value, object section) noexcept:
+    cdef RecordView view
+    view.timestamp = timestamp
+    view.key = optional_pointer(key)
+    view.key_size = optional_size(key)
+    view.value = optional_pointer(value)
+    view.value_size = optional_size(value)
+    view.headers = bytes_pointer(section)
+    view.headers_size = Py_SIZE(section)
+    return view

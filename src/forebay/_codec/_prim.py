@@ -137,9 +137,44 @@ class RecordView:
         self.headers_size = headers_size
 
 
+RecordPointer = RecordView
+
+
+def view_of(record: RecordView) -> RecordPointer:
+    return record
+
+
 def optional_pointer(data: bytes | None) -> Any:
     return b"" if data is None else data
 
 
 def optional_size(data: bytes | None) -> int:
     return -1 if data is None else len(data)
+
+
+def bytes_of(size: int) -> Any:
+    return bytearray(size)
+
+
+def writable_pointer(fresh: Any) -> Any:
+    return memoryview(fresh)
+
+
+def finished_bytes(fresh: Any) -> bytes:
+    return bytes(fresh)
+
+
+def is_ascii(text: str) -> bool:
+    return text.isascii()
+
+
+def record_view(timestamp: int, key: bytes | None, value: bytes | None, section: bytes) -> RecordView:
+    return RecordView(
+        timestamp=timestamp,
+        key=optional_pointer(key),
+        key_size=optional_size(key),
+        value=optional_pointer(value),
+        value_size=optional_size(value),
+        headers=section,
+        headers_size=len(section),
+    )

@@ -1,4 +1,4 @@
-"""Piece: some bytes of a bytearray, for whoever takes buffers, at a tenth of what a slice of a memoryview costs."""
+"""Piece: some bytes of another's memory, for whoever takes buffers, at a tenth of what a memoryview's slice costs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import cython
 
 if cython.compiled:
     from cython.cimports.cpython.buffer import Py_buffer, PyBuffer_FillInfo
-    from cython.cimports.forebay._codec._prim import bytearray_pointer_at
+    from cython.cimports.forebay._codec._prim import bytearray_pointer
 else:
-    from forebay._codec._prim import bytearray_pointer_at
+    from forebay._codec._prim import bytearray_pointer
 
 
-# Not tracked by the garbage collector: it refers to a bytearray alone.
+# Not tracked by the garbage collector: what it refers to owns memory and no piece.
 @cython.final
 @cython.no_gc
 @cython.freelist(64)
 @cython.cclass
 class Piece:
-    """Exports the bytes read-only; the bytearray must keep its size as long as a piece of it is there.
+    """Exports the bytes read-only; the memory must stay where it is as long as a piece of it is there.
 
     Compiled only: ``piece`` makes a view of a memoryview when interpreted, where classes cannot export buffers.
     """
 
     if not cython.compiled:
-        data: bytearray
+        owner: object
         start: Any
         size: int
     else:
@@ -40,13 +40,19 @@ class Piece:
         return self.size
 
 
-@cython.ccall
-def piece(data: bytearray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> Any:
-    """The bytes from ``start`` to ``stop``, not copied."""
+@cython.cfunc
+def piece_at(owner: object, memory: cython.p_uchar, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> Any:
+    """The bytes of ``memory``, which belongs to ``owner``, from ``start`` to ``stop``, not copied."""
     if not cython.compiled:
-        return memoryview(data)[start:stop]
+        return memory[start:stop]
     found: Piece = Piece.__new__(Piece)
-    found.data = data
-    found.start = bytearray_pointer_at(data, start)
+    found.owner = owner
+    found.start = memory + start
     found.size = stop - start
     return found
+
+
+@cython.ccall
+def piece(data: bytearray, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> Any:
+    """The bytes of ``data`` from ``start`` to ``stop``, not copied."""
+    return piece_at(data, bytearray_pointer(data), start, stop)

@@ -15,7 +15,13 @@ from forebay.errors import IllegalArgumentError, KafkaError
 if cython.compiled:
     from cython.cimports.forebay._accumulator.bulk import try_rows
     from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, bytearray_pointer_at, no_bytes
+    from cython.cimports.forebay._codec._prim import (
+        RecordView,
+        bytearray_pointer,
+        bytearray_pointer_at,
+        no_bytes,
+        view_of,
+    )
     from cython.cimports.forebay._columnar.columns import Columns
     from cython.cimports.forebay._columnar.deliveries import Deliveries, Share
     from cython.cimports.forebay._columnar.row import RowAppender
@@ -25,7 +31,13 @@ if cython.compiled:
 else:
     from forebay._accumulator.bulk import try_rows
     from forebay._accumulator.topic import TopicState
-    from forebay._codec._prim import RecordView, bytearray_pointer, bytearray_pointer_at, no_bytes
+    from forebay._codec._prim import (
+        RecordView,
+        bytearray_pointer,
+        bytearray_pointer_at,
+        no_bytes,
+        view_of,
+    )
     from forebay._columnar.columns import Columns
     from forebay._columnar.deliveries import Deliveries, Share
     from forebay._columnar.row import RowAppender
@@ -236,7 +248,7 @@ class WindowAppender:
             headers_size=rows.header_sizes[number],
         )
         status: cython.int = self.path.append_waiting(
-            cython.cast(TopicState, alone.state), partition, record, alone.probe, None, True, UNBOUNDED
+            cython.cast(TopicState, alone.state), partition, view_of(record), alone.probe, None, True, UNBOUNDED
         )
         alone.note(self.row + number, record.timestamp, record.key_size, record.value_size, record.headers_size)
         self.placed += 1

@@ -12,7 +12,7 @@ from forebay.errors import IllegalArgumentError
 if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import TopicState
     from cython.cimports.forebay._arrow import BytesColumn, IntColumn, TimestampColumn
-    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, murmur2, no_bytes
+    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, murmur2, no_bytes, view_of
     from cython.cimports.forebay._columnar.columns import Columns
     from cython.cimports.forebay._columnar.deliveries import Deliveries, Share
     from cython.cimports.forebay._future import new_future
@@ -21,7 +21,7 @@ if cython.compiled:
 else:
     from forebay._accumulator.topic import TopicState
     from forebay._arrow import BytesColumn, IntColumn, TimestampColumn
-    from forebay._codec._prim import RecordView, bytearray_pointer, murmur2, no_bytes
+    from forebay._codec._prim import RecordView, bytearray_pointer, murmur2, no_bytes, view_of
     from forebay._columnar.columns import Columns
     from forebay._columnar.deliveries import Deliveries, Share
     from forebay._future import new_future
@@ -79,7 +79,7 @@ class RowAppender:
             headers=headers,
             headers_size=headers_size,
         )
-        self.path.check_size(record)
+        self.path.check_size(view_of(record))
         if number < 0:
             if self.path.partitioner is not None:
                 key_bytes: bytes | None = None if columns.keys is None else columns.keys.get(at)
@@ -87,9 +87,9 @@ class RowAppender:
                 number = self.path.choose_partition(state, key_bytes, key_bytes, value_bytes, value_bytes)
             elif key_size >= 0 and not self.path.ignore_keys:
                 number = (murmur2(key, key_size) & MOST_PARTITION) % state.partition_count
-        status: cython.int = self.path.accumulator.try_append(state, number, record, self.probe, None)
+        status: cython.int = self.path.accumulator.try_append(state, number, view_of(record), self.probe, None)
         if not status & APPENDED:
-            status = self.path.append_waiting(state, number, record, self.probe, None, True, UNBOUNDED)
+            status = self.path.append_waiting(state, number, view_of(record), self.probe, None, True, UNBOUNDED)
         self.note(row, timestamp, key_size, value_size, headers_size)
         return status
 

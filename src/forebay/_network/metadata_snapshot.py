@@ -7,7 +7,7 @@ Leader epochs decide between two stories about a partition: the newer one is rig
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from forebay._cluster import Cluster
@@ -34,13 +34,12 @@ class PartitionState(NamedTuple):
     offline_replicas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataSnapshot:
+class MetadataSnapshot(NamedTuple):
     """One picture; replaced as a whole."""
 
-    nodes: Mapping[int, Node] = field(default_factory=dict)
-    topics: Topics = field(default_factory=dict)
-    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    nodes: Mapping[int, Node] = MappingProxyType({})
+    topics: Topics = MappingProxyType({})
+    topic_ids: Mapping[str, bytes] = MappingProxyType({})
     cluster_id: str | None = None
     controller_id: int = NO_LEADER
     unauthorized: frozenset[str] = frozenset()
@@ -117,17 +116,19 @@ class SeenEpochs:
         return epoch == seen, False
 
 
-@dataclass(slots=True)
 class Applied:
     """A response taken in: the new picture and what follows from it."""
 
-    snapshot: MetadataSnapshot
-    errors: dict[str, KafkaError]
-    """By topic, of every kind."""
-    news: bool = False
-    """Something about leaders changed; if not, asking again at once would bring the same."""
-    stale: bool = False
-    """Some topic or partition has no leader yet, or the broker knew no better: ask again."""
+    __slots__ = ("errors", "news", "snapshot", "stale")
+
+    def __init__(self, snapshot: MetadataSnapshot) -> None:
+        self.snapshot = snapshot
+        self.errors: dict[str, KafkaError] = {}
+        """By topic, of every kind."""
+        self.news = False
+        """Something about leaders changed; if not, asking again at once would bring the same."""
+        self.stale = False
+        """Some topic or partition has no leader yet, or the broker knew no better: ask again."""
 
 
 def apply_response(
@@ -146,7 +147,7 @@ def apply_response(
         partial: the response is about some of the topics only, the others stay as they are.
         retained: whether a topic is still wanted.
     """
-    applied = Applied(snapshot, {})
+    applied = Applied(snapshot)
     answered = {topic.name for topic in response.topics if topic.name is not None}
     # Asked once a topic: it may be what drops an idle one.
     wanted = {name for name in answered | set(snapshot.topics if partial else ()) if retained(name)}
@@ -210,7 +211,7 @@ def merge_leaders(
         changed.add(where)
     if not changed:
         return snapshot, frozenset()
-    return replace(snapshot, nodes=known, topics=topics), frozenset(changed)
+    return snapshot._replace(nodes=known, topics=topics), frozenset(changed)
 
 
 def _partitions(

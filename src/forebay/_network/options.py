@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from forebay._network.connection import MAX_FRAME
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkOptions:
+class NetworkOptions(NamedTuple):
     """Times in ms, sizes in bytes."""
 
     client_id: str

@@ -1,21 +1,13 @@
+from forebay._codec._prim cimport RecordPointer
+
+
 cdef Py_ssize_t record_body_size(
     long long timestamp_delta, long long offset_delta, Py_ssize_t key_size, Py_ssize_t value_size, Py_ssize_t headers_size
 ) noexcept nogil
 cdef Py_ssize_t record_size(Py_ssize_t body_size) noexcept nogil
-cdef Py_ssize_t write_record(
-    unsigned char* to,
-    Py_ssize_t at,
-    Py_ssize_t body_size,
-    long long timestamp_delta,
-    long long offset_delta,
-    const unsigned char* key,
-    Py_ssize_t key_size,
-    const unsigned char* value,
-    Py_ssize_t value_size,
-    const unsigned char* headers,
-    Py_ssize_t headers_size,
+cdef Py_ssize_t put_record(
+    unsigned char* to, Py_ssize_t at, Py_ssize_t room, RecordPointer record, long long timestamp_delta, long long offset_delta
 ) noexcept nogil
-cpdef bytearray encode_headers(object headers)
 cdef void fill_header(
     unsigned char* to,
     long long size,
@@ -29,3 +21,7 @@ cdef void fill_header(
     long long base_offset,
     int leader_epoch,
 ) noexcept nogil
+cpdef bytes encode_headers(object headers)
+cdef Py_ssize_t plain_headers_size(object headers) except? -2
+cdef Py_ssize_t headers_size(object headers) except? -1
+cdef Py_ssize_t header_size(Py_ssize_t key_size, Py_ssize_t value_size) noexcept

@@ -14,35 +14,55 @@ from typing import Any
 import cython
 
 if cython.compiled:
+    from cython.cimports.forebay._arguments import checked_headers
     from cython.cimports.forebay._codec._prim import (
+        RecordPointer,
+        RecordView,
         bytearray_pointer,
-        bytes_pointer,
+        bytes_of,
         crc32c,
+        finished_bytes,
+        is_ascii,
+        optional_pointer,
+        optional_size,
         put_int8,
         put_int16,
         put_int32,
         put_int64,
         put_raw,
         put_varint,
+        record_view,
         utf8_pointer,
         utf8_size,
         varint_size,
+        view_of,
+        writable_pointer,
         zigzag,
     )
 else:
+    from forebay._arguments import checked_headers
     from forebay._codec._prim import (
+        RecordPointer,
+        RecordView,
         bytearray_pointer,
-        bytes_pointer,
+        bytes_of,
         crc32c,
+        finished_bytes,
+        is_ascii,
+        optional_pointer,
+        optional_size,
         put_int8,
         put_int16,
         put_int32,
         put_int64,
         put_raw,
         put_varint,
+        record_view,
         utf8_pointer,
         utf8_size,
         varint_size,
+        view_of,
+        writable_pointer,
         zigzag,
     )
 
@@ -86,60 +106,96 @@ def record_size(body_size: cython.Py_ssize_t) -> cython.Py_ssize_t:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def write_record(
+def put_record(
     to: cython.p_uchar,
     at: cython.Py_ssize_t,
-    body_size: cython.Py_ssize_t,
+    room: cython.Py_ssize_t,
+    record: RecordPointer,
     timestamp_delta: cython.longlong,
     offset_delta: cython.longlong,
-    key: cython.p_const_uchar,
-    key_size: cython.Py_ssize_t,
-    value: cython.p_const_uchar,
-    value_size: cython.Py_ssize_t,
-    headers: cython.p_const_uchar,
-    headers_size: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
+    """Writes the record to ``to`` from ``at`` on: its size; minus its size, unwritten, if that is above ``room``."""
+    body_size: cython.Py_ssize_t = record_body_size(
+        timestamp_delta, offset_delta, record.key_size, record.value_size, record.headers_size
+    )
+    size: cython.Py_ssize_t = record_size(body_size)
+    if size > room:
+        return -size
     at = put_varint(to, at, zigzag(body_size))
     at = put_int8(to, at, 0)
     at = put_varint(to, at, zigzag(timestamp_delta))
     at = put_varint(to, at, zigzag(offset_delta))
-    at = put_varint(to, at, zigzag(key_size))
-    if key_size > 0:
-        at = put_raw(to, at, key, key_size)
-    at = put_varint(to, at, zigzag(value_size))
-    if value_size > 0:
-        at = put_raw(to, at, value, value_size)
-    return put_raw(to, at, headers, headers_size)
+    at = put_varint(to, at, zigzag(record.key_size))
+    if record.key_size > 0:
+        at = put_raw(to, at, record.key, record.key_size)
+    at = put_varint(to, at, zigzag(record.value_size))
+    if record.value_size > 0:
+        at = put_raw(to, at, record.value, record.value_size)
+    put_raw(to, at, record.headers, record.headers_size)
+    return size
 
 
 @cython.ccall
-def encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytearray:
-    """A record's header section: count, then key and value of each; checked by the caller.
+def encode_headers(headers: Any) -> bytes:
+    """A record's header section, of whatever ``send()`` takes as headers: count, then key and value of each.
 
-    Args:
-        headers: pairs of a ``str`` key and a ``bytes`` value or None.
+    Raises:
+        TypeError, IllegalArgumentError: as ``checked_headers``.
     """
-    size: cython.Py_ssize_t = varint_size(zigzag(len(headers)))
-    for pair in headers:
-        key_size: cython.Py_ssize_t = utf8_size(pair[0])
-        value: object = pair[1]
-        value_size: cython.Py_ssize_t = -1 if value is None else len(value)  # type: ignore[arg-type]
-        size += varint_size(zigzag(key_size)) + key_size + varint_size(zigzag(value_size))
-        if value_size > 0:
-            size += value_size
-    encoded: bytearray = bytearray(size)
-    to: cython.p_uchar = bytearray_pointer(encoded)
+    size: cython.Py_ssize_t = plain_headers_size(headers)
+    if size < 0:
+        headers = checked_headers(headers)
+        size = headers_size(headers)
+    section: bytes = bytes_of(size)
+    to: cython.p_uchar = writable_pointer(section)
     at: cython.Py_ssize_t = put_varint(to, 0, zigzag(len(headers)))
     for pair in headers:
-        key_size = utf8_size(pair[0])
+        both: tuple[Any, ...] = pair
+        key: str = both[0]
+        value: bytes | None = both[1]
+        key_size: cython.Py_ssize_t = utf8_size(key)
         at = put_varint(to, at, zigzag(key_size))
-        at = put_raw(to, at, utf8_pointer(pair[0]), key_size)
-        value = pair[1]
-        value_size = -1 if value is None else len(value)
+        at = put_raw(to, at, utf8_pointer(key), key_size)
+        value_size: cython.Py_ssize_t = optional_size(value)
         at = put_varint(to, at, zigzag(value_size))
         if value_size > 0:
-            at = put_raw(to, at, bytes_pointer(value), value_size)  # type: ignore[arg-type]
-    return encoded
+            at = put_raw(to, at, optional_pointer(value), value_size)
+    return finished_bytes(section)
+
+
+@cython.cfunc
+@cython.exceptval(-2)
+def plain_headers_size(headers: Any) -> cython.Py_ssize_t:
+    # Of the section; -1 where any of them needs a closer look.
+    if type(headers) is not list and type(headers) is not tuple:
+        return -1
+    size: cython.Py_ssize_t = varint_size(zigzag(len(headers)))
+    for pair in headers:
+        if type(pair) is not tuple:
+            return -1
+        both: tuple[Any, ...] = pair
+        if len(both) != 2 or type(both[0]) is not str or not is_ascii(both[0]):
+            return -1
+        if both[1] is not None and type(both[1]) is not bytes:
+            return -1
+        size += header_size(len(cython.cast(str, both[0])), optional_size(both[1]))
+    return size
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def headers_size(headers: Any) -> cython.Py_ssize_t:
+    size: cython.Py_ssize_t = varint_size(zigzag(len(headers)))
+    for key, value in headers:
+        size += header_size(utf8_size(key), optional_size(value))
+    return size
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def header_size(key_size: cython.Py_ssize_t, value_size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    size: cython.Py_ssize_t = varint_size(zigzag(key_size)) + key_size + varint_size(zigzag(value_size))
+    return size + max(value_size, 0)
 
 
 def exact_record_size(
@@ -158,26 +214,14 @@ def append_record(
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> int:
     """Appends one record to ``to``, which grows; returns the record's size (for builders and tools)."""
-    section: bytearray = encode_headers(headers)
-    key_size: cython.Py_ssize_t = -1 if key is None else len(key)
-    value_size: cython.Py_ssize_t = -1 if value is None else len(value)
-    body: cython.Py_ssize_t = record_body_size(timestamp_delta, offset_delta, key_size, value_size, len(section))
-    size: cython.Py_ssize_t = record_size(body)
-    record: bytearray = bytearray(size)
-    write_record(
-        bytearray_pointer(record),
-        0,
-        body,
-        timestamp_delta,
-        offset_delta,
-        bytes_pointer(b"" if key is None else key),
-        key_size,
-        bytes_pointer(b"" if value is None else value),
-        value_size,
-        bytearray_pointer(section),
-        len(section),
+    section: bytes = encode_headers(headers)
+    record: RecordView = record_view(0, key, value, section)
+    size: cython.Py_ssize_t = exact_record_size(
+        timestamp_delta, offset_delta, record.key_size, record.value_size, section
     )
-    to += record
+    written: bytearray = bytearray(size)
+    put_record(bytearray_pointer(written), 0, size, view_of(record), timestamp_delta, offset_delta)
+    to += written
     return size
 
 

@@ -67,9 +67,9 @@ def too_large(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:
     """The error for a single record that the broker refused as too large: nothing is left to be split."""
     said = "" if error.message == error.default_message() else f" (the broker: {error.message})"
     return RecordTooLargeError(
-        f"A record of {batch.max_record_size} bytes, {batch.size} in a batch of its own as it was sent, is larger than "
-        f"the broker takes{said}; the limit is max.message.bytes of topic {batch.topic}, or message.max.bytes of the "
-        "broker where the topic has none"
+        f"A record of {batch.max_record_size} bytes, {batch.estimated_size()} in a batch of its own as it was sent, is "
+        f"larger than the broker takes{said}; the limit is max.message.bytes of topic {batch.topic}, or "
+        "message.max.bytes of the broker where the topic has none"
     )
 
 
@@ -77,8 +77,8 @@ def too_large_again(batch: Any, error: RecordTooLargeError) -> RecordTooLargeErr
     """The error for a batch that an earlier attempt may have written, and a later one could not: limits changed."""
     return RecordTooLargeError(
         f"{batch.record_count} record(s) for {batch.topic}-{batch.partition} may have been written: the answer to an "
-        f"earlier attempt was lost, and now the batch of {batch.size} bytes is larger than the broker takes "
-        f"({error.message}); sent in parts it could be written twice"
+        f"earlier attempt was lost, and now the batch of {batch.estimated_size()} bytes is larger than the broker "
+        f"takes ({error.message}); sent in parts it could be written twice"
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class SenderOptions:
+class SenderOptions(NamedTuple):
     """Times in ms, sizes in bytes."""
 
     acks: int = -1

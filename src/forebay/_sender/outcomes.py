@@ -11,7 +11,6 @@ from typing import Any
 
 import cython
 
-from forebay._accumulator.split import split_and_reenqueue
 from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, too_large_again, waiting_phase
 from forebay._sender.produce import record_errors_in
 from forebay.errors import (
@@ -181,6 +180,9 @@ class BatchOutcomes:
 
     def _split(self, batch: ProducerBatch, now: float) -> None:
         try:
+            # Rare, and it brings the modules that read records, which no start should wait for.
+            from forebay._accumulator.split import split_and_reenqueue
+
             parts = split_and_reenqueue(self.accumulator, batch, self.transactions)
         except (KafkaError, MemoryError) as cause:
             error = KafkaError(f"Cannot split {batch.record_count} record(s) for {batch.topic}-{batch.partition}")
@@ -196,7 +198,7 @@ class BatchOutcomes:
             batch.topic,
             batch.partition,
             batch.record_count,
-            batch.size,
+            batch.estimated_size(),
             batch.last_node,
             parts,
         )

@@ -44,6 +44,10 @@ class ProducerIdRequests:
         if node is None:
             return float(self._client.retry_delay(now))
         if not self._client.ready(node, now):
+            if self._client.can_send(node.id, now):
+                # Only metadata goes first, in this turn's poll; the next turn asks behind it, on the same connection.
+                # To wait for an event is to wait for the answer: a round trip that each start would pay for.
+                return 0.0
             return max(1.0, float(self._client.poll_delay(node, now)))
         call = self._transactions.init_request()
         self._client.send(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -19,7 +19,6 @@ from forebay._protocol.versions import ApiKey
 from forebay._sender.options import SenderOptions
 from forebay._sender.produce import NEWEST_PRODUCE, error_in, moved_leader
 from forebay._sender.producer_id import ProducerIdRequests
-from forebay._sender.transactional import TransactionalRequests
 from forebay.errors import KafkaError, NetworkError
 from forebay.model import TopicPartition
 
@@ -47,6 +46,9 @@ else:
     from forebay._sender.produce import ProduceCall, match
     from forebay._sender.sensors import RequestSensors
     from forebay._transactions.manager import TransactionManager
+
+if TYPE_CHECKING:
+    from forebay._sender.transactional import TransactionalRequests
 
 PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
 NEWEST = cython.declare(cython.int, NEWEST_PRODUCE)

@@ -15,15 +15,14 @@ from contextlib import AbstractContextManager
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from forebay._transactions.initialization import Coordinator, InitProducerIdCall
 from forebay._transactions.partitions import TransactionPartitions
 from forebay._transactions.requests import (
     FIRST_OF_V2,
     AddPartitionsCall,
-    Coordinator,
     EndTxnCall,
     FindCoordinatorCall,
     Identity,
-    InitProducerIdCall,
     Pending,
     TxnOffsetCommitCall,
 )

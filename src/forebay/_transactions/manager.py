@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import cython
 
-from forebay._transactions.requests import InitProducerIdCall
+from forebay._transactions.initialization import InitProducerIdCall
 from forebay._transactions.state import State, move
 from forebay.errors import (
     ClusterAuthorizationError,

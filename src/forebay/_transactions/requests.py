@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 from forebay._protocol.add_offsets_to_txn import (
@@ -29,42 +28,18 @@ from forebay._protocol.find_coordinator import (
     decode_find_coordinator,
     encode_find_coordinator,
 )
-from forebay._protocol.init_producer_id import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_TIMEOUT,
-    InitProducerIdResponse,
-    decode_init_producer_id,
-    encode_init_producer_id,
-)
 from forebay._protocol.txn_offset_commit import (
     TxnOffsetCommitResponse,
     decode_txn_offset_commit,
     encode_txn_offset_commit,
 )
 from forebay._protocol.versions import SUPPORTED, ApiKey
+from forebay._transactions.initialization import Coordinator, InitProducerIdCall, Priority
 from forebay._transactions.result import TransactionalResult
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 FIRST_OF_V2 = 2
 """The transaction version from which the broker adds partitions by itself (KIP-890)."""
-
-
-class Priority(IntEnum):
-    """Which request goes first."""
-
-    FIND_COORDINATOR = 0
-    INIT_PRODUCER_ID = 1
-    ADD_PARTITIONS_OR_OFFSETS = 2
-    END_TXN = 3
-    EPOCH_BUMP = 4
-
-
-class Coordinator(NamedTuple):
-    """Whom a request goes to: the coordinator of a transactional id or of a group."""
-
-    kind: int
-    key: str
 
 
 class Identity(NamedTuple):
@@ -77,56 +52,6 @@ class Identity(NamedTuple):
     @property
     def coordinator(self) -> Coordinator:
         return Coordinator(TRANSACTION, self.transactional_id)
-
-
-@dataclass(frozen=True, slots=True)
-class InitProducerIdCall:
-    """Asks for a producer id; the defaults are those of a producer without transactions.
-
-    ``transaction_timeout_ms`` is ``transaction.timeout.ms``; ``producer_id`` and ``producer_epoch`` ask for the
-    next epoch of that id (v3 and later, KIP-360).
-    """
-
-    transactional_id: str | None = None
-    transaction_timeout_ms: int = NO_TIMEOUT
-    producer_id: int = NO_PRODUCER_ID
-    producer_epoch: int = NO_PRODUCER_EPOCH
-
-    api_key: ClassVar[int] = ApiKey.INIT_PRODUCER_ID
-    max_version: ClassVar[int] = SUPPORTED[ApiKey.INIT_PRODUCER_ID][1]
-
-    @property
-    def min_version(self) -> int:
-        """The oldest version that can carry what is asked."""
-        return 3 if self.producer_id != NO_PRODUCER_ID else SUPPORTED[ApiKey.INIT_PRODUCER_ID][0]
-
-    @property
-    def priority(self) -> Priority:
-        """A bump follows the end of the transaction that made it necessary."""
-        return Priority.EPOCH_BUMP if self.producer_id != NO_PRODUCER_ID else Priority.INIT_PRODUCER_ID
-
-    @property
-    def coordinator(self) -> Coordinator | None:
-        """Any broker will do for a producer without transactions."""
-        return None if self.transactional_id is None else Coordinator(TRANSACTION, self.transactional_id)
-
-    def build(self, version: int) -> list[bytes]:
-        """The body for ``version``, header excluded."""
-        return encode_init_producer_id(
-            version,
-            self.transactional_id,
-            self.transaction_timeout_ms,
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-        )
-
-    def parse(self, version: int, payload: bytes | memoryview) -> InitProducerIdResponse:
-        """The answer to ``build(version)``.
-
-        Raises:
-            ProtocolError: the bytes make no sense.
-        """
-        return decode_init_producer_id(version, payload)
 
 
 @dataclass(frozen=True, slots=True)

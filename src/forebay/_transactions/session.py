@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 
 from forebay._protocol.find_coordinator import TRANSACTION
 from forebay._transactions.dialog import LastCall, TransactionDialog
+from forebay._transactions.initialization import Coordinator, InitProducerIdCall
 from forebay._transactions.requests import (
     FIRST_OF_V2,
     AddOffsetsCall,
-    Coordinator,
-    InitProducerIdCall,
     TxnOffsetCommitCall,
 )
 from forebay._transactions.result import TransactionalResult

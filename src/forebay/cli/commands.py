@@ -22,10 +22,10 @@ def write(text: str) -> None:
 
 def version_line() -> str:
     """The version, and which form of the package runs."""
-    from forebay._assembly import package_version
+    from forebay._version import VERSION
 
     python = ".".join(map(str, sys.version_info[:3]))
-    return f"forebay {package_version()} ({implementation}, Python {python})"
+    return f"forebay {VERSION} ({implementation}, Python {python})"
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

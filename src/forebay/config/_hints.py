@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 
 from forebay.errors import ConfigError
@@ -83,6 +82,8 @@ def unknown(given: str, known: Collection[str]) -> ConfigError:
     prefix, _, rest = name.partition(".")
     if prefix in ("kafka", "producer") and rest in known:
         return ConfigError(f"Unknown option {given!r}: write it without {prefix!r}, {rest!r}")
+    import difflib  # for a mistake, not for each start
+
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}?" if near else "'forebay config' lists all options"
     return ConfigError(f"Unknown option {given!r}: {hint}")

@@ -10,8 +10,7 @@ import enum
 import importlib
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from forebay.config._secret import Secret
 from forebay.errors import ConfigError
@@ -52,8 +51,7 @@ class Feature(enum.Enum):
     PROVIDERS = "security providers"
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option: a row of the table that ``forebay config`` prints."""
 
     name: str

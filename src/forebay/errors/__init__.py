@@ -34,6 +34,8 @@ error pickles with its context.  ``for_code`` gives the class for a broker's cod
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from forebay.errors._base import (
     ApiError,
     AuthenticationError,
@@ -117,26 +119,37 @@ from forebay.errors._client import (
     TransactionAbortedError,
     UnserializableTypeError,
 )
-from forebay.errors._others import make_classes
 
 KafkaTimeoutError = TimeoutError
 DuplicateSequenceNumberError = DuplicateSequenceError
 
-# The table's classes become names of this module, so that they pickle like the others.
-globals().update(make_classes())
+_BY_CODE: dict[int, type[KafkaError]] = {
+    kind.code: kind
+    for kind in tuple(globals().values())
+    if isinstance(kind, type) and issubclass(kind, KafkaError) and kind.code is not None
+}
 
 
-def _all_classes() -> dict[str, type[KafkaError]]:
-    found = globals().items()
-    return {name: value for name, value in found if isinstance(value, type) and issubclass(value, KafkaError)}
+if not TYPE_CHECKING:  # a checker that saw this would take every misspelt name for a class
 
+    def __getattr__(name: str) -> type[KafkaError]:
+        """The classes of the table in ``_others``, made when the first of them is asked for; pickles ask here, too."""
+        from forebay.errors._others import CLASSES
 
-_BY_CODE = {error.code: error for error in _all_classes().values() if error.code is not None}
+        if name not in CLASSES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return CLASSES[name]
 
 
 def for_code(code: int) -> type[KafkaError] | None:
     """The class for a broker's error code: None for 0, UnknownServerError for a code nobody knows."""
-    return None if code == 0 else _BY_CODE.get(code, UnknownServerError)
+    if code == 0:
+        return None
+    if code in _BY_CODE:
+        return _BY_CODE[code]
+    from forebay.errors._others import BY_CODE
+
+    return BY_CODE.get(code, UnknownServerError)
 
 
 def error_for(code: int, message: str | None = None, /, **context: object) -> KafkaError | None:
@@ -144,7 +157,7 @@ def error_for(code: int, message: str | None = None, /, **context: object) -> Ka
     kind = for_code(code)
     if kind is None:
         return None
-    if code not in _BY_CODE:
+    if code != kind.code:
         context = {"broker_code": code, **context}
     return kind(message or "", **context)
 

@@ -143,7 +143,7 @@ _TABLE: dict[type[KafkaError], tuple[_Row, ...]] = {
 }
 
 
-def make_classes() -> dict[str, type[KafkaError]]:
+def _make_classes() -> dict[str, type[KafkaError]]:
     """One class for each row, by its name."""
     classes: dict[str, type[KafkaError]] = {}
     for base, rows in _TABLE.items():
@@ -151,3 +151,7 @@ def make_classes() -> dict[str, type[KafkaError]]:
             body = {"__doc__": meaning, "__module__": PUBLIC_MODULE}
             classes[f"{stem}Error"] = type(f"{stem}Error", (base,), body, code=code, name=constant)
     return classes
+
+
+CLASSES = _make_classes()
+BY_CODE = {kind.code: kind for kind in CLASSES.values()}

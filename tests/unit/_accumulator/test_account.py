@@ -11,7 +11,8 @@ from forebay.errors import KafkaError
 from tests.fakes.tickets import CountingTicket
 from tests.unit._accumulator.shelf import APPENDED, NEW, WAIT, Shelf, quiet
 
-FUTURE, METHOD, FUNCTION = 88, 64, 360
+RECORD, PLACE, METHOD, FUNCTION = 24, 64, 64, 360
+FUTURE = RECORD + PLACE
 
 
 class Listener:
@@ -48,10 +49,18 @@ def test_the_same_callback_again_costs_no_second_function() -> None:
     pool = BufferPool(10_000, 100)
     shared = BatchAccount(pool, 1)
     shared.open(told)
-    assert shared.afford(told, told, 1)
-    assert used(shared, pool) == FUTURE + FUNCTION + FUTURE
-    assert shared.afford(lambda *_: None, told, 1)
-    assert used(shared, pool) == 2 * (FUTURE + FUNCTION) + FUTURE
+    assert shared.afford(told, True, 0, 1)
+    assert used(shared, pool) == FUTURE + FUNCTION + RECORD
+    assert shared.afford(lambda *_: None, False, 0, 1)
+    assert used(shared, pool) == 2 * (FUTURE + FUNCTION) + RECORD
+
+
+def test_records_without_a_callback_before_it_have_their_numbers_too() -> None:
+    pool = BufferPool(10_000, 100)
+    late = BatchAccount(pool, 1)
+    late.open(None)
+    assert late.afford(told, False, 3, 1)
+    assert used(late, pool) == FUTURE + FUNCTION + 3 * RECORD
 
 
 def test_memory_is_asked_for_several_records_at_once() -> None:
@@ -60,8 +69,8 @@ def test_memory_is_asked_for_several_records_at_once() -> None:
     steps.open(told)
     seen = []
     for records in range(1, 41):
-        assert steps.afford(told, told, records)
-        seen.append((used(steps, pool) - FUTURE - FUNCTION) // FUTURE)
+        assert steps.afford(told, True, 0, records)
+        seen.append((used(steps, pool) - FUTURE - FUNCTION) // RECORD)
     assert seen[:4] == [1, 3, 3, 7]
     assert seen[-1] <= 40 + 16
     assert all(charged >= number for number, charged in enumerate(seen, 1))
@@ -73,7 +82,7 @@ def test_without_memory_it_is_refused_and_nothing_is_taken() -> None:
     poor.open(told)  # the first record of a batch is never refused
     before = pool.available()
     assert before < 0
-    assert not poor.afford(told, told, 1)
+    assert not poor.afford(told, True, 0, 1)
     assert pool.available() == before
 
 
@@ -86,9 +95,9 @@ def test_what_has_its_chunk_is_filled_before_the_line_is_served() -> None:
     filled = BatchAccount(pool, 1)
     filled.open(None)
     taken = 0
-    while filled.afford(told, told, 1):
-        taken += FUTURE
-    assert taken == 2 * FUTURE and pool.available() == 100 - taken == -76
+    while filled.afford(told, True, 0, 1):
+        taken += RECORD
+    assert taken == 9 * RECORD and pool.available() == 100 - taken == -116
     pool.credit(0, 900)
     assert waiting.woken == 1
 
@@ -105,10 +114,10 @@ def test_above_the_share_of_its_node_it_is_refused() -> None:
     pool = BufferPool(10_000, 100, FUTURE + FUNCTION)
     far = BatchAccount(pool, 1)
     far.open(told)
-    assert not far.afford(told, told, 1)
+    assert not far.afford(told, False, 0, 1)
     near = BatchAccount(pool, 2)
     near.open(None)
-    assert near.afford(told, None, 1)
+    assert near.afford(told, False, 0, 1)
 
 
 def test_many_batches_are_counted_above_what_is_free() -> None:

@@ -170,11 +170,11 @@ def test_no_fractional_batches() -> None:
         shelf.clock.advance(10)
         assert shelf.ready().nodes == [0]
         (batch,) = shelf.drain(0)
-        assert 256 < batch.size < 512
+        assert 256 < batch.estimated_size() < 512
 
 
 def test_compressed_batches_hold_more_than_their_memory() -> None:
-    """Where the ratio promises room below batch.size, further chunks are taken if they are free at once."""
+    """Where the ratio promises room below batch.estimated_size(), further chunks are taken if they are free at once."""
     codec = compressor(CompressionType.ZSTD)
     shelf = Shelf(batch_size=1024, pool=64 * 1024, compressor=codec)
     for _ in range(200):

@@ -90,7 +90,7 @@ def test_a_record_larger_than_the_target_is_alone() -> None:
 @pytest.mark.parametrize(
     ("batch_size", "largest", "expected"),
     [
-        (400, 100, 400),  # batch.size, if it is less than what was refused
+        (400, 100, 400),  # batch.estimated_size(), if it is less than what was refused
         (1000, 100, 500),  # else half of that
         (4000, 100, 500),
         (4000, 700, 761),  # but never below the largest record
@@ -104,7 +104,7 @@ def test_targets_shrink(batch_size: int, largest: int, expected: int) -> None:
     (batch,) = shelf.batches()
     while batch.estimated_size() + 20 <= 1000:
         shelf.append(0, 1, bytes(13), None)
-    assert batch.max_record_size == largest and 980 <= batch.size <= 1000
+    assert batch.max_record_size == largest and 980 <= batch.estimated_size() <= 1000
     assert split_size(batch, batch_size) == pytest.approx(expected, abs=10)
 
 
@@ -215,7 +215,7 @@ def test_split_frequency(good: int) -> None:
         for batch in shelf.drain(0):
             shelf.accumulator.closer.close_batches([batch])
             batches += 1
-            splits += batch.size > 1024 + HEADER
+            splits += batch.estimated_size() > 1024 + HEADER
             shelf.finish(batch)
 
     for _ in range(1000):

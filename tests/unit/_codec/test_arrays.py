@@ -26,6 +26,18 @@ def test_a_dropped_array_holds_nothing() -> None:
     assert numbers == addresses == []
 
 
+def test_objects_and_numbers_grow() -> None:
+    numbers = _arrays.more_numbers(_arrays.no_numbers(), 0, 2)
+    numbers[1] = 7
+    assert _arrays.more_numbers(numbers, 2, 4)[:2] == [0, 7]
+    objects = _arrays.more_objects(_arrays.no_objects(), 0, 1)
+    _arrays.put_object(objects, 0, numbers)
+    objects = _arrays.more_objects(objects, 1, 3)
+    assert _arrays.object_at(objects, 0) is numbers and _arrays.is_object_at(objects, 0, numbers)
+    _arrays.drop_objects(objects, 1)
+    assert objects == []
+
+
 def test_both_forms_have_the_same_names() -> None:
     source = Path(_arrays.__file__ or "")
     functions = re.findall(r"^def (\w+)", source.with_suffix(".py").read_text(), re.MULTILINE)

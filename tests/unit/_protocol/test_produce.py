@@ -115,7 +115,7 @@ def test_record_bytes_are_passed_on_and_the_rest_is_one_buffer(
     ours = [part for part in parts if not any(part is buffer for buffer in given_buffers)]
     assert [id(part) for part in kept] == [id(buffer) for buffer in given_buffers]
     assert all(len(part) == len(memoryview(part)) > 0 for part in ours)
-    assert len({id(part.obj if isinstance(part, memoryview) else part.data) for part in ours}) == 1
+    assert len({id(part.obj if isinstance(part, memoryview) else part.owner) for part in ours}) == 1
 
 
 @both_forms

@@ -11,7 +11,8 @@ from forebay._protocol.end_txn import EndTxnResponse
 from forebay._protocol.find_coordinator import TRANSACTION, FindCoordinatorResponse
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
-from forebay._transactions.requests import AddPartitionsCall, Coordinator, FindCoordinatorCall, Identity, Pending
+from forebay._transactions.initialization import Coordinator
+from forebay._transactions.requests import AddPartitionsCall, FindCoordinatorCall, Identity, Pending
 from forebay._transactions.result import TransactionalResult
 from forebay.errors import KafkaError, ProtocolError, TopicAuthorizationError, UnsupportedVersionError
 from forebay.model import Node, TopicPartition

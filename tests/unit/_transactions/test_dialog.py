@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forebay._protocol.find_coordinator import TRANSACTION
+from forebay._transactions.initialization import Coordinator
 from forebay._transactions.requests import (
     AddPartitionsCall,
-    Coordinator,
     EndTxnCall,
     FindCoordinatorCall,
     Pending,

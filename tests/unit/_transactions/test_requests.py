@@ -1,29 +1,64 @@
-"""The pair of build and parse for InitProducerId."""
+"""Which versions the requests of a transaction may have, whom they go to, and which goes first."""
 
 from __future__ import annotations
 
 import pytest
 
-from forebay._protocol.init_producer_id import encode_init_producer_id
-from forebay._protocol.versions import ApiKey
-from forebay._transactions.requests import InitProducerIdCall
+from forebay._protocol.find_coordinator import GROUP, TRANSACTION
+from forebay._transactions.initialization import Coordinator, InitProducerIdCall
+from forebay._transactions.requests import (
+    AddPartitionsCall,
+    EndTxnCall,
+    FindCoordinatorCall,
+    Identity,
+    Pending,
+    TxnOffsetCommitCall,
+)
+from forebay._transactions.result import TransactionalResult
+from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+
+WHO = Identity("id", 7, 1)
+WHERE = TopicPartition("test", 0)
+OFFSETS = {WHERE: OffsetAndMetadata(3)}
 
 
-@pytest.mark.parametrize("version", range(7))
-def test_without_transactions(version: int) -> None:
-    """F testInitProducerIdRequest: no transactional id, the longest timeout."""
-    call = InitProducerIdCall()
-    assert (call.api_key, call.min_version) == (ApiKey.INIT_PRODUCER_ID, 0) and call.max_version >= 6
-    assert call.build(version) == encode_init_producer_id(version, None, 2**31 - 1)
+@pytest.mark.parametrize(("kind", "oldest"), [(GROUP, 0), (TRANSACTION, 1)])
+def test_the_first_version_of_find_coordinator_knows_groups_only(kind: int, oldest: int) -> None:
+    assert FindCoordinatorCall(Coordinator(kind, "key")).min_version == oldest
 
 
-def test_the_next_epoch_needs_version_3() -> None:
-    call = InitProducerIdCall("id", 1121, producer_id=7, producer_epoch=3)
-    assert call.min_version == 3
-    assert call.build(4) == encode_init_producer_id(4, "id", 1121, producer_id=7, producer_epoch=3)
+@pytest.mark.parametrize(
+    ("group", "transaction_version", "versions"),
+    [
+        (ConsumerGroupMetadata("group"), 1, (0, 4)),
+        (ConsumerGroupMetadata("group", 3, "member"), 1, (3, 4)),
+        (ConsumerGroupMetadata("group", group_instance_id="instance"), 1, (3, 4)),
+        (ConsumerGroupMetadata("group"), 2, (5, 5)),
+    ],
+)
+def test_the_versions_of_an_offset_commit(
+    group: ConsumerGroupMetadata, transaction_version: int, versions: tuple[int, int]
+) -> None:
+    call = TxnOffsetCommitCall(WHO, group, OFFSETS, transaction_version)
+    assert (call.min_version, call.max_version) == versions
+    assert call.coordinator == Coordinator(GROUP, "group")
 
 
-def test_parse() -> None:
-    payload = bytes.fromhex("00000005 0000 0000000000053d8a 0002")
-    answer = InitProducerIdCall().parse(1, payload)
-    assert (answer.throttle_time_ms, answer.error_code, answer.producer_id, answer.producer_epoch) == (5, 0, 343434, 2)
+@pytest.mark.parametrize(("transaction_version", "versions"), [(0, (0, 4)), (1, (0, 4)), (2, (5, 5))])
+def test_the_versions_of_the_end(transaction_version: int, versions: tuple[int, int]) -> None:
+    call = EndTxnCall(WHO, True, transaction_version)
+    assert (call.min_version, call.max_version) == versions
+    assert call.coordinator == Coordinator(TRANSACTION, "id")
+
+
+def test_requests_go_by_priority_and_then_in_the_order_of_their_making() -> None:
+    calls = [
+        InitProducerIdCall("id", 1121, 7, 1),
+        EndTxnCall(WHO, True, 1),
+        AddPartitionsCall(WHO, (WHERE,)),
+        AddPartitionsCall(WHO, ()),
+        InitProducerIdCall("id", 1121),
+        FindCoordinatorCall(WHO.coordinator),
+    ]
+    pending = [Pending(call, TransactionalResult(), number) for number, call in enumerate(calls)]
+    assert [one.number for one in sorted(pending)] == [5, 4, 2, 3, 1, 0]

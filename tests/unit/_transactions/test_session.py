@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from forebay._backoff import ExponentialBackoff
+from forebay._transactions.initialization import InitProducerIdCall
 from forebay._transactions.manager import TransactionManager
-from forebay._transactions.requests import EndTxnCall, InitProducerIdCall
+from forebay._transactions.requests import EndTxnCall
 from forebay._transactions.session import TransactionSession
 from forebay._transactions.state import State
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError, ProducerFencedError

@@ -1,4 +1,4 @@
-# A lock for a few lines: held with the GIL or without it, waited for with the GIL alone.  As an attribute of a compiled
+# A lock for a few lines, taken and let go with the GIL, which may be given up in between.  As an attribute of a compiled
 # class it begins free, by being zero.  Interpreted twin: _mutex.py.
 
 cdef extern from "mutex.h":

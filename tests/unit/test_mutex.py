@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 
+from forebay import _mutex
 from forebay._accumulator.partitioner import RoundRobinPartitioner
-from forebay._codec import _mutex
 from tests.unit._accumulator.test_partitioner import cluster_of
 
 

@@ -1,0 +1,228 @@
+"""The targets of forebay's speed, and what the newest results say of each: target, measured, met or not.
+
+A goal is read off the benches' figures (medians), never measured here; a peer counts with the better of its own batch
+size and ours.  What has no result is said to be not measured, which is not met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bench.support import print_table
+
+MET, MISSED, UNKNOWN = "yes", "NO", "not measured"
+CPU, RATE = "cpu_s_per_million", "records_per_s"
+CONFLUENT = ("confluent-kafka", "confluent-kafka, 16 KiB batches")
+CONFLUENT_CALLBACK = ("confluent-kafka, callback", "confluent-kafka, callback, 16 KiB batches")
+JAVA = ("Java, callback", "Java, callback, 128 KiB batches")
+CODECS = {"lz4": "lz4 fast", "zstd": "zstd 3"}
+SIZES = ("16 KiB", "1024 KiB")
+
+
+class NotMeasured(KeyError):
+    """No result has this figure."""
+
+
+class Results:
+    """The newest result of each bench."""
+
+    def __init__(self, by_name: Mapping[str, Mapping[str, Any]]) -> None:
+        self.by_name = by_name
+
+    def value(self, bench: str, label: str, figure: str) -> float:
+        """A median; NotMeasured where there is none."""
+        try:
+            return float(self.by_name[bench]["figures"][label][figure][0])
+        except KeyError:
+            raise NotMeasured(f"{bench}: {label}: {figure}") from None
+
+    def best(self, bench: str, labels: Sequence[str], figure: str, choose: Callable[[Sequence[float]], float]) -> float:
+        """Of those labels that were measured; NotMeasured for none."""
+        found = []
+        for label in labels:
+            try:
+                found.append(self.value(bench, label, figure))
+            except NotMeasured:
+                continue
+        if not found:
+            raise NotMeasured(f"{bench}: {', '.join(labels)}: {figure}")
+        return choose(found)
+
+
+class Goal(NamedTuple):
+    """One target: the measured value may be at most ``limit``, or must be at least that."""
+
+    what: str
+    measure: str
+    at_most: bool
+    limit: float
+    read: Callable[[Results], float]
+
+    def holds(self, value: float) -> bool:
+        return value <= self.limit if self.at_most else value >= self.limit
+
+
+class Verdict(NamedTuple):
+    """A goal beside its measured value; None where there is none."""
+
+    goal: Goal
+    value: float | None
+
+    @property
+    def met(self) -> str:
+        if self.value is None:
+            return UNKNOWN
+        return MET if self.goal.holds(self.value) else MISSED
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        sign = "<=" if self.goal.at_most else ">="
+        measured = "" if self.value is None else number(self.value)
+        return (self.goal.what, self.goal.measure, f"{sign} {number(self.goal.limit)}", measured, self.met)
+
+
+def number(value: float) -> str:
+    """Three digits, thousands in full."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def cpu_over(ours: str, theirs: Sequence[str]) -> Callable[[Results], float]:
+    """CPU against a real broker, over the peer that needs least."""
+    return lambda found: found.value("peers", ours, CPU) / found.best("peers", theirs, CPU, min)
+
+
+def rate_over(ours: str, theirs: Sequence[str]) -> Callable[[Results], float]:
+    """Records/s into the sink, over the peer's fastest."""
+    return lambda found: found.value("peers-sink", ours, RATE) / found.best("peers-sink", theirs, RATE, max)
+
+
+def codec_over(codec: str) -> Callable[[Results], float]:
+    """Each client at its better batch size."""
+
+    def read(found: Results) -> float:
+        ours, theirs = ([f"{client}, {codec}, {size}" for size in SIZES] for client in ("forebay", "confluent-kafka"))
+        return found.best("codecs", ours, RATE, max) / found.best("codecs", theirs, RATE, max)
+
+    return read
+
+
+def latency_over(client: str, linger: int, share: str, computing: bool = False) -> Callable[[Results], float]:
+    """A percentile over the peer's."""
+    beside = ", computing thread" if computing else ""
+
+    def read(found: Results) -> float:
+        ours, theirs = (
+            found.value("latency", f"{name}, linger {linger}{beside}", share) for name in ("forebay", client)
+        )
+        return ours / theirs
+
+    return read
+
+
+def over(bench: str, ours: str, base: str, figure: str) -> Callable[[Results], float]:
+    """One of our figures over another."""
+    return lambda found: found.value(bench, ours, figure) / found.value(bench, base, figure)
+
+
+def plain(bench: str, label: str, figure: str) -> Callable[[Results], float]:
+    return lambda found: found.value(bench, label, figure)
+
+
+def fewest_of_threads(callback: bool) -> Callable[[Results], float]:
+    """The worst number of threads over one thread."""
+    more = ", callback" if callback else ""
+
+    def read(found: Results) -> float:
+        worst = min(found.value("threads", f"{count} threads{more}", RATE) for count in (2, 4, 8))
+        return worst / found.value("threads", f"1 thread{more}", RATE)
+
+    return read
+
+
+def of_latency() -> list[Goal]:
+    """Within 10 % of each peer, or better; beside a computing thread not worse than confluent-kafka."""
+    goals = []
+    for linger in (0, 5):
+        for client in ("confluent-kafka", "Java"):
+            for share in ("p50", "p99", "p99.9"):
+                measure = f"{share} over {client}, linger {linger}"
+                goals.append(Goal("latency, 10,000/s", measure, True, 1.1, latency_over(client, linger, share)))
+    for linger in (0, 5):
+        for share in ("p50", "p99"):
+            read = latency_over("confluent-kafka", linger, share, computing=True)
+            goals.append(
+                Goal("beside a computing thread", f"{share} over confluent-kafka, linger {linger}", True, 1, read)
+            )
+        read = plain("latency", f"forebay, linger {linger}, computing thread", "arrival_p99")
+        goals.append(
+            Goal(
+                "beside a computing thread", f"p99 of the acknowledgement's arrival, ms, linger {linger}", True, 8, read
+            )
+        )
+    return goals
+
+
+def of_partitions() -> list[Goal]:
+    return [
+        Goal(
+            "partitions grow",
+            f"{load}, {many:,} over 6: {unit}",
+            True,
+            1.5,
+            over("partitions", f"{load}, {many:,} partitions", f"{load}, 6 partitions", figure),
+        )
+        for load, unit, figure in (("no key", "CPU", CPU), ("keyed", "µs a batch", "batch_us"))
+        for many in (1_000, 10_000)
+    ]
+
+
+GOALS: tuple[Goal, ...] = (
+    Goal("send()", "client CPU over confluent-kafka", True, 0.30, cpu_over("forebay", CONFLUENT)),
+    Goal("send()", "client CPU over Java's perf test", True, 0.20, cpu_over("forebay", JAVA)),
+    Goal("send(), callback", "client CPU over confluent-kafka", True, 0.30,
+         cpu_over("forebay, callback", CONFLUENT_CALLBACK)),
+    Goal("send(), sink", "records/s over confluent-kafka", False, 3, rate_over("forebay", CONFLUENT)),
+    Goal("send(), callback, sink", "records/s over confluent-kafka", False, 4,
+         rate_over("forebay, callback", CONFLUENT_CALLBACK)),
+    Goal("send(), sink", "records/s over aiokafka", False, 20, rate_over("forebay", ("aiokafka",))),
+    Goal("send(), sink", "records/s over kafka-python", False, 60, rate_over("forebay", ("kafka-python",))),
+    Goal("key and 2 headers", "client CPU over the plain record", True, 1.6,
+         over("peers", "forebay, key and 2 headers", "forebay", CPU)),
+    Goal("sender, a 16 KiB batch", "µs, six a request", True, 30,
+         plain("sender", "six 16 KiB batches a request", "batch_us")),
+    Goal("sender, a 16 KiB batch", "µs, flat out", True, 30, plain("sender", "16 KiB batches, flat out", "batch_us")),
+    Goal("a request of one record, linger 0", "µs of client CPU", True, 60,
+         plain("sender", "one record a request", "client_request_us")),
+    Goal("columns, 1 MiB batches", "rows/s", False, 10e6, plain("columns", "1024 KiB", RATE)),
+    Goal("columns, 1 MiB batches", "over a bare send of the bytes", False, 0.6,
+         over("columns", "1024 KiB", "sendall of the same bytes", RATE)),
+    Goal("columns, 1 MiB batches, keyed", "rows/s", False, 6e6, plain("columns", "1024 KiB, keyed", RATE)),
+    *(Goal(f"columns of JSON, {name}", "rows/s over confluent-kafka", False, 3, codec_over(codec))
+      for name, codec in CODECS.items()),
+    *of_latency(),
+    Goal("memory, a queued 100 B record", "bytes", True, 115, plain("footprint", "forebay", "bytes_a_record")),
+    Goal("memory, with a callback", "bytes", True, 140, plain("footprint", "forebay, callback", "bytes_a_record")),
+    *of_partitions(),
+    Goal("2, 4, 8 threads", "records/s of the worst over one", False, 1, fewest_of_threads(False)),
+    Goal("2, 4, 8 threads, callback", "records/s of the worst over one", False, 1, fewest_of_threads(True)),
+    Goal("import, construct, first ack", "ms", True, 150, plain("startup", "forebay", "total_ms")),
+)  # fmt: skip
+HEADS = ("what", "measure", "target", "measured", "met?")
+
+
+def verdicts(by_name: Mapping[str, Mapping[str, Any]]) -> list[Verdict]:
+    """Every goal, in the order of the list."""
+    results, found = Results(by_name), []
+    for goal in GOALS:
+        try:
+            found.append(Verdict(goal, goal.read(results)))
+        except NotMeasured:
+            found.append(Verdict(goal, None))
+    return found
+
+
+def show(found: Sequence[Verdict]) -> None:
+    """The final table, and how many were met."""
+    print_table(HEADS, [verdict.cells() for verdict in found], left=2)
+    counts = {word: sum(verdict.met == word for verdict in found) for word in (MET, MISSED, UNKNOWN)}
+    print(f"\n{counts[MET]} of {len(found)} met, {counts[MISSED]} missed, {counts[UNKNOWN]} not measured")

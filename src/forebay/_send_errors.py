@@ -1,0 +1,68 @@
+"""What ``send()`` says when it waited in vain: for memory, or for metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from forebay._accumulator.holders import held_by, share_used_up
+from forebay.errors import BufferExhaustedError, TimeoutError
+
+
+def buffer_exhausted(
+    pool: Any,
+    size: int,
+    leader: int,
+    *,
+    waited: float,
+    max_block_ms: float,
+    on_sender_thread: bool,
+    node_error: Callable[[int], BaseException | None],
+) -> BufferExhaustedError:
+    """No memory within ``max.block.ms``: how much was asked for, what there is, who has it.
+
+    Args:
+        size: bytes that were asked for.
+        leader: the node that leads the record's partition; negative if none is known.
+        waited: ms.
+        node_error: the last error of connecting to a node.
+    """
+    context: dict[str, object] = {"phase": "waiting for memory", "waited_ms": round(waited)}
+    why = ""
+    if on_sender_thread:
+        why = "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; "
+    if pool.exceeds_share(size, leader):
+        why += share_used_up(pool, leader)
+        context["node"] = leader if leader >= 0 else "unknown"
+        last_error = node_error(leader)
+        if last_error is not None:
+            context["last_error"] = f"{type(last_error).__name__}: {last_error}"
+    return BufferExhaustedError(
+        f"Failed to allocate memory within the configured max blocking time {max_block_ms:g} ms. {why}"
+        f"Requested at least {size} bytes; buffer.memory {pool.total}, available {pool.available()}, "
+        f"batch.size {pool.poolable_size}, waiting {pool.queued()}{held_by(pool)}",
+        **context,
+    )
+
+
+def not_in_metadata(
+    topic: str, partition: int, count: int, *, waited: float, max_block_ms: float, cause: Any
+) -> TimeoutError:
+    """Metadata did not come within ``max.block.ms``, or does not know the topic, or not that partition of it.
+
+    Args:
+        count: the topic's partitions as far as known, 0 if it is not.
+        waited: ms.
+        cause: the last error that a broker gave for the topic, or None.
+    """
+    what = f"Topic {topic} not present in metadata after {max_block_ms:g} ms."
+    if count > 0:
+        what = (
+            f"Partition {partition} of topic {topic} with partition count {count} is not present in metadata "
+            f"after {max_block_ms:g} ms."
+        )
+    error = TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited))
+    if cause is not None:
+        error.with_context(last_error=f"{type(cause).__name__}: {cause.message}")
+        error.__cause__ = cause
+    return error

@@ -1,0 +1,61 @@
+"""What users make and hand in: what is refused, and when two of them are the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from forebay.errors import IllegalArgumentError
+from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, ProducerRecord
+
+
+@pytest.mark.parametrize("topic", ["", None, 5, b"t"])
+def test_a_record_needs_a_topic(topic: object) -> None:
+    """I ProducerRecordTest: no record without a topic."""
+    with pytest.raises(IllegalArgumentError, match="topic must be a non-empty str"):
+        ProducerRecord(topic)  # type: ignore[arg-type]
+
+
+def test_a_record_refuses_what_is_negative_and_names_it() -> None:
+    """I ProducerRecordTest: negative timestamp, negative partition."""
+    with pytest.raises(IllegalArgumentError, match="Invalid partition: -1"):
+        ProducerRecord("t", partition=-1)
+    with pytest.raises(IllegalArgumentError, match="Invalid timestamp: -1"):
+        ProducerRecord("t", timestamp_ms=-1)
+    assert ProducerRecord("t", partition=0, timestamp_ms=0).timestamp_ms == 0
+
+
+def test_records_with_the_same_fields_are_equal_and_any_field_tells_them_apart() -> None:
+    """I ProducerRecordTest: equality by topic, partition, key, value, timestamp and headers."""
+    one = ProducerRecord("t", "v", "k", [("h", b"1")], 1, 7)
+    assert one == ProducerRecord("t", "v", "k", [("h", b"1")], 1, 7)
+    others = [
+        ProducerRecord("u", "v", "k", [("h", b"1")], 1, 7),
+        ProducerRecord("t", "w", "k", [("h", b"1")], 1, 7),
+        ProducerRecord("t", "v", "l", [("h", b"1")], 1, 7),
+        ProducerRecord("t", "v", "k", [("h", b"2")], 1, 7),
+        ProducerRecord("t", "v", "k", [("h", b"1")], 2, 7),
+        ProducerRecord("t", "v", "k", [("h", b"1")], 1, 8),
+    ]
+    assert all(other != one for other in others)
+
+
+def test_an_offset_to_commit_is_not_negative() -> None:
+    assert OffsetAndMetadata(0) == OffsetAndMetadata(0, -1, "")
+    with pytest.raises(IllegalArgumentError, match="Invalid negative offset: -1"):
+        OffsetAndMetadata(-1)
+    with pytest.raises(IllegalArgumentError, match="Invalid leader epoch: -2"):
+        OffsetAndMetadata(0, -2)
+
+
+@pytest.mark.parametrize("group", ["", None, 5])
+def test_offsets_are_committed_for_a_group(group: object) -> None:
+    with pytest.raises(IllegalArgumentError, match="group_id must be a non-empty str"):
+        ConsumerGroupMetadata(group)  # type: ignore[arg-type]
+
+
+def test_a_generation_is_that_of_a_member() -> None:
+    """H testInvalidGenerationIdAndMemberIdCombinedInSendOffsets: generation 2 of an empty member."""
+    assert ConsumerGroupMetadata("g", 0).member_id == ""
+    assert ConsumerGroupMetadata("g", -1, "m").generation_id == -1
+    with pytest.raises(IllegalArgumentError, match="Generation 2 of group 'g' was given without a member_id"):
+        ConsumerGroupMetadata("g", 2)

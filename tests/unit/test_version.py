@@ -1,0 +1,16 @@
+"""The one place of the version, as the build reads it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from forebay._version import VERSION
+
+
+def test_the_build_takes_the_version_from_here() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "forebay._version.VERSION"}
+    assert project["project"]["dynamic"] == ["version"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|(a|b|rc)\d+)?", VERSION)
