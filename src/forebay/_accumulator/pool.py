@@ -86,13 +86,9 @@ class Buffer:
             if self.holds == 0:
                 given_back = True
                 pool.take(self.owner, -self.size)
-                if (
-                    not self.adopted
-                    and not pool.closed
-                    and self.size == pool.poolable_size
-                    and (len(pool.free) + 1) * self.size <= pool.left
-                ):
-                    pool.free.append(self)
+                if self.size == pool.poolable_size and not self.adopted and not pool.closed:
+                    if (len(pool.free) + 1) * self.size <= pool.left:
+                        pool.free.append(self)
         finally:
             release(pool.lock)
         if given_back:
@@ -331,19 +327,16 @@ class BufferPool:
     def close(self) -> cython.void:
         """Wakes everybody in line, to be told that the producer is closed; buffers still come back, to be let go."""
         none: list[Any] = []
-        no_buffers: list[Any] = []
         acquire(self.lock)
         try:
             self.closed = True
-            kept: list[Any] = self.free  # let go after the lock
-            self.free = no_buffers
+            self.free.clear()
             waiting: list[Any] = self.waiters
             self.waiters = none
             for waiter in waiting:
                 cython.cast(PoolWaiter, waiter).state = ENDED
         finally:
             release(self.lock)
-        kept.clear()
         for waiter in waiting:
             waiter.ticket.wake()
 

@@ -33,7 +33,6 @@ cdef class Sender:
     cdef Py_ssize_t max_request_size
     cdef double delivery_timeout_ms
     cdef bint guarantee_order
-    cdef int max_in_flight
     cdef long long cluster_version
     cdef readonly dict in_flight
     cdef double next_in_flight_expiry

@@ -103,7 +103,6 @@ class Sender:
         self.max_request_size = options.max_request_size
         self.delivery_timeout_ms = options.delivery_timeout_ms
         self.guarantee_order = options.guarantee_order
-        self.max_in_flight = options.max_in_flight
         self.cluster_version = -1
         self.followed: Any = None  # the picture that was looked at last
         self.in_flight: dict[ProducerBatch, None] = {}
@@ -456,13 +455,8 @@ class Sender:
 
     @cython.ccall
     def _expire(self, now: cython.double) -> object:
-        expired: list[Any] = self.schedule.expired(now)
-        if now >= self.next_in_flight_expiry or len(expired) > 0:
-            self._expire_each(expired, now)
-        return None
-
-    def _expire_each(self, expired: list[Any], now: cython.double) -> None:
         batch: ProducerBatch
+        expired: list[Any] = self.schedule.expired(now)
         if now >= self.next_in_flight_expiry:
             timeout: cython.double = self.delivery_timeout_ms
             expired += [batch for batch in self.in_flight if batch.reached_delivery_timeout(timeout, now)]
@@ -474,6 +468,7 @@ class Sender:
                 self.outcomes.expire(batch, now)
             except Exception as failure:  # noqa: BLE001 - nobody else knows of the others: they have to end too
                 self._settle_after(batch, failure)
+        return None
 
     def fail_waiting(self, error: KafkaError) -> None:
         """Fails every batch that waits; those in flight get their answers."""
