@@ -203,8 +203,11 @@ class BatchSchedule:
         self.collect()
         self.sending_all = send_all
         self.behind_check = INFINITY
-        self.wake_parked(INFINITY if send_all or self.all_due else now)
-        self.all_due = False
+        everything: cython.bint = send_all
+        if self.all_due:
+            self.all_due = False  # before the look, so that a word that comes meanwhile counts for the next one
+            everything = True
+        self.wake_parked(INFINITY if everything else now)
         found: ReadyNodes = ReadyNodes()
         queue: PartitionQueue
         kept: list[Any] = []

@@ -379,3 +379,15 @@ def test_many_threads_share_it_and_all_comes_back() -> None:
         thread.join(60)
     assert not failures
     assert (pool.available(), pool.queued()) == (4096, 0)
+
+
+def test_a_closed_pool_keeps_nothing_for_reuse() -> None:
+    """A kept buffer refers to its pool, and the garbage collector does not see it: they would keep each other."""
+    pool = BufferPool(64, 16)
+    one, other = pool.allocate(16, 0, None), pool.allocate(16, 0, None)
+    assert one is not None and other is not None
+    one.release()
+    assert (pool.available(), pool.unallocated()) == (48, 32)
+    pool.close()
+    other.release()
+    assert pool.available() == pool.unallocated() == 64
