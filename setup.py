@@ -12,6 +12,7 @@ from setuptools import Extension, setup
 
 COMPILED = [
     "_clock",
+    "_gil",
     "_metrics.sensor",
     "_delivery_callbacks",
     "_future",

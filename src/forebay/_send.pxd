@@ -3,6 +3,7 @@ from forebay._accumulator.topic cimport TopicState
 from forebay._clock cimport SystemClock
 from forebay._codec._prim cimport RecordPointer
 from forebay._future cimport RecordFuture
+from forebay._gil cimport GilClaim
 
 
 cdef class SendPath:
@@ -25,6 +26,7 @@ cdef class SendPath:
     cdef Py_ssize_t max_record_size
     cdef double max_block_ms
     cdef object sender_thread
+    cdef GilClaim claim
     cdef object node_error
     cdef RecordFuture dispatch(
         self,
@@ -71,7 +73,7 @@ cdef class SendPath:
         bint blocking,
         double deadline,
     )
-    cdef TopicState topic_for_sending(self, str topic, int partition, bint blocking, double deadline)
+    cpdef TopicState topic_for_sending(self, str topic, int partition, bint blocking, double deadline)
     cdef int choose_partition(self, TopicState state, object key, bytes key_bytes, object value, bytes value_bytes)
     cdef int append_waiting(
         self,

@@ -36,6 +36,7 @@ if cython.compiled:
     from cython.cimports.forebay._clock import SystemClock
     from cython.cimports.forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from cython.cimports.forebay._future import RecordFuture, new_future
+    from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._records.batch_v2 import encode_headers
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
@@ -45,6 +46,7 @@ else:
     from forebay._clock import SystemClock
     from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from forebay._future import RecordFuture, new_future
+    from forebay._gil import GilClaim
     from forebay._records.batch_v2 import encode_headers
 
 from forebay._arguments import Acknowledged, as_record, checked_topic
@@ -94,6 +96,7 @@ class SendPath:
         max_block_ms: float,
         sender_thread: Any,
         node_error: Callable[[int], BaseException | None],
+        claim: GilClaim | None,
     ) -> None:
         self.accumulator = accumulator
         self.metadata = metadata
@@ -113,6 +116,7 @@ class SendPath:
         self.max_block_ms = max_block_ms
         self.sender_thread = sender_thread
         self.node_error = node_error
+        self.claim = GilClaim() if claim is None else claim
         self.state = OPEN
 
     def _set_state(self, state: cython.int) -> None:
@@ -322,6 +326,8 @@ class SendPath:
                 return self._refused(TopicPartition(state.name, partition), error, callback, blocking)
         if status & WORTH_WAKING:
             self.wake()
+        if self.claim.waiting:
+            self.claim.pass_by(record.timestamp)
         return future
 
     @cython.cfunc
@@ -402,7 +408,7 @@ class SendPath:
             node_error=self.node_error,
         )
 
-    @cython.cfunc
+    @cython.ccall
     def topic_for_sending(
         self, topic: str, partition: cython.int, blocking: cython.bint, deadline: cython.double
     ) -> TopicState:
@@ -444,10 +450,6 @@ class SendPath:
                 now = self.now()
         finally:
             self.sensors.metadata_wait_ns.record((self.now() - begun) * 1e6)
-
-    def _wait_for_topic(self, topic: str) -> None:
-        """Returns once metadata knows ``topic``; errors as in ``send``, but raised."""
-        self.topic_for_sending(topic, STICKY, True, self.now() + self.max_block_ms)
 
     def _await_metadata(self, above: int, timeout_ms: float) -> None:
         ticket = ThreadTicket()

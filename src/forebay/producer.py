@@ -89,6 +89,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             max_block_ms=config["max.block.ms"],
             sender_thread=parts.thread,
             node_error=parts.client.connection_error,
+            claim=parts.client.gil_claim,
         )
         logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
 
@@ -112,7 +113,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._check_open()
-        self._wait_for_topic(topic)
+        self.topic_for_sending(topic, -1, True, self._parts.clock.now() + self._parts.config["max.block.ms"])
         return self._parts.metadata.cluster().partitions(topic)
 
     def metrics(self) -> MetricsSnapshot:

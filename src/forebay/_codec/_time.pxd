@@ -1,6 +1,6 @@
-# The clocks without a Python call; twin: _time.py.  For forebay._clock alone.
+# The clocks without a Python call, for forebay._clock alone, and a nap.  Twin: _time.py.
 
-from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
+from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, nanosleep, timespec
 
 
 cdef inline long long monotonic_ns() noexcept nogil:
@@ -13,3 +13,11 @@ cdef inline long long wall_ns() noexcept nogil:
     cdef timespec t
     clock_gettime(CLOCK_REALTIME, &t)
     return t.tv_sec * <long long>1000000000 + t.tv_nsec
+
+
+# 20 microseconds of sleep, for a thread that waits for another to take the GIL.
+cdef inline void nap() noexcept nogil:
+    cdef timespec t
+    t.tv_sec = 0
+    t.tv_nsec = 20000
+    nanosleep(&t, NULL)

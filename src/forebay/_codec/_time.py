@@ -1,6 +1,11 @@
-"""The interpreted twin of ``_time.pxd``: the clocks, for ``forebay._clock`` alone."""
+"""The interpreted twin of ``_time.pxd``: the clocks, for ``forebay._clock`` alone, and a nap."""
 
-from time import monotonic_ns
+from time import monotonic_ns, sleep
 from time import time_ns as wall_ns
 
-__all__ = ["monotonic_ns", "wall_ns"]
+__all__ = ["monotonic_ns", "nap", "wall_ns"]
+
+
+def nap() -> None:
+    """20 microseconds of sleep, for a thread that waits for another to take the GIL."""
+    sleep(0.00002)

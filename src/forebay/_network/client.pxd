@@ -17,6 +17,8 @@ cdef class NetworkClient:
     cdef object _connector
     cdef object _metrics
     cdef readonly object versions
+    # Where this thread's wait for the GIL shows; None over a selector that never gives the GIL up.
+    cdef readonly object gil_claim
     cdef dict _nodes
     cdef list _completed
     cdef double _next_check

@@ -94,6 +94,7 @@ class NetworkClient:
         random: Callable[[], float],
     ) -> None:
         self._selector = selector
+        self.gil_claim = getattr(selector, "claim", None)
         self._exchange = Exchange(selector, clock, metrics)
         self._metadata = metadata
         self._options = options

@@ -1,3 +1,4 @@
+from forebay._gil cimport GilClaim
 from forebay._network._io cimport BankPointer
 from forebay._network.channel cimport Channel
 
@@ -10,6 +11,7 @@ cdef class SocketSelector:
     cdef list channels                   # parallel to the bank's ports
     cdef list crowded                    # channels whose input was full after the last turn
     cdef int next_id
+    cdef readonly GilClaim claim
 
     cpdef list turn(self, double timeout_ms, double now)
     cpdef void close(self, Channel channel)

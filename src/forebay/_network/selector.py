@@ -17,6 +17,7 @@ from forebay._network.transport import BLOCKED, PlainTransport, WakePipe
 from forebay.errors import DisconnectError, NetworkError
 
 if cython.compiled:
+    from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._network._io import (
         CLOSED,
         CONNECTING,
@@ -49,6 +50,7 @@ if cython.compiled:
     )
     from cython.cimports.forebay._network.channel import Channel
 else:
+    from forebay._gil import GilClaim
     from forebay._network._io import (
         CLOSED,
         CONNECTING,
@@ -139,6 +141,7 @@ class SocketSelector:
         self.channels = channels
         self.crowded = crowded
         self.next_id = 0
+        self.claim = GilClaim()
 
     def __dealloc__(self) -> None:
         free_bank(self.bank)
@@ -229,6 +232,9 @@ class SocketSelector:
                 if _after_wait(bank.ports[at], seen(bank, at)):
                     bank.ready[bank.ready_count] = at
                     bank.ready_count += 1
+            self.claim.passed = 0
+            self.claim.waiting = True
+        self.claim.waiting = False
 
     @cython.cfunc
     def _settle(self, now: cython.double) -> list[Any]:

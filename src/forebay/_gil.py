@@ -1,0 +1,60 @@
+"""GilClaim: how the sender's thread gets the GIL from threads that send without a pause.
+
+CPython lets a thread keep the GIL for 5 ms after another asked for it.  With five requests in flight that is a stall
+of the whole pipeline, and it comes once a turn.  A thread inside ``send()`` can do better: it sees the claim and gives
+way, not at once, for each hand-over costs both threads some ten microseconds and what gathers meanwhile goes in the
+same turn, but after a fraction of a millisecond.  A thread that computes and does not send knows nothing of it and
+keeps its 5 ms.
+"""
+
+from __future__ import annotations
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._codec._time import nap
+else:
+    from forebay._codec._time import nap
+
+PATIENCE = cython.declare(cython.int, 300)
+"""Calls of send() that the sender waits for: 30 microseconds of them where little else is done in between."""
+MILLISECOND = cython.declare(cython.longlong, 1)
+"""Of the records' timestamps, after which a call gives way however few they were: calls read no other clock."""
+MOST_NAPS = cython.declare(cython.int, 50)
+"""A millisecond: the sender takes what it waits for within one nap, unless a thread that computes was quicker."""
+
+
+@cython.final
+@cython.cclass
+class GilClaim:
+    """Whether the sender's thread waits for the GIL.
+
+    ``waiting`` is set by the sender's thread just before it asks for the GIL, with ``passed`` at 0, and cleared as soon
+    as it has it; any thread reads it.  ``passed`` counts the calls meanwhile, and ``first`` is the timestamp of the first of them.  All are hints: a race costs a nap.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = False
+        self.passed = 0
+        self.first = 0
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def pass_by(self, timestamp: cython.longlong) -> cython.void:
+        """A call of send() that found the claim; may wait for a nap or some.
+
+        Args:
+            timestamp: of its record, in ms.
+        """
+        if self.passed == 0:
+            self.first = timestamp
+        self.passed += 1
+        if self.passed < PATIENCE and 0 <= timestamp - self.first < MILLISECOND:
+            return
+        # From now on each call gives way, whichever thread's: one that waits for the GIL too may be quicker to take it.
+        self.passed = PATIENCE
+        left: cython.int = MOST_NAPS
+        with cython.nogil:
+            while self.waiting and left > 0:
+                left -= 1
+                nap()

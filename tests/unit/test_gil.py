@@ -1,0 +1,64 @@
+"""GilClaim: calls pass by for a while, then give way until the sender has what it waits for."""
+
+from __future__ import annotations
+
+import threading
+
+from forebay._gil import GilClaim
+
+PATIENCE = 300
+
+
+def test_calls_pass_by_for_a_while() -> None:
+    claim = GilClaim()
+    claim.waiting = True
+    for number in range(1, PATIENCE):
+        claim.pass_by(1000)
+        assert claim.passed == number
+
+
+def test_from_then_on_each_call_gives_way_until_the_sender_has_it() -> None:
+    claim = GilClaim()
+    claim.waiting = True
+    for _ in range(PATIENCE - 1):
+        claim.pass_by(1000)
+    seen: list[int] = []
+
+    def sender() -> None:
+        while claim.passed < PATIENCE:
+            pass
+        seen.append(claim.passed)
+        claim.waiting = False
+
+    thread = threading.Thread(target=sender)
+    thread.start()
+    while claim.waiting:
+        claim.pass_by(1000)
+    thread.join()
+    assert seen == [PATIENCE]
+
+
+def test_a_millisecond_is_enough() -> None:
+    """Few calls with much between them: the records' timestamps tell."""
+    claim = GilClaim()
+    claim.pass_by(1000)
+    claim.pass_by(1000)
+    assert claim.passed == 2
+    claim.pass_by(1001)
+    assert claim.passed == PATIENCE
+
+
+def test_timestamps_that_run_backwards_do_not_keep_the_sender_waiting() -> None:
+    claim = GilClaim()
+    claim.pass_by(1000)
+    claim.pass_by(5)
+    assert claim.passed == PATIENCE
+
+
+def test_a_sender_that_does_not_come_keeps_nobody_for_long() -> None:
+    """Another thread may have been quicker to take the GIL: fifty naps and on."""
+    claim = GilClaim()
+    claim.waiting = True
+    for timestamp in (1, 9, 17):
+        claim.pass_by(timestamp)
+    assert claim.waiting and claim.passed == PATIENCE
