@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._columnar import Columns, Deliveries, append_columns
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 from tests.property.profile import seeded
 
@@ -127,8 +127,8 @@ def check(case: Case) -> None:
     """The same table by columns and by send()."""
     rows = list(case.rows())
     columnar, one_by_one = world_of(case), world_of(case)
-    deliveries = Deliveries()
-    append_columns(columnar.producer, Columns(table(case, rows), TOPIC), deliveries)
+    deliveries = BatchDelivery()
+    append_columns(columnar.producer, sink_columns(table(case, rows), TOPIC), deliveries)
     for row in rows:
         send(one_by_one, row)
     for world in (columnar, one_by_one):
@@ -167,7 +167,7 @@ def number_of(record: tuple[Any, ...]) -> int | None:
     return int(digits) if comma else None
 
 
-def check_batches(case: Case, world: World, deliveries: Deliveries) -> None:
+def check_batches(case: Case, world: World, deliveries: BatchDelivery) -> None:
     """No batch over its limit, which is batch.size by estimate, or one record; no more than max.request.size raw."""
     batches = [batch for log in world.cluster.logs.values() for batch in log.batches]
     assert deliveries.batches == len(batches)
