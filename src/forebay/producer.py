@@ -152,8 +152,8 @@ class KafkaProducer(SendPath, TransactionalCalls):
         Args:
             topic: where rows go; with a ``topic_column`` those whose cell is null (None: there must be no such row).
             table: anything with Arrow's C data or stream interface (of pyarrow, polars, pandas ...; a reader's batches
-                are read one after the other), a dict of columns, or a structured NumPy array; or the values alone, as an
-                Arrow array, a NumPy array or a list of bytes.
+                are read one after the other), a dict of columns, or a structured NumPy array; or the values alone, as
+                an Arrow array, a NumPy array or a list of bytes.
             value: bytes or text (as UTF-8), null for a tombstone.  None: all are.
             key: as the value; decides the partition (murmur2, as in Java) where none is given.
             headers: a list of structs of key and value, or a map; in Python a list of what ``send`` takes.

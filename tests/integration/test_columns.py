@@ -77,7 +77,7 @@ def test_offsets_rows_and_parts_of_a_record_are_those_that_a_reader_finds(
         row = int((record.headers[0][1] or b"").decode())
         assert record.value == (None if row % 11 == 0 else b"%d" % row * (row % 40))
         assert (record.key, record.timestamp) == (b"key-%d" % (row % 700), 1_700_000_000_000 + row)
-    counts = {(one.topic, one.partition): len(runs) and sum(run.count for run in runs) for one, runs in where.items()}
+    counts = {(one.topic, one.partition): sum(run.records for run in runs) for one, runs in where.items()}
     read: dict[tuple[str, int], int] = {}
     for name in names:
         for record in read_all(kafka.bootstrap_servers, name):

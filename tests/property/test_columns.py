@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from tests.property.profile import seeded
 
 TOPIC, PARTITIONS = "t", 3
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-LAYOUTS = ["binary", "large", "string", "large string", "view", "fixed", "dictionary"]
+LAYOUTS = ["binary", "large", "string", "large string", "view", "fixed", "dictionary", "runs"]
 ROOM = 1 << 25
 LIMIT = 6000
 """max.request.size; a row of 3 KB with a key is below it."""
@@ -85,6 +86,8 @@ def values_as(layout: str, values: list[bytes | None]) -> pa.Array:
     kinds = {"large": pa.large_binary(), "view": pa.binary_view(), "fixed": pa.binary(12)}
     kinds |= {"string": pa.string(), "large string": pa.large_string()}
     found = pa.array(padded, kinds.get(layout, pa.binary()))
+    if layout == "runs":
+        return pc.run_end_encode(found)[2:]
     return (found.dictionary_encode() if layout == "dictionary" else found)[2:]
 
 

@@ -130,7 +130,6 @@ class ArrowBatch:
                 )
             return
         count: cython.Py_ssize_t = schema_child_count(schema)
-        at: cython.Py_ssize_t
         self.names = tuple([schema_name(schema_child(schema, at)).decode() for at in range(count)])
         whole: cython.Py_ssize_t = first_null(array_buffer(array, 0), array_offset(array), self.length)
         if whole < self.length:
@@ -146,10 +145,9 @@ class ArrowBatch:
             )
         at: cython.Py_ssize_t = found[0]
         # A struct's own offset goes on top of its children's.
-        column = kind(
+        return kind(
             name, schema_child(self.schema, at), array_child(self.array, at), array_offset(self.array), self.owner
         )
-        return column
 
     def bytes_column(self, name: str) -> BytesColumn:
         return self._column(bytes_column, name)  # type: ignore[no-any-return]

@@ -220,7 +220,7 @@ class BytesColumn(Column):
                 self.sizes[at] = -1
             else:
                 cells[at] = cell = cell_of(self.name, at, cell)
-                self.addresses[at] = utf8_pointer(cell) if type(cell) is str else bytes_pointer(cell)
+                self.addresses[at] = utf8_pointer(cell) if type(cell) is str else bytes_pointer(cell)  # type: ignore[arg-type]
                 self.sizes[at] = utf8_size(cell) if type(cell) is str else len(cell)
         self.source.layout = OBJECTS
         self.source.addresses = self.addresses
@@ -297,8 +297,8 @@ def seek_cell(source: cython.pointer(CellSource), row: cython.Py_ssize_t) -> cyt
         return size
     if layout == OBJECTS:
         source.found = source.addresses[at]
-        return source.sizes[at]
-    if layout == FIXED or layout == STRIPPED:
+        return source.sizes[at]  # type: ignore[no-any-return]
+    if layout in (FIXED, STRIPPED):
         return seek_fixed(source, at)
     if layout == VIEW:
         return seek_view(source, at)

@@ -9,7 +9,6 @@ from forebay.errors import IllegalArgumentError
 if cython.compiled:
     from cython.cimports.forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
     from cython.cimports.forebay._codec._arrow_abi import (
-        CellSource,
         array_buffer,
         array_child,
         array_offset,
@@ -25,7 +24,6 @@ if cython.compiled:
 else:
     from forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
     from forebay._codec._arrow_abi import (
-        CellSource,
         array_buffer,
         array_child,
         array_offset,
@@ -87,11 +85,10 @@ class HeadersColumn(Column):
         )
         self.key_source = self.keys.source
         self.value_source = self.values.source
-        self.sections = None
+        self.sections: BytesColumn | None = None
 
     def open_sections(self, sections: BytesColumn) -> None:
         """Takes what ``encode_headers`` made of each row."""
-        self.keys = self.values = None
         self.sections = sections
         self.section_source = sections.source
         self.length = sections.length

@@ -1,8 +1,8 @@
 """Rows of columns into record batches, without a Python object a row.
 
-``send_table`` is what ``KafkaProducer.send_batch`` does: ``sources`` makes pieces of open columns out of whatever it was
-given, ``TableAppender`` carries their rows into the accumulator by the same rules as ``send()``, and ``BatchDelivery``
-follows what becomes of them, batch by batch.
+``send_table`` is what ``KafkaProducer.send_batch`` does: ``sources`` makes pieces of open columns out of whatever it
+was given, ``TableAppender`` carries their rows into the accumulator by the same rules as ``send()``, and
+``BatchDelivery`` follows what becomes of them, batch by batch.
 """
 
 from __future__ import annotations

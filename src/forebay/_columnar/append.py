@@ -69,10 +69,11 @@ class TableAppender:
     placed: cython.Py_ssize_t
     mixed_until: cython.Py_ssize_t
     count: cython.Py_ssize_t
+    before: cython.Py_ssize_t
 
     def __init__(self, path: SendPath, delivery: BatchDelivery) -> None:
         self.path = path
-        self.columns: Columns | None = None
+        self.columns = Columns(0, None)
         self.delivery = delivery
         self.alone = RowAppender(path, delivery)
         self.rows = RowWindow(1)
@@ -83,6 +84,8 @@ class TableAppender:
         self.mixed_until = 0
         # Of the window's ``count`` rows those before ``order[placed]`` are in batches.
         self.placed = self.count = 0
+        # Rows in the delivery before the window, or before the row that is looked at alone.
+        self.before = 0
 
     def append(self, columns: Columns, first_row: cython.Py_ssize_t) -> None:
         """Puts every row into a batch; waits for memory and metadata as ``send()`` does, at most max.block.ms a row.
@@ -121,6 +124,7 @@ class TableAppender:
         count: cython.Py_ssize_t
         status: cython.int
         while at < self.columns.length:
+            self.before = self.delivery.rows
             self.row = self.first_row + at
             self.alone.wall = self.path.wall()
             count = 0
@@ -318,8 +322,7 @@ class TableAppender:
     def left(self) -> list[int]:
         """The rows of the window that are in no batch, ascending; outside of a window the one that was refused."""
         if self.count == 0:
-            return [self.row]
-        at: cython.Py_ssize_t
+            return [] if self.delivery.rows > self.before else [self.row]
         return sorted([self.row + self.rows.order[at] for at in range(self.placed, self.count)])
 
 

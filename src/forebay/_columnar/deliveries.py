@@ -33,7 +33,7 @@ class OffsetRun(NamedTuple):
     """Records that follow each other in a partition; ``base_offset`` is -1 if the broker did not tell it."""
 
     base_offset: int
-    count: int
+    records: int
 
 
 class FailedRows(NamedTuple):
@@ -146,8 +146,8 @@ class BatchDelivery:
             runs = self.offsets.setdefault(where, [])
             end: int = len(runs) - 1
             last = runs[end] if runs else OffsetRun(-2, 0)
-            if last.base_offset + last.count == outcome.base_offset or last.base_offset == outcome.base_offset == -1:
-                runs[end] = OffsetRun(last.base_offset, last.count + count)
+            if last.base_offset + last.records == outcome.base_offset or last.base_offset == outcome.base_offset == -1:
+                runs[end] = OffsetRun(last.base_offset, last.records + count)
             else:
                 runs.append(OffsetRun(outcome.base_offset, count))
 

@@ -10,9 +10,9 @@ from typing import Any
 import cython
 
 from forebay._arguments import Acknowledged
+from forebay._inputs import ProducerRecord
 from forebay._records.reader import read_headers
 from forebay.errors import IllegalArgumentError
-from forebay._inputs import ProducerRecord
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import TopicState
@@ -72,7 +72,7 @@ class RowAppender:
 
     def __init__(self, path: SendPath, delivery: BatchDelivery) -> None:
         self.path = path
-        self.columns: Columns | None = None
+        self.columns = Columns(0, None)
         self.delivery = delivery
         # The append writes batch and index into it; one for all rows, since nobody waits on it.
         self.probe = new_future()
@@ -122,7 +122,7 @@ class RowAppender:
         self, state: TopicState, partition: cython.int, record: RecordPointer, row: cython.Py_ssize_t, callback: Any
     ) -> cython.int:
         """Puts the record into a batch, waiting for memory if there is none, and notes the row."""
-        self.probe.batch = None
+        self.probe.batch = None  # type: ignore[assignment]
         try:
             status: cython.int = self.path.accumulator.try_append(state, partition, record, self.probe, callback)
             if not status & APPENDED:
@@ -183,9 +183,10 @@ class RowAppender:
             name = column.get(at)
             if name is None and self.columns.topic is None:
                 raise IllegalArgumentError(
-                    "null topic present in the data. Use the option 'topic' (send_batch: topic), or a topic column without nulls"
+                    "null topic present in the data. Use the option 'topic' (send_batch: topic), or a topic column "
+                    "without nulls"
                 )
-        topic: str = self.columns.topic if name is None else name.decode("utf-8", "replace")
+        topic: str = self.columns.topic or "" if name is None else name.decode("utf-8", "replace")
         self.state = self.ready(topic, number)
         if column is not None:
             self.topics.add(name, self.state)
@@ -204,7 +205,7 @@ class RowAppender:
     def append_intercepted(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.int:
         """As ``append``, for a row that passes the interceptors as a ProducerRecord of bytes."""
         topic, partition, timestamp, key, value, section = self.columns.row(at)
-        chain = self.path.interceptors
+        chain: Any = self.path.interceptors
         record = chain.on_send(ProducerRecord(topic, value, key, read_headers(section), partition, timestamp))
         callback = Acknowledged(chain, None)
         try:

@@ -21,9 +21,9 @@ DONE = cython.declare(cython.int, 2)
 
 
 class Run(NamedTuple):
-    """Rows that follow each other in a batch: ``index`` is the first one's there, ``rows`` their numbers."""
+    """Rows that follow each other in a batch: ``at`` is the first one's there, ``rows`` their numbers."""
 
-    index: int
+    at: int
     rows: range | array[int]
 
 
@@ -162,13 +162,13 @@ class Share:
             return
         for run in self.listed():
             if self.result.parts is None:
-                yield from _of_part(self.result, run.index, run.rows)
+                yield from _of_part(self.result, run.at, run.rows)
                 continue
             begin = 0
             while begin < len(run.rows):
-                part: BatchResult = self.result.leaf(run.index + begin)
-                end = min(len(run.rows), part.first + part.record_count - run.index)
-                yield from _of_part(part, run.index + begin, run.rows[begin:end])
+                part: BatchResult = self.result.leaf(run.at + begin)
+                end = min(len(run.rows), part.first + part.record_count - run.at)
+                yield from _of_part(part, run.at + begin, run.rows[begin:end])
                 begin = end
 
 

@@ -20,8 +20,8 @@ from forebay._send import SendPath
 from forebay.errors import IllegalArgumentError
 
 TABLES = (
-    "an Arrow table, record batch or reader (pyarrow, polars, pandas ...), a dict of columns, a structured NumPy array, "
-    "or one column of values: an Arrow array, a NumPy array, a list of bytes"
+    "an Arrow table, record batch or reader (pyarrow, polars, pandas ...), a dict of columns, a structured NumPy array"
+    ", or one column of values: an Arrow array, a NumPy array, a list of bytes"
 )
 COLUMNS = "a column's name, None, or a column: an Arrow array, a NumPy array, a list"
 
@@ -240,7 +240,8 @@ def check_only_values(named: dict[Role, str]) -> None:
     asked = [name for role, name in named.items() if not isinstance(name, IfThere) and (role.name, name) != FIRST]
     if asked:
         raise IllegalArgumentError(
-            f"column {asked[0]!r} is missing: the table is one column of values without a name; give the others directly"
+            f"column {asked[0]!r} is missing: the table is one column of values without a name; "
+            "give the others directly"
         )
 
 

@@ -78,7 +78,7 @@ def write(
         fill=raw / (deliveries.batches * producer.batch_size) if deliveries.batches else 0.0,
         started_ms=started,
         finished_ms=clock.wall(),
-        partitions={str(where): sum(run.count for run in runs) for where, runs in deliveries.partitions.items()},
+        partitions={str(where): sum(run.records for run in runs) for where, runs in deliveries.partitions.items()},
         producer=sent,
     )
 

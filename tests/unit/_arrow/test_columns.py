@@ -1,8 +1,6 @@
-"""Columns of bytes equal what pyarrow says is in them, in every layout, sliced or not; so do those of Python objects."""
+"""Columns of bytes equal what pyarrow says is in them, in every layout, sliced or not; so do Python's objects."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 
 from forebay._arrow.columns import BytesColumn
 from forebay.errors import IllegalArgumentError
-from tests.unit._arrow.arrays import HEADERS, batch_of, cut
+from tests.unit._arrow.arrays import batch_of, cut
 
 BINARY_TYPES = [pa.binary(), pa.large_binary(), pa.binary_view()]
 TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view()]

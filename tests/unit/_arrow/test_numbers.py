@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.errors import IllegalArgumentError
-from tests.unit._arrow.arrays import HEADERS, batch_of, cut
+from tests.unit._arrow.arrays import batch_of
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()], ids=str)

@@ -209,3 +209,42 @@ def test_rows_of_both_kinds_keep_their_order() -> None:
     assert sorted(chain(*logs)) == list(range(count))
     assert all(log == sorted(log) for log in logs)
     assert deliveries.collect() == 0 and deliveries.acknowledged == count
+
+
+def test_ctrl_c_after_a_row_was_taken_counts_it() -> None:
+    """The interrupt comes where the sender is woken for the batch that the first row began."""
+    world = World(topics={"t": 1}, linger_ms=1000)
+    delivery = BatchDelivery()
+
+    def wakeup() -> None:
+        raise KeyboardInterrupt
+
+    world.selector.wakeup = wakeup  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        append_columns(world.producer, sink_columns(arrow(many(10, 1), "value"), "t"), delivery)
+    del world.selector.wakeup
+    assert (delivery.rows, delivery.taken()) == (1, [range(1)])
+    world.run(1100)
+    assert delivery.result(0) == {("t", 0): ((0, 1),)}
+
+
+def test_ctrl_c_while_a_full_batch_is_compressed_loses_no_row_of_it() -> None:
+    world = World(topics={"t": 1}, linger_ms=1000, batch_size=1000, compression_type="lz4")
+    closer = world.accumulator.closer
+    compress, packed = closer.compressor.compress, []
+
+    def interrupted(chunks: Any) -> bytes:
+        packed.append(1)
+        if len(packed) == 3:
+            raise KeyboardInterrupt
+        return bytes(compress(chunks))
+
+    closer.compressor.compress = interrupted
+    delivery = BatchDelivery()
+    with pytest.raises(KeyboardInterrupt):
+        append_columns(world.producer, sink_columns(arrow(many(4000, 1), "value"), "t"), delivery)
+    taken = [row for rows in delivery.taken() for row in rows]
+    assert taken == list(range(delivery.rows))
+    world.run(1500)
+    assert world.values("t") == [b"%d" % row for row in taken]
+    assert delivery.acknowledged == len(taken) > 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import numpy
+import numpy as np
 import pytest
 
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
@@ -94,7 +94,7 @@ def test_a_result_raises_a_copy_of_the_first_row_s_error() -> None:
         delivery.result(0)
     assert caught.value is not delivery.exception()
     assert [list(failed.rows) for failed in delivery.failures] == [[0, 1, 2]]
-    assert numpy.asarray(delivery.failures[0].rows).tolist() == [0, 1, 2]
+    assert np.asarray(delivery.failures[0].rows).tolist() == [0, 1, 2]
 
 
 def test_callbacks_run_once_before_flush_returns_and_see_the_outcome() -> None:

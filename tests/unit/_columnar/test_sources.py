@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pytest
 
@@ -211,7 +211,7 @@ def test_interceptors_see_every_row() -> None:
         "t", [b"v0", b"v1"], partition=1, timestamp=[5, 6], headers=[None, {"a": None}]
     )
     world.settle(20)
-    assert sum(run.count for runs in delivery.result(0).values() for run in runs) == 2
+    assert sum(run.records for runs in delivery.result(0).values() for run in runs) == 2
     records = [one for number in range(2) for one in world.cluster.logs["t", number].records]
     assert sorted((one.value or b"", one.timestamp, one.headers) for one in records) == [
         (b"<v0>", 5, (("seen", b"1"),)),

@@ -34,7 +34,7 @@ def test_rows_go_to_their_topics_in_order(kind: Any, keyed: bool, topics: int) -
     }
     delivery = world.producer.send_batch(None, table, topic_column="to")
     world.run(1100)
-    assert sum(run.count for runs in delivery.result(0).values() for run in runs) == COUNT
+    assert sum(run.records for runs in delivery.result(0).values() for run in runs) == COUNT
     for topic in range(0, topics, 97):
         mine = [number for number in range(COUNT) if names[number] == f"t{topic}"]
         logs = [[int(value or b"") for value in world.values(f"t{topic}", partition)] for partition in range(2)]
