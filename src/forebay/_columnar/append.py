@@ -8,6 +8,8 @@ rows that a key or a number puts into a partition, or rows that may go anywhere,
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import cython
 
 from forebay.errors import KafkaError
@@ -116,6 +118,10 @@ class TableAppender:
             raise
         self.delivery.stop_at(first_row + columns.length, ())
         self.delivery.trim()
+
+    def helped(self) -> AbstractContextManager[None]:
+        """While it lasts, other threads compress what is appended."""
+        return self.path.accumulator.closer.helped()
 
     @cython.cfunc
     def run(self) -> cython.void:
@@ -328,4 +334,6 @@ class TableAppender:
 
 def append_columns(path: SendPath, columns: Columns, delivery: BatchDelivery, first_row: int = 0) -> None:
     """The rows of one piece of a table; see ``TableAppender.append``."""
-    TableAppender(path, delivery).append(columns, first_row)
+    appender = TableAppender(path, delivery)
+    with appender.helped():
+        appender.append(columns, first_row)

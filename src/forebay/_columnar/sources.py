@@ -79,10 +79,11 @@ def send_table(path: SendPath, topic: str | None, table: Any, wanted: Mapping[st
     delivery = BatchDelivery()
     try:
         appender = TableAppender(path, delivery)
-        given = 0
-        for columns in pieces(topic, table, wanted):
-            appender.append(columns, given)
-            given += len(columns)
+        with appender.helped():
+            given = 0
+            for columns in pieces(topic, table, wanted):
+                appender.append(columns, given)
+                given += len(columns)
     except BaseException as error:
         error.delivery = delivery  # type: ignore[attr-defined]
         raise
