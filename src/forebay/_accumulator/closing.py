@@ -32,7 +32,6 @@ else:
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
 
-from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
 
 logger = logging.getLogger("forebay.sender")
 
@@ -54,8 +53,8 @@ class BatchCloser:
         self.estimator = estimator
         self.wake: Callable[[], Any] | None = None  # ends the sender's wait
         # By the thread that has some; each thread adds and removes its own, so no lock.
-        self.helpers: dict[int, CompressionHelpers] = {}
-        self.most_helpers = processors_to_spare()
+        self.helpers: dict[int, Any] = {}
+        self.most_helpers = -1  # as many as there are processors to spare
 
     @contextmanager
     def helped(self) -> Iterator[None]:
@@ -63,6 +62,11 @@ class BatchCloser:
         if self.codec_id == 0:
             yield
             return
+        # Imported here, for a producer that sends no tables needs none of it.
+        from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
+
+        if self.most_helpers < 0:
+            self.most_helpers = processors_to_spare()
         helpers = CompressionHelpers(self.close_now, self.most_helpers)
         thread = threading.get_ident()
         before = self.helpers.get(thread)
