@@ -32,11 +32,7 @@ def hand_over(producer: Any, topic: str, batch: Any) -> Any:
     Returns:
         What knows how many rows were ``acknowledged`` after a flush.
     """
-    from forebay._columnar import Columns, Deliveries, append_columns
-
-    results = Deliveries()
-    append_columns(producer, Columns(batch, topic), results)
-    return results
+    return producer.send_batch(topic, batch)
 
 
 def check(results: Iterable[Any], rows: int) -> None:
@@ -47,7 +43,6 @@ def check(results: Iterable[Any], rows: int) -> None:
     """
     acknowledged = 0
     for one in results:
-        one.collect()
         acknowledged += one.acknowledged
     if acknowledged != rows:
         raise RuntimeError(f"{acknowledged} of {rows} rows were acknowledged")

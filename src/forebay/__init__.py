@@ -11,6 +11,7 @@ from forebay._interpreted import implementation
 # Not typing's, which takes longer to import than all that is imported here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forebay._columnar import BatchDelivery
     from forebay._future import RecordFuture
     from forebay.config import ProducerConfig
     from forebay.control import Control
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from forebay.producer import KafkaProducer
 
 __all__ = [
+    "BatchDelivery",
     "ConsumerGroupMetadata",
     "Control",
     "KafkaError",
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BatchDelivery": "_columnar",
     "ConsumerGroupMetadata": "model",
     "Control": "control",
     "KafkaError": "errors",

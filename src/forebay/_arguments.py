@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from forebay.model import ProducerRecord
 
 
+class IfThere(str):
+    """The name of a column that may be missing: the default of an argument of ``send_batch``."""
+
+    __slots__ = ()
+
+
 class Acknowledged:
     """A record's callback with interceptors: they are told first, then the user's callback."""
 

@@ -11,9 +11,10 @@ import logging
 import math
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from forebay import _lifecycle
+from forebay._arguments import IfThere
 from forebay._assembly import Surroundings, assemble, system_surroundings
 from forebay._future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
@@ -31,6 +32,9 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import PartitionInfo, TopicPartition
+
+if TYPE_CHECKING:
+    from forebay._columnar import BatchDelivery
 
 logger = logging.getLogger("forebay.producer")
 
@@ -120,6 +124,76 @@ class KafkaProducer(SendPath, TransactionalCalls):
         """Every metric by the Java client's names, as of now."""
         self._check_not_forked()
         return self._parts.metrics.snapshot(self._parts.clock.now())
+
+    # Columns
+
+    def send_batch(
+        self,
+        topic: str | None,
+        table: Any,
+        *,
+        value: Any = "value",
+        key: Any = IfThere("key"),  # noqa: B008 - a constant
+        headers: Any = IfThere("headers"),  # noqa: B008
+        partition: Any = IfThere("partition"),  # noqa: B008
+        timestamp: Any = IfThere("timestamp"),  # noqa: B008
+        topic_column: Any = None,
+    ) -> BatchDelivery:
+        """Takes every row of a table into the buffer, as ``send`` would one by one, at the cost of columns.
+
+        Rows are encoded, hashed and compressed without the GIL.  Memory is that of ``send``, and so is the order: rows
+        with the same partition keep theirs.  It waits for room and metadata, at most ``max.block.ms`` for a row.
+        Columns are bytes already, so serializers are not asked.  With interceptors or a partitioner of your own rows go
+        one by one, which is right and slow.
+
+        Each of the other arguments is the name of a column of ``table``, or None for none, or a column itself: an Arrow
+        array, a NumPy array or a list.  Columns called key, headers, partition and timestamp are used where they are
+        there, as by Spark's Kafka sink; None leaves one out.
+
+        Args:
+            topic: where rows go; with a ``topic_column`` those whose cell is null (None: there must be no such row).
+            table: anything with Arrow's C data or stream interface (of pyarrow, polars, pandas ...; a reader's batches
+                are read one after the other), a dict of columns, or a structured NumPy array; or the values alone, as
+                an Arrow array, a NumPy array or a list of bytes.
+            value: bytes or text (as UTF-8), null for a tombstone.  None: all are.
+            key: as the value; decides the partition (murmur2, as in Java) where none is given.
+            headers: a list of structs of key and value, or a map; in Python a list of what ``send`` takes.
+            partition: integers; null lets the partitioner choose.  An int stands for all rows.
+            timestamp: timestamps of any unit, or int64 in ms; null for now.  An int stands for all rows.
+            topic_column: as the value.
+
+        Returns:
+            What becomes of the rows, which broker's errors and timeouts arrive in.
+
+        Raises:
+            TypeError, IllegalArgumentError: a table, column or cell that cannot be; names it and says what is allowed.
+            RecordTooLargeError: a row is larger than ``max.request.size``.
+            TimeoutError: metadata or memory (BufferExhaustedError) did not come in time.
+            KafkaError: as ``send``, and what would arrive in its future where no batch takes the row.
+            OSError: the table's stream failed.
+
+        An error about a row has ``context["row"]``, the first that was not taken.  Any error has ``delivery``, what
+        becomes of the rows that were taken: ``delivery.taken()`` lists them.
+        """
+        from forebay._columnar import send_table
+
+        if self.state != _OPEN:
+            raise self._refusal()
+        wanted = {
+            "value": value,
+            "key": key,
+            "headers": headers,
+            "partition": partition,
+            "timestamp": timestamp,
+            "topic_column": topic_column,
+        }
+        try:
+            return send_table(self, topic, table, wanted)
+        except (ApiError, IllegalArgumentError, TypeError) as error:
+            self._parts.metrics.record_errors.record(1)
+            if isinstance(error, ApiError):
+                self._note_failed_send(error)
+            raise
 
     # Flush and close
 
@@ -223,13 +297,17 @@ class KafkaProducer(SendPath, TransactionalCalls):
     # Guards
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
-        session = self._parts.session
-        if session is not None and (blocking or not isinstance(error, TimeoutError)):
+        if blocking or not isinstance(error, TimeoutError):
             # Nobody may look at the future, and the transaction must not be committed without the record: known
             # before the callback runs, which may do just that.
+            self._note_failed_send(error)
+        return super()._refused(where, error, callback, blocking)
+
+    def _note_failed_send(self, error: ApiError) -> None:
+        session = self._parts.session
+        if session is not None:
             session.note_failed_send(error)
             self._parts.client.wakeup()
-        return super()._refused(where, error, callback, blocking)
 
     def _check_not_forked(self) -> None:
         if self.state == _FORKED:

@@ -70,6 +70,8 @@ class World:
         self.parts = self.producer._parts
         self.sender = self.parts.sender
         self.accumulator = self.parts.accumulator
+        # No threads here: what is learned of compression would depend on when they run.
+        self.accumulator.closer.most_helpers = 0
         self.pool = self.accumulator.pool
         self.metadata = self.parts.metadata
         if known:

@@ -10,17 +10,18 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._columnar import Columns, Deliveries, append_columns
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 from tests.property.profile import seeded
 
 TOPIC, PARTITIONS = "t", 3
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-LAYOUTS = ["binary", "large", "string", "large string", "view", "fixed", "dictionary"]
+LAYOUTS = ["binary", "large", "string", "large string", "view", "fixed", "dictionary", "runs"]
 ROOM = 1 << 25
 LIMIT = 6000
 """max.request.size; a row of 3 KB with a key is below it."""
@@ -85,6 +86,8 @@ def values_as(layout: str, values: list[bytes | None]) -> pa.Array:
     kinds = {"large": pa.large_binary(), "view": pa.binary_view(), "fixed": pa.binary(12)}
     kinds |= {"string": pa.string(), "large string": pa.large_string()}
     found = pa.array(padded, kinds.get(layout, pa.binary()))
+    if layout == "runs":
+        return pc.run_end_encode(found)[2:]
     return (found.dictionary_encode() if layout == "dictionary" else found)[2:]
 
 
@@ -127,8 +130,8 @@ def check(case: Case) -> None:
     """The same table by columns and by send()."""
     rows = list(case.rows())
     columnar, one_by_one = world_of(case), world_of(case)
-    deliveries = Deliveries()
-    append_columns(columnar.producer, Columns(table(case, rows), TOPIC), deliveries)
+    deliveries = BatchDelivery()
+    append_columns(columnar.producer, sink_columns(table(case, rows), TOPIC), deliveries)
     for row in rows:
         send(one_by_one, row)
     for world in (columnar, one_by_one):
@@ -167,7 +170,7 @@ def number_of(record: tuple[Any, ...]) -> int | None:
     return int(digits) if comma else None
 
 
-def check_batches(case: Case, world: World, deliveries: Deliveries) -> None:
+def check_batches(case: Case, world: World, deliveries: BatchDelivery) -> None:
     """No batch over its limit, which is batch.size by estimate, or one record; no more than max.request.size raw."""
     batches = [batch for log in world.cluster.logs.values() for batch in log.batches]
     assert deliveries.batches == len(batches)

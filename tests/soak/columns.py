@@ -1,4 +1,4 @@
-"""The load that goes the way of the Spark sink: Arrow batches, appended as a whole, followed by their deliveries."""
+"""The load of ``send_batch``: tables sent as a whole, followed by their deliveries, row by row in the journal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from forebay import KafkaProducer
-from forebay._columnar import Columns, Deliveries, append_columns
+from forebay import BatchDelivery, KafkaProducer
 from forebay.errors import KafkaError
-from tests.soak.journal import ACKNOWLEDGED, FAILED, UNKNOWN, Entry, Journal, Name
+from tests.soak.journal import ACKNOWLEDGED, FAILED, Entry, Journal, Name
 from tests.soak.load import Plan, Senders, draw
 
 ROWS = 150
@@ -22,14 +21,14 @@ LOOK_S = 0.02
 
 
 class Appended(NamedTuple):
-    """One Arrow batch whose rows are under way."""
+    """One table whose rows are under way."""
 
-    deliveries: Deliveries
+    delivery: BatchDelivery
     entries: list[Entry]
 
 
 class ColumnLoad:
-    """Arrow batches from one thread through one producer, as a Spark task does it."""
+    """Tables from one thread through one producer."""
 
     def __init__(self, plan: Plan, bootstrap_servers: str) -> None:
         self.plan = plan
@@ -85,31 +84,34 @@ class ColumnLoad:
             }
         )
         entries = [self.journal.enter(name) for name in names]
-        deliveries = Deliveries()
         try:
-            append_columns(self._producer, Columns(batch, self._topic), deliveries)
+            delivery = self._producer.send_batch(self._topic, batch)
         except KafkaError as error:
-            # No room in time: the rows from this one on were not taken, and the caller knows it.
-            for entry in entries[deliveries.rows :]:
-                entry.told, entry.error = FAILED, error
+            # No room in time: the caller knows which rows were not taken.
+            delivery = error.delivery
+            taken = {row for rows in delivery.taken() for row in rows}
+            for row, entry in enumerate(entries):
+                if row not in taken:
+                    entry.told, entry.error = FAILED, error
         moment = time.monotonic()
         for entry in entries:
             entry.moment = entry.told_at = moment
-        self._under_way.append(Appended(deliveries, entries[: deliveries.rows]))
+        self._under_way.append(Appended(delivery, entries))
 
     def _follow(self) -> None:
         while not self._settled.wait(LOOK_S):
             for _ in range(len(self._under_way)):
                 appended = self._under_way.popleft()
-                if appended.deliveries.collect():
+                if not appended.delivery.done():
                     self._under_way.append(appended)
                 else:
                     self._note(appended)
 
     def _note(self, appended: Appended) -> None:
-        # Deliveries count; which rows of several batches failed they do not tell.
-        told = UNKNOWN if appended.deliveries.failed else ACKNOWLEDGED
         moment = time.monotonic()
-        for entry in appended.entries:
-            entry.told, entry.told_at, entry.told_times = told, moment, 1
-            entry.error = appended.deliveries.first_error
+        failed = {row: one.error for one in appended.delivery.failures for row in one.rows}
+        for rows in appended.delivery.taken():
+            for row in rows:
+                entry, error = appended.entries[row], failed.get(row)
+                entry.told = ACKNOWLEDGED if error is None else FAILED
+                entry.error, entry.told_at, entry.told_times = error, moment, 1

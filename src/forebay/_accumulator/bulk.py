@@ -35,8 +35,10 @@ def try_rows(
 
     Args:
         partition: its number, or -1 for the sticky one.
-        rows: gets ``taker`` (the batch's result), ``first_index`` (of the first row in it) and ``filled``.
+        rows: gets ``taker`` (the batch's result), ``first_index`` (of the first row in it), ``filled`` and ``taken``
+            (what is returned, for a caller that Ctrl-C interrupts while a full batch is compressed).
     """
+    rows.taken = at
     queue: PartitionQueue = accumulator.queue_of(topic, partition)
     to_close: cython.int = 0
     acquire(queue.lock)
@@ -48,6 +50,7 @@ def try_rows(
         rows.taker = batch.result
         rows.first_index = batch.record_count
         until = batch.take_rows(rows, at, until)
+        rows.taken = until
         rows.filled = batch.is_full()
         if partition < 0 and until > at:
             topic.partitioner.update(batch.estimated_size() - before, rows.filled)

@@ -6,11 +6,14 @@ cdef class BatchCloser:
     cdef readonly object compressor
     cdef readonly int codec_id
     cdef public object wake
+    cdef readonly dict helpers
+    cdef public int most_helpers
     cdef object codec
     cdef object estimator
     cdef double ratio(self, str topic)
     cdef void forget_ratio(self, ProducerBatch batch)
     cdef void close_full(self, PartitionQueue queue)
+    cpdef void close_now(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)
     cpdef void close_batches(self, list batches)
 

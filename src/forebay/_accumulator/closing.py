@@ -7,7 +7,9 @@ does the same for what it drains unfilled.  No lock is held meanwhile.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import cython
@@ -30,6 +32,7 @@ else:
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
 
+
 logger = logging.getLogger("forebay.sender")
 
 
@@ -49,6 +52,33 @@ class BatchCloser:
         self.codec_id = 0 if compressor is None else int(compressor.type)
         self.estimator = estimator
         self.wake: Callable[[], Any] | None = None  # ends the sender's wait
+        # By the thread that has some; each thread adds and removes its own, so no lock.
+        self.helpers: dict[int, Any] = {}
+        self.most_helpers = -1  # as many as there are processors to spare
+
+    @contextmanager
+    def helped(self) -> Iterator[None]:
+        """While it lasts, helpers compress what the calling thread fills; for calls that fill many batches."""
+        if self.codec_id == 0:
+            yield
+            return
+        # Imported here, for a producer that sends no tables needs none of it.
+        from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
+
+        if self.most_helpers < 0:
+            self.most_helpers = processors_to_spare()
+        helpers = CompressionHelpers(self.close_now, self.most_helpers)
+        thread = threading.get_ident()
+        before = self.helpers.get(thread)
+        self.helpers[thread] = helpers
+        try:
+            yield
+        finally:
+            if before is None:
+                del self.helpers[thread]
+            else:
+                self.helpers[thread] = before
+            helpers.end()
 
     @cython.cfunc
     def ratio(self, topic: str) -> cython.double:
@@ -64,7 +94,16 @@ class BatchCloser:
 
     @cython.cfunc
     def close_full(self, queue: PartitionQueue) -> cython.void:
-        """Compresses what the calling thread has filled in ``queue``, outside of its lock."""
+        """Compresses what the calling thread has filled in ``queue``, outside of its lock, or has it compressed."""
+        if len(self.helpers) > 0:
+            helpers = self.helpers.get(threading.get_ident())
+            if helpers is not None and helpers.take(queue):
+                return
+        self.close_now(queue)
+
+    @cython.ccall
+    def close_now(self, queue: PartitionQueue) -> cython.void:
+        """Compresses the full batches of ``queue`` on the calling thread; raises nothing but Ctrl-C."""
         batch: ProducerBatch | None
         while True:
             batch = None

@@ -4,6 +4,7 @@
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.string cimport memcmp
 
 
 cdef inline const unsigned char** new_addresses(Py_ssize_t count) except NULL:
@@ -73,3 +74,5 @@ cdef inline void drop_objects(ObjectPointer* array, Py_ssize_t count) noexcept:
     for at in range(count):
         Py_DECREF(<object>array[at])
     PyMem_RawFree(array)
+cdef inline bint same_bytes(const unsigned char* one, const unsigned char* other, Py_ssize_t size) noexcept nogil:
+    return memcmp(one, other, size) == 0

@@ -51,3 +51,7 @@ def is_object_at(array: list[Any], at: int, item: Any) -> bool:
 
 def drop_objects(array: list[Any], count: int) -> None:
     array.clear()
+
+
+def same_bytes(one: Any, other: Any, size: int) -> bool:
+    return bytes(one[:size]) == bytes(other[:size])

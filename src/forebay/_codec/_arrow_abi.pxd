@@ -159,3 +159,33 @@ cdef inline size_t load_address(size_t base, long long at) noexcept nogil:
 
 cdef inline const unsigned char* pointer_to(size_t address, Py_ssize_t size) noexcept nogil:
     return <const unsigned char*>address
+
+
+# One column of byte strings in whatever layout, as far as a reader without the GIL needs it.  Whoever made it keeps
+# alive what it points to.
+cdef struct CellSource:
+    int layout
+    int width
+    long long offset
+    long long stride
+    size_t validity
+    size_t offsets
+    size_t data
+    size_t buffers
+    CellSource* values
+    long long runs
+    long long run
+    const unsigned char** addresses
+    long long* sizes
+    const unsigned char* found
+
+
+cdef inline CellSource* new_cells() except NULL:
+    cdef CellSource* source = <CellSource*>PyMem_RawCalloc(1, sizeof(CellSource))
+    if source == NULL:
+        raise MemoryError()
+    return source
+
+
+cdef inline void drop_cells(CellSource* source) noexcept:
+    PyMem_RawFree(source)

@@ -176,3 +176,40 @@ def load_address(base: int, at: int) -> int:
 
 def pointer_to(address: int, size: int) -> Any:
     return ctypes.string_at(address, size) if size > 0 else b""
+
+
+class CellSource:
+    """One column of byte strings in whatever layout; the compiled form is a C struct, zero where nothing was set."""
+
+    __slots__ = (
+        "addresses",
+        "buffers",
+        "data",
+        "found",
+        "layout",
+        "offset",
+        "offsets",
+        "run",
+        "runs",
+        "sizes",
+        "stride",
+        "validity",
+        "values",
+        "width",
+    )
+
+    def __init__(self) -> None:
+        self.layout = self.width = self.offset = self.stride = self.runs = self.run = 0
+        self.validity = self.offsets = self.data = self.buffers = 0
+        self.values: CellSource | None = None
+        self.addresses: list[Any] = []
+        self.sizes: list[int] = []
+        self.found: Any = b""
+
+
+def new_cells() -> CellSource:
+    return CellSource()
+
+
+def drop_cells(source: CellSource) -> None:
+    source.values = None

@@ -1,13 +1,23 @@
-"""Rows of Arrow columns into record batches, without a Python object a row.
+"""Rows of columns into record batches, without a Python object a row.
 
-``Columns`` opens the columns of one Arrow batch; ``append_columns`` carries their rows into the accumulator by the same
-rules as ``send()``; ``Deliveries`` follows what became of them, batch by batch.
+``send_table`` is what ``KafkaProducer.send_batch`` does: ``sources`` makes pieces of open columns out of whatever it
+was given, ``TableAppender`` carries their rows into the accumulator by the same rules as ``send()``, and
+``BatchDelivery`` follows what becomes of them, batch by batch.
 """
 
 from __future__ import annotations
 
 from forebay._columnar.append import append_columns
-from forebay._columnar.columns import Columns
-from forebay._columnar.deliveries import Deliveries
+from forebay._columnar.columns import Columns, sink_columns
+from forebay._columnar.deliveries import BatchDelivery, FailedRows, OffsetRun
+from forebay._columnar.sources import send_table
 
-__all__ = ["Columns", "Deliveries", "append_columns"]
+__all__ = [
+    "BatchDelivery",
+    "Columns",
+    "FailedRows",
+    "OffsetRun",
+    "append_columns",
+    "send_table",
+    "sink_columns",
+]

@@ -1,46 +1,38 @@
-"""``append_columns``: the rows of columns into the accumulator, a window at a time, most of it without the GIL.
+"""``TableAppender``: the rows of columns into the accumulator, a window at a time, most of it without the GIL.
 
-A window's rows are hashed and grouped by partition in plain arrays, and each group is encoded straight into the open
-batch under one lock.  Where a batch is full, and wherever a row needs more than that (memory, metadata, an error), the
-rules of ``send()`` take over for that one row.  Rows of a partition keep their order: a window holds either rows that a
-key or a number puts into a partition, or rows that may go anywhere, never both.
+A window's rows are hashed and grouped by topic and partition in plain arrays, and each group is encoded straight into
+the open batch under one lock.  Where a batch is full, and wherever a row needs more than that (memory, metadata, an
+error), the rules of ``send()`` take over for that one row.  Rows of a partition keep their order: a window holds either
+rows that a key or a number puts into a partition, or rows that may go anywhere, never both.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import cython
 
-from forebay.errors import IllegalArgumentError, KafkaError
+from forebay.errors import KafkaError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.bulk import try_rows
     from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._codec._prim import (
-        RecordView,
-        bytearray_pointer,
-        bytearray_pointer_at,
-        no_bytes,
-        view_of,
-    )
+    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, no_bytes, view_of
     from cython.cimports.forebay._columnar.columns import Columns
-    from cython.cimports.forebay._columnar.deliveries import Deliveries, Share
+    from cython.cimports.forebay._columnar.deliveries import BatchDelivery
     from cython.cimports.forebay._columnar.row import RowAppender
+    from cython.cimports.forebay._columnar.shares import Share
     from cython.cimports.forebay._future import BatchResult
     from cython.cimports.forebay._records.rows import RowWindow
     from cython.cimports.forebay._send import SendPath
 else:
     from forebay._accumulator.bulk import try_rows
     from forebay._accumulator.topic import TopicState
-    from forebay._codec._prim import (
-        RecordView,
-        bytearray_pointer,
-        bytearray_pointer_at,
-        no_bytes,
-        view_of,
-    )
+    from forebay._codec._prim import RecordView, bytearray_pointer, no_bytes, view_of
     from forebay._columnar.columns import Columns
-    from forebay._columnar.deliveries import Deliveries, Share
+    from forebay._columnar.deliveries import BatchDelivery
     from forebay._columnar.row import RowAppender
+    from forebay._columnar.shares import Share
     from forebay._future import BatchResult
     from forebay._records.rows import RowWindow
     from forebay._send import SendPath
@@ -50,61 +42,108 @@ from forebay._columnar.columns import NO_HEADERS
 WORTH_WAKING = cython.declare(cython.int, 6)
 STICKY = cython.declare(cython.int, -1)
 NULL = cython.declare(cython.longlong, -1)
-UNBOUNDED = cython.declare(cython.double, -1.0)
+MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 RECORD_OVERHEAD = cython.declare(cython.Py_ssize_t, 61 + 21)
 """Of a record in a batch of its own, from above; as ``SendPath.check_size`` has it."""
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
-"""Rows; their arrays (150 KiB) stay in the processor's second cache."""
+"""Rows; their arrays (200 KiB) stay in the processor's second cache, and a row's place in it fits two bytes."""
+MOST_HEADERS = cython.declare(cython.Py_ssize_t, 1 << 20)
+"""Bytes of encoded headers in a window."""
 
 
 @cython.final
 @cython.cclass
-class WindowAppender:
-    """One call of ``append_columns``."""
+class TableAppender:
+    """One call of ``send_batch``: what it remembers from one piece of the table to the next.
+
+    Args:
+        path: a KafkaProducer; its serializers are not asked.
+        delivery: gets every row that was appended, those before an error too.
+    """
 
     path: SendPath
     columns: Columns
-    deliveries: Deliveries
+    delivery: BatchDelivery
     alone: RowAppender
     rows: RowWindow
-    sections: bytearray
+    first_row: cython.Py_ssize_t
     row: cython.Py_ssize_t
-    partition_count: cython.int
     placed: cython.Py_ssize_t
     mixed_until: cython.Py_ssize_t
     count: cython.Py_ssize_t
+    before: cython.Py_ssize_t
 
-    def __init__(self, path: SendPath, columns: Columns, deliveries: Deliveries) -> None:
+    def __init__(self, path: SendPath, delivery: BatchDelivery) -> None:
         self.path = path
-        self.columns = columns
-        self.deliveries = deliveries
-        self.alone = RowAppender(path, columns, deliveries)
-        self.rows = RowWindow(min(WINDOW, columns.length))
-        # Headers are encoded here, for all rows of the window.
-        self.sections = bytearray(0)
-        # The first row of the window, or the one that is looked at alone; with ``first_row``, for the error's context.
+        self.columns = Columns(0, None)
+        self.delivery = delivery
+        self.alone = RowAppender(path, delivery)
+        self.rows = RowWindow(1)
+        self.first_row = 0
+        # The first row of the window, or the one that is looked at alone, by its number in the table.
         self.row = 0
-        # As it was when the window was filled: the sender's thread may take in other metadata at any moment.
-        self.partition_count = 0
         # Up to there rows go one by one, because they are of both kinds.
         self.mixed_until = 0
         # Of the window's ``count`` rows those before ``order[placed]`` are in batches.
         self.placed = self.count = 0
+        # Rows in the delivery before the window, or before the row that is looked at alone.
+        self.before = 0
+
+    def append(self, columns: Columns, first_row: cython.Py_ssize_t) -> None:
+        """Puts every row into a batch; waits for memory and metadata as ``send()`` does, at most max.block.ms a row.
+
+        Args:
+            first_row: the number of the first row in messages and in the delivery.
+
+        Raises:
+            KafkaError: a row cannot be taken: too large, no memory in time, no such topic or partition, a header
+                without a key ...  Its context has ``row``, the first that was not taken: all before it were, and
+                behind it none but some nearby of other partitions; the delivery knows which.
+        """
+        if self.path.state != 0:
+            raise self.path._refusal()
+        if self.rows.capacity < min(WINDOW, columns.length):
+            self.rows = RowWindow(min(WINDOW, columns.length))
+        self.columns = columns
+        self.alone.columns = columns
+        self.first_row = self.row = first_row
+        self.mixed_until = self.placed = self.count = 0
+        try:
+            self.run()
+        except BaseException as error:
+            missing = self.left()
+            self.delivery.stop_at(self.row + max(self.count, 1), missing)
+            if isinstance(error, KafkaError):
+                error.with_context(row=missing[0] if missing else self.row + self.count)
+            raise
+        self.delivery.stop_at(first_row + columns.length, ())
+        self.delivery.trim()
+
+    def helped(self) -> AbstractContextManager[None]:
+        """While it lasts, other threads compress what is appended."""
+        return self.path.accumulator.closer.helped()
 
     @cython.cfunc
-    def run(self, first_row: cython.Py_ssize_t) -> cython.void:
-        by_window: cython.bint = self.columns.topics is None and self.path.partitioner is None
+    def run(self) -> cython.void:
+        by_window: cython.bint = self.path.partitioner is None and self.path.interceptors is None
         at: cython.Py_ssize_t = 0
         count: cython.Py_ssize_t
+        status: cython.int
         while at < self.columns.length:
+            self.before = self.delivery.rows
+            self.row = self.first_row + at
+            self.alone.wall = self.path.wall()
             count = 0
             if by_window and at >= self.mixed_until:
                 count = self.load(at, min(self.rows.capacity, self.columns.length - at))
-            self.row = first_row + at
             if count > 0:
                 self.place(count)
             else:
-                if self.alone.append(at, first_row + at) & WORTH_WAKING:
+                if self.path.interceptors is None:
+                    status = self.alone.append(at, self.row)
+                else:
+                    status = self.alone.append_intercepted(at, self.row)
+                if status & WORTH_WAKING:
                     self.path.wake()
                 count = 1
             at += count
@@ -114,28 +153,48 @@ class WindowAppender:
     @cython.cfunc
     def load(self, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Fills the window from row ``at`` on; how many rows it has, up to the first that has to be looked at alone."""
-        state: TopicState | None = self.alone.state
-        if state is None or state.partition_count == 0 or state.missing:
-            return 0
-        self.partition_count = state.partition_count
         rows: RowWindow = self.rows
         columns: Columns = self.columns
+        count = self.load_topics(at, count)
+        if count == 0:
+            return 0
         if columns.keys is None:
             rows.keys.fill_with(count, no_bytes(), NULL)
         else:
             rows.keys.fill(columns.keys, at, count)
-        rows.values.fill(columns.values, at, count)
-        count = self.load_headers(at, count)
-        count = self.load_numbers(at, count, self.partition_count)
+        if columns.values is None:
+            rows.values.fill_with(count, no_bytes(), NULL)
+        else:
+            rows.values.fill(columns.values, at, count)
+        if columns.headers is None:
+            rows.headers.fill_with(count, bytearray_pointer(NO_HEADERS), 1)
+        else:
+            count = rows.fill_headers(columns.headers, at, count, MOST_HEADERS)
+        count = self.load_numbers(at, count)
         count = self.fitting(count)
         if columns.keys is not None and not self.path.ignore_keys:
             with cython.nogil:
-                rows.partition_by_key(count, self.partition_count)
+                rows.partition_by_key(count)
         alike: cython.Py_ssize_t = self.alike(count)
         if alike < count:
             # Where both kinds take turns, filling a window for a few rows would cost more than it saves.
             self.mixed_until = at + count
         return alike
+
+    @cython.cfunc
+    def load_topics(self, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        rows: RowWindow = self.rows
+        if self.columns.topics is not None:
+            return self.alone.topics.assign(self.columns.topics, rows, at, count)
+        state: TopicState | None = self.alone.state
+        if state is None or state.partition_count == 0 or state.missing:
+            return 0
+        number: cython.Py_ssize_t
+        # As it is now: the sender's thread may take in other metadata at any moment.
+        limit: cython.longlong = state.partition_count
+        for number in range(count):
+            rows.limits[number] = limit
+        return count
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -149,40 +208,21 @@ class WindowAppender:
         return count
 
     @cython.cfunc
-    def load_headers(self, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def load_numbers(self, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
         rows: RowWindow = self.rows
-        if self.columns.headers is None:
-            rows.headers.fill_with(count, bytearray_pointer(NO_HEADERS), 1)
+        number: cython.Py_ssize_t
+        if self.columns.timestamps is None:
+            for number in range(count):
+                rows.timestamps[number] = self.alone.wall
+        else:
+            count = self.columns.timestamps.fill(at, count, self.alone.wall, rows.timestamps)
+        if self.columns.partitions is None:
+            for number in range(count):
+                rows.partitions[number] = NULL
             return count
-        encoded: list[bytes] = []
-        number: cython.Py_ssize_t
+        count = self.columns.partitions.fill(at, count, NULL, MOST_PARTITION, rows.partitions)
         for number in range(count):
-            try:
-                encoded.append(self.columns.headers.section(at + number))
-            except IllegalArgumentError:
-                count = number
-                break
-        self.sections = bytearray(b"".join(encoded))
-        offset: cython.Py_ssize_t = 0
-        for number in range(count):
-            rows.header_sizes[number] = len(encoded[number])
-            rows.header_cells[number] = bytearray_pointer_at(self.sections, offset)
-            offset += len(encoded[number])
-        return count
-
-    @cython.cfunc
-    def load_numbers(
-        self, at: cython.Py_ssize_t, count: cython.Py_ssize_t, partitions: cython.longlong
-    ) -> cython.Py_ssize_t:
-        rows: RowWindow = self.rows
-        number: cython.Py_ssize_t
-        for number in range(count):
-            try:
-                rows.timestamps[number] = self.alone.timestamp_of(at + number)
-                rows.partitions[number] = self.alone.partition_given(at + number)
-            except IllegalArgumentError:
-                return number
-            if rows.partitions[number] >= partitions:
+            if rows.partitions[number] >= rows.limits[number]:
                 return number
         return count
 
@@ -205,39 +245,60 @@ class WindowAppender:
     @cython.cfunc
     def place(self, count: cython.Py_ssize_t) -> cython.void:
         rows: RowWindow = self.rows
+        topic: cython.Py_ssize_t
+        with cython.nogil:
+            rows.keep_order(count)
         self.placed = 0
         self.count = count
-        if self.columns.partitions is None and (self.columns.keys is None or self.path.ignore_keys):
-            rows.keep_order(count)
-            self.feed(STICKY, count)
+        if self.columns.topics is None:
+            self.place_topic(cython.cast(TopicState, self.alone.state), count)
         else:
-            rows.group(count, self.partition_count)
-            partition: cython.int
-            for partition in range(-1, self.partition_count):
-                self.feed(partition, rows.ends[partition + 1])
+            rows.sort_by_topic(count, len(self.alone.topics.states))
+            while self.placed < count:
+                # Whose rows come next, and how many there are: ``ends`` is needed for partitions meanwhile.
+                topic = rows.topics[rows.order[self.placed]]
+                end: cython.Py_ssize_t = self.placed + 1
+                while end < count and rows.topics[rows.order[end]] == topic:
+                    end += 1
+                self.place_topic(cython.cast(TopicState, self.alone.topics.states[topic]), end)
         self.count = 0
 
     @cython.cfunc
-    def feed(self, partition: cython.int, until: cython.Py_ssize_t) -> cython.void:
+    def place_topic(self, state: TopicState, until: cython.Py_ssize_t) -> cython.void:
+        """Rows ``order[placed:until]``, all of one topic."""
+        rows: RowWindow = self.rows
+        if rows.partitions[0] < 0:
+            self.feed(state, STICKY, until)
+            return
+        partitions: cython.Py_ssize_t = rows.limits[rows.order[self.placed]]
+        rows.sort_by_partition(self.placed, until, partitions)
+        while self.placed < until:
+            partition: cython.longlong = rows.partitions[rows.order[self.placed]]
+            self.feed(state, cython.cast(cython.int, partition), rows.ends[partition + 1])
+
+    @cython.cfunc
+    def feed(self, state: TopicState, partition: cython.int, until: cython.Py_ssize_t) -> cython.void:
         """Rows ``order[placed:until]`` of the window into batches of one partition; may wait for memory."""
         rows: RowWindow = self.rows
-        state: TopicState = cython.cast(TopicState, self.alone.state)
         while self.placed < until:
             at: cython.Py_ssize_t = self.placed
-            done: cython.Py_ssize_t = try_rows(self.path.accumulator, state, partition, rows, at, until)
-            if done > at:
-                self.note(at, done)
-                self.placed = done
+            try:
+                try_rows(self.path.accumulator, state, partition, rows, at, until)
+            finally:
+                # What was taken counts also where Ctrl-C comes while a full batch is compressed.
+                if rows.taken > at:
+                    self.note(at, rows.taken)
+                    self.placed = rows.taken
+            if rows.taken > at:
                 if rows.filled:
                     self.path.wake()
                 continue
-            self.append_alone(partition, rows.order[at])
+            self.append_alone(state, partition, rows.order[at])
 
     @cython.cfunc
-    def append_alone(self, partition: cython.int, number: cython.Py_ssize_t) -> cython.void:
+    def append_alone(self, state: TopicState, partition: cython.int, number: cython.Py_ssize_t) -> cython.void:
         # The row that needs another batch, or another chunk of memory.
         rows: RowWindow = self.rows
-        alone: RowAppender = self.alone
         record: RecordView = RecordView(
             timestamp=rows.timestamps[number],
             key=rows.key_cells[number],
@@ -247,11 +308,11 @@ class WindowAppender:
             headers=rows.header_cells[number],
             headers_size=rows.header_sizes[number],
         )
-        status: cython.int = self.path.append_waiting(
-            cython.cast(TopicState, alone.state), partition, view_of(record), alone.probe, None, True, UNBOUNDED
-        )
-        alone.note(self.row + number, record.timestamp, record.key_size, record.value_size, record.headers_size)
-        self.placed += 1
+        taken: cython.Py_ssize_t = self.delivery.rows
+        try:
+            status: cython.int = self.alone.place(state, partition, view_of(record), self.row + number, None)
+        finally:
+            self.placed += self.delivery.rows - taken
         if status & WORTH_WAKING:
             self.path.wake()
 
@@ -259,42 +320,20 @@ class WindowAppender:
     def note(self, at: cython.Py_ssize_t, until: cython.Py_ssize_t) -> cython.void:
         rows: RowWindow = self.rows
         result: BatchResult = cython.cast(BatchResult, rows.taker)
-        number: cython.longlong = rows.order[at]
-        share: Share = self.deliveries.share_of(result, self.row + number, rows.timestamps[number])
-        share.add(rows.first_index, cython.cast(cython.int, until - at))
-        self.deliveries.rows += until - at
-        self.deliveries.raw_bytes += rows.written
+        share: Share = self.delivery.share_of(result, rows.timestamps[rows.order[at]])
+        share.add_scattered(rows.first_index, self.row, rows.order, at, until)
+        self.delivery.rows += until - at
+        self.delivery.raw_bytes += rows.written
 
-    @cython.cfunc
-    def first_left(self) -> cython.Py_ssize_t:
-        # The first row that is in no batch: one of another partition than the one that was refused may be before it.
-        if self.placed >= self.count:
-            return self.row
-        first: cython.longlong = self.rows.order[self.placed]
-        at: cython.Py_ssize_t
-        for at in range(self.placed, self.count):
-            first = min(first, self.rows.order[at])
-        return self.row + first
+    def left(self) -> list[int]:
+        """The rows of the window that are in no batch, ascending; outside of a window the one that was refused."""
+        if self.count == 0:
+            return [] if self.delivery.rows > self.before else [self.row]
+        return sorted([self.row + self.rows.order[at] for at in range(self.placed, self.count)])
 
 
-def append_columns(path: SendPath, columns: Columns, deliveries: Deliveries, first_row: int = 0) -> None:
-    """Puts every row into a batch; waits for memory and metadata as ``send()`` does, at most max.block.ms a row.
-
-    Args:
-        path: a KafkaProducer; its serializers and interceptors are not asked.
-        deliveries: gets every row that was appended, those before an error too.
-        first_row: the number of the first row in messages and in ``deliveries``.
-
-    Raises:
-        KafkaError: a row cannot be taken: too large, no memory in time, no such topic or partition, a header
-            without a key ...  Its context has ``row``, the first that was not taken: all before it were, and
-            behind it none but some nearby of other partitions.
-    """
-    if path.state != 0:
-        raise path._refusal()
-    appender: WindowAppender = WindowAppender(path, columns, deliveries)
-    try:
-        appender.run(first_row)
-    except KafkaError as error:
-        error.with_context(row=appender.first_left())
-        raise
+def append_columns(path: SendPath, columns: Columns, delivery: BatchDelivery, first_row: int = 0) -> None:
+    """The rows of one piece of a table; see ``TableAppender.append``."""
+    appender = TableAppender(path, delivery)
+    with appender.helped():
+        appender.append(columns, first_row)

@@ -1,4 +1,6 @@
-from forebay._arrow cimport BytesColumn, HeadersColumn, IntColumn, TimestampColumn
+from forebay._arrow.columns cimport BytesColumn
+from forebay._arrow.headers cimport HeadersColumn
+from forebay._arrow.numbers cimport IntColumn, TimestampColumn
 
 
 cdef class Columns:

@@ -1,4 +1,4 @@
-"""The columns of an Arrow batch by the names that Spark's Kafka sink uses."""
+"""The columns that records are made of, opened, for so many rows as all of them have."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from typing import Any
 
 import cython
 
-from forebay.errors import IllegalArgumentError
-
 if cython.compiled:
-    from cython.cimports.forebay._arrow import ArrowBatch
+    from cython.cimports.forebay._arrow.columns import BytesColumn
+    from cython.cimports.forebay._arrow.headers import HeadersColumn
+    from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
 else:
-    from forebay._arrow import ArrowBatch
+    from forebay._arrow.columns import BytesColumn
+    from forebay._arrow.headers import HeadersColumn
+    from forebay._arrow.numbers import IntColumn, TimestampColumn
+
+from forebay._arrow.batch import ArrowBatch
+from forebay.errors import IllegalArgumentError
 
 NO_HEADERS: bytearray = bytearray(b"\x00")
 
@@ -19,7 +24,51 @@ NO_HEADERS: bytearray = bytearray(b"\x00")
 @cython.final
 @cython.cclass
 class Columns:
-    """The columns of one Arrow batch that a record is made of; all but the value may be missing.
+    """The columns of one piece of a table; all may be missing.
+
+    Args:
+        length: rows; a column may have more of them.
+        topic: where rows go that no topic column sends elsewhere; None if that is an error.
+    """
+
+    def __init__(
+        self,
+        length: cython.Py_ssize_t,
+        topic: str | None,
+        *,
+        value: BytesColumn | None = None,
+        key: BytesColumn | None = None,
+        headers: HeadersColumn | None = None,
+        partition: IntColumn | None = None,
+        timestamp: TimestampColumn | None = None,
+        topic_column: BytesColumn | None = None,
+    ) -> None:
+        self.length = length
+        self.topic = topic
+        self.values = value
+        self.keys = key
+        self.headers = headers
+        self.partitions = partition
+        self.timestamps = timestamp
+        self.topics = topic_column
+
+    def __len__(self) -> int:
+        return self.length
+
+    def row(self, at: cython.Py_ssize_t) -> tuple[Any, ...]:
+        """(topic, partition, timestamp in ms, key, value, encoded headers) of one row, for tools and tests."""
+        name: bytes | None = None if self.topics is None else self.topics.get(at)
+        topic = self.topic if name is None else name.decode()
+        partition = None if self.partitions is None or self.partitions.is_null(at) else self.partitions.value(at)
+        timestamp = None if self.timestamps is None or self.timestamps.is_null(at) else self.timestamps.millis(at)
+        key = None if self.keys is None else self.keys.get(at)
+        value = None if self.values is None else self.values.get(at)
+        headers = bytes(NO_HEADERS) if self.headers is None else self.headers.section(at)
+        return topic, partition, timestamp, key, value, headers
+
+
+def sink_columns(source: Any, topic: str | None = None) -> Columns:
+    """The columns of one Arrow batch by the names that Spark's Kafka sink uses; all but the value may be missing.
 
     Args:
         source: a record batch, or anything else with ``__arrow_c_array__``.
@@ -28,36 +77,18 @@ class Columns:
     Raises:
         IllegalArgumentError: no ``value`` column, no topic either way, or a column of a type that does not fit.
     """
-
-    def __init__(self, source: Any, topic: str | None = None) -> None:
-        batch: ArrowBatch = source if isinstance(source, ArrowBatch) else ArrowBatch(source)
-        names = batch.names
-        self.length = batch.length
-        self.topic = topic
-        self.values = batch.bytes_column("value")
-        self.keys = batch.bytes_column("key") if "key" in names else None
-        self.headers = batch.headers_column("headers") if "headers" in names else None
-        self.partitions = batch.int_column("partition") if "partition" in names else None
-        self.timestamps = batch.timestamp_column("timestamp") if "timestamp" in names else None
-        self.topics = batch.bytes_column("topic") if topic is None and "topic" in names else None
-        if topic is None and self.topics is None:
-            raise IllegalArgumentError(f"neither a topic nor a column 'topic' is given; columns: {', '.join(names)}")
-
-    def __len__(self) -> int:
-        return self.length
-
-    def row(self, at: cython.Py_ssize_t) -> tuple[Any, ...]:
-        """(topic, partition, timestamp in ms, key, value, encoded headers) of one row, for tools and tests."""
-        topic: Any = self.topic if self.topics is None else self.topics.get(at)
-        partition = None if self.partitions is None or self.partitions.is_null(at) else self.partitions.value(at)
-        timestamp = None if self.timestamps is None or self.timestamps.is_null(at) else self.timestamps.millis(at)
-        key = None if self.keys is None else self.keys.get(at)
-        headers = bytes(NO_HEADERS) if self.headers is None else self.headers.section(at)
-        return (
-            topic.decode() if type(topic) is bytes else topic,
-            partition,
-            timestamp,
-            key,
-            self.values.get(at),
-            headers,
-        )
+    batch: ArrowBatch = source if isinstance(source, ArrowBatch) else ArrowBatch(source)
+    names = batch.names or ()
+    value = batch.bytes_column("value")
+    if topic is None and "topic" not in names:
+        raise IllegalArgumentError(f"neither a topic nor a column 'topic' is given; columns: {', '.join(names)}")
+    return Columns(
+        batch.length,
+        topic,
+        value=value,
+        key=batch.bytes_column("key") if "key" in names else None,
+        headers=batch.headers_column("headers") if "headers" in names else None,
+        partition=batch.int_column("partition") if "partition" in names else None,
+        timestamp=batch.timestamp_column("timestamp") if "timestamp" in names else None,
+        topic_column=batch.bytes_column("topic") if topic is None else None,
+    )

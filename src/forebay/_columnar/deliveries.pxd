@@ -1,29 +1,24 @@
+from forebay._columnar.shares cimport Share
 from forebay._future cimport BatchResult
 
 
-cdef class Share:
-    cdef BatchResult result
-    cdef Py_ssize_t rows
-    cdef Py_ssize_t first_row
-    cdef long long base_timestamp
-    cdef int run_first
-    cdef int run_rows
-    cdef list runs
-    cdef void add(self, int index, int count)
-
-
-# Used by one caller's thread alone.
-cdef class Deliveries:
+# The fields of a call belong to its thread while it lasts; then ``lock`` guards what outcomes change.
+cdef class BatchDelivery:
     cdef readonly Py_ssize_t rows
-    cdef readonly Py_ssize_t acknowledged
-    cdef readonly Py_ssize_t failed
-    cdef readonly Py_ssize_t batches
+    cdef Py_ssize_t counted
+    cdef Py_ssize_t lost
+    cdef Py_ssize_t ended
     cdef readonly long long raw_bytes
-    cdef readonly object first_error
-    cdef readonly Py_ssize_t first_failed_row
-    cdef readonly dict partitions
+    cdef object lock
+    cdef object watch
+    cdef dict offsets
+    cdef list failed_runs
     cdef list shares
+    cdef list callbacks
+    cdef object runner
     cdef dict by_result
     cdef list latest
-    cdef Share share_of(self, BatchResult result, Py_ssize_t row, long long timestamp)
-    cdef void _count_rows(self, BatchResult result, Py_ssize_t rows, Py_ssize_t first_row)
+    cdef Py_ssize_t collect_at
+    cdef Py_ssize_t seen
+    cdef list missing
+    cdef Share share_of(self, BatchResult result, long long timestamp)

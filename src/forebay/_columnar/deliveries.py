@@ -1,80 +1,91 @@
-"""What became of the rows that one caller gave: followed batch by batch, with the rows that each batch took."""
+"""What ``send_batch`` gives back: what became of each row, followed batch by batch."""
 
 from __future__ import annotations
 
+import logging
+import math
+import threading
+from array import array
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
 import cython
 
-from forebay.errors import KafkaError
+from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
 
 if cython.compiled:
-    from cython.cimports.forebay._future import BatchResult
+    from cython.cimports.forebay._columnar.shares import Share
+    from cython.cimports.forebay._future import BatchResult, RecordFuture, new_future
 else:
-    from forebay._future import BatchResult
+    from forebay._columnar.shares import Share
+    from forebay._future import BatchResult, RecordFuture, new_future
+
+from forebay._clock import SystemClock
+from forebay._future import own_copy
+
+logger = logging.getLogger("forebay.callbacks")
+
+FIRST_COLLECT = cython.declare(cython.Py_ssize_t, 256)
 
 
-@cython.final
-@cython.cclass
-class Share:
-    """The rows of one caller that went into one batch.
+class OffsetRun(NamedTuple):
+    """Records that follow each other in a partition; ``base_offset`` is -1 if the broker did not tell it."""
 
-    Which of its records they are counts only if it is split: kept as runs of indices, one unless several callers take
-    turns.  ``runs`` (first index, rows, first index ...) has those before the latest.
+    base_offset: int
+    records: int
+
+
+class FailedRows(NamedTuple):
+    """Rows that were not delivered, by their numbers in the table, and why.
+
+    ``rows`` is an ``array('q')``, which ``numpy.asarray`` takes without a copy.
     """
 
-    def __init__(self, result: BatchResult, row: cython.Py_ssize_t, timestamp: cython.longlong) -> None:
-        self.result = result
-        self.rows = 0
-        self.first_row = row
-        self.base_timestamp = timestamp
-        self.run_first = -1
-        self.run_rows = 0
-        self.runs: list[int] = []
-
-    @cython.cfunc
-    def add(self, index: cython.int, count: cython.int) -> cython.void:
-        self.rows += count
-        if index != self.run_first + self.run_rows:
-            if self.run_rows > 0:
-                self.runs.append(self.run_first)
-                self.runs.append(self.run_rows)
-            self.run_first = index
-            self.run_rows = 0
-        self.run_rows += count
+    rows: array[int]
+    error: KafkaError
 
 
 @cython.final
 @cython.cclass
-class Deliveries:
-    """What became of one caller's rows; used by that caller's thread alone.
+class BatchDelivery:
+    """The delivery of a table's rows; row numbers count from 0 over the whole table or stream.
 
-    Holds one ``Share`` for each batch that has no outcome yet; ``collect`` folds the others into the counts, so
-    that memory follows what is in flight and not what was sent.  ``first_failed_row`` is exact unless a batch was split
-    whose rows did not follow each other; then the row that failed is not before it.
+    ``done``, ``result``, ``exception`` and ``add_done_callback`` are those of ``RecordFuture``, for all rows together.
+    It holds a few words for each record batch in flight, and for rows with keys or partitions two bytes each until
+    they are acknowledged; what was acknowledged is kept as ranges of offsets.  Any thread may use it.
     """
 
     def __init__(self) -> None:
         self.rows = 0
-        self.acknowledged = 0
-        self.failed = 0
-        self.batches = 0
+        self.counted = 0
+        self.lost = 0
+        self.ended = 0
         self.raw_bytes = 0
-        self.first_error: KafkaError | None = None
-        self.first_failed_row = -1
-        self.partitions: dict[TopicPartition, int] = {}
+        self.lock = threading.Lock()
+        self.watch: threading.Event | None = None
+        self.offsets: dict[TopicPartition, list[OffsetRun]] = {}
+        self.failed_runs: list[tuple[KafkaError, Any]] = []
         self.shares: list[Share] = []
+        self.callbacks: list[Callable[[BatchDelivery], object]] = []
+        self.runner: int | None = None
         self.by_result: dict[BatchResult, Share] = {}
         self.latest: list[Share | None] = []
+        self.collect_at = FIRST_COLLECT
+        self.seen = 0
+        self.missing: list[int] = []
+
+    # While rows are sent
 
     def track(self, result: BatchResult, row: cython.Py_ssize_t, size: cython.Py_ssize_t) -> None:
         """Notes that ``row``, a record of ``size`` bytes, went into the batch of ``result``."""
-        share: Share = self.share_of(result, row, 0)
-        share.add(cython.cast(cython.int, share.rows), 1)
+        share: Share = self.share_of(result, 0)
+        share.add(cython.cast(cython.int, share.rows), row, 1)
         self.rows += 1
         self.raw_bytes += size
 
     @cython.cfunc
-    def share_of(self, result: BatchResult, row: cython.Py_ssize_t, timestamp: cython.longlong) -> Share:
+    def share_of(self, result: BatchResult, timestamp: cython.longlong) -> Share:
         # Rows of a partition mostly follow each other into one batch: a look at the partition's latest share, and
         # the dictionary only for several topics that take turns.
         partition: cython.Py_ssize_t = result.partition
@@ -85,53 +96,267 @@ class Deliveries:
             return share
         share = self.by_result.get(result)
         if share is None:
-            share = Share(result, row, timestamp)
+            share = Share(result, timestamp)
             self.by_result[result] = share
             self.shares.append(share)
         self.latest[partition] = share
         return share
 
+    def stop_at(self, seen: int, missing: Iterable[int]) -> None:
+        """Notes how far the table was read, and which of those rows were not taken."""
+        self.seen = seen
+        self.missing = sorted(missing)
+
+    def end_call(self) -> None:
+        """No more rows will come."""
+        self.by_result = {}
+        self.latest = []
+
+    def trim(self) -> None:
+        """``collect`` once there is much to be collected, so that memory follows what is in flight."""
+        if len(self.shares) >= self.collect_at:
+            self.collect()
+            self.collect_at = FIRST_COLLECT + 2 * len(self.shares)
+
     def collect(self) -> int:
         """Counts what has an outcome; returns how many batches have none."""
         share: Share
-        still: list[Share] = []
-        for share in self.shares:
-            if share.result.done:
-                self._count(share)
-            else:
-                still.append(share)
-        self.shares = still
-        self.by_result = {share.result: share for share in still}
-        self.latest = []
-        return len(still)
+        with self.lock:
+            still: list[Share] = []
+            for share in self.shares:
+                if share.unfinished_index() < 0:
+                    self._count(share)
+                else:
+                    still.append(share)
+            self.shares = still
+            self.by_result = {share.result: share for share in still} if self.by_result else {}
+            self.latest = []
+            return len(still)
 
     def _count(self, share: Share) -> None:
-        self.batches += 1
-        if share.result.parts is None:
-            self._count_rows(share.result, share.rows, share.first_row)
-            return
-        runs = [*share.runs, share.run_first, share.run_rows]
-        part: BatchResult
-        before: cython.Py_ssize_t = 0
-        for at in range(0, len(runs), 2):
-            index: cython.int = runs[at]
-            end: cython.int = index + runs[at + 1]
-            while index < end:
-                part = share.result.leaf(index)
-                rows: cython.int = min(end, part.first + part.record_count) - index
-                self._count_rows(part, rows, share.first_row + before)
-                before += rows
-                index += rows
+        self.ended += 1
+        where = TopicPartition(share.result.topic, share.result.partition)
+        for outcome in share.outcomes():
+            count = len(outcome.rows)
+            if outcome.error is not None:
+                self.lost += count
+                self.failed_runs.append((outcome.error, outcome.rows))
+                continue
+            self.counted += count
+            runs = self.offsets.setdefault(where, [])
+            end: int = len(runs) - 1
+            last = runs[end] if runs else OffsetRun(-2, 0)
+            if last.base_offset + last.records == outcome.base_offset or last.base_offset == outcome.base_offset == -1:
+                runs[end] = OffsetRun(last.base_offset, last.records + count)
+            else:
+                runs.append(OffsetRun(outcome.base_offset, count))
 
-    @cython.cfunc
-    def _count_rows(self, result: BatchResult, rows: cython.Py_ssize_t, first_row: cython.Py_ssize_t) -> cython.void:
-        error: KafkaError | None = result.error
-        if error is None:
-            where = TopicPartition(result.topic, result.partition)
-            self.acknowledged += rows
-            self.partitions[where] = self.partitions.get(where, 0) + rows
+    # Of a future
+
+    def __len__(self) -> int:
+        """Rows that were taken."""
+        return self.rows
+
+    def running(self) -> bool:
+        """False: rows on their way cannot be told from those that wait."""
+        return False
+
+    def cancel(self) -> bool:
+        """Always False: rows cannot be taken back."""
+        return False
+
+    def cancelled(self) -> bool:
+        """Always False."""
+        return False
+
+    def done(self) -> bool:
+        """True once the outcome of every row is known."""
+        return self.collect() == 0 and self.runner in (None, threading.get_ident())
+
+    def result(self, timeout: float | None = None) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
+        """Waits until every row was acknowledged; where they are, as ``partitions``.
+
+        Args:
+            timeout: seconds; None waits until all have their outcome (delivery.timeout.ms).
+
+        Raises:
+            forebay.errors.TimeoutError: not known in time; rows may still be delivered.
+            forebay.errors.KafkaError: rows could not be delivered: a copy of the first one's error, with ``row``
+                and the number of ``failed`` rows; ``failures`` has all of them.
+            IllegalStateError: called from a delivery callback while rows have no outcome.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise own_copy(error).with_context(row=self.first_failed_row, failed=self.failed)
+        return self.partitions
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """Waits like ``result``; the error of the first row that failed, None if all were acknowledged."""
+        self._wait(timeout)
+        return self.first_error
+
+    def _wait(self, timeout: float | None) -> None:
+        # One batch after the other, each with what is left of the time; they come to an end in about this order.
+        clock = SystemClock()
+        end = math.inf if timeout is None else clock.now() + 1000 * timeout
+        with self.lock:
+            shares = list(self.shares)
+        share: Share
+        for share in shares:
+            while (index := share.unfinished_index()) >= 0:
+                if not share.result.wait(end - clock.now(), index):
+                    left = self.collect()
+                    raise TimeoutError(
+                        f"{self.rows - self.counted - self.lost} of {self.rows} rows have no outcome after "
+                        f"{timeout:g} s ({left} batches)"
+                    )
+        self.collect()
+        if self.watch is not None and self.runner not in (None, threading.get_ident()):
+            self.watch.wait(min(max(end - clock.now(), 0) / 1000, threading.TIMEOUT_MAX))
+
+    def add_done_callback(self, function: Callable[[BatchDelivery], object]) -> None:
+        """Calls ``function(delivery)`` when every row has its outcome, on the sender thread; at once if they have.
+
+        What it raises is logged under ``forebay.callbacks`` and goes no further.
+
+        Raises:
+            ForkedProducerError: in a child of the process that sent the rows, unless they were done before the fork.
+        """
+        if self.collect() == 0 and self.runner is None:
+            self._call(function)
             return
-        self.failed += rows
-        if self.first_error is None or first_row < self.first_failed_row:
-            self.first_error = error
-            self.first_failed_row = first_row
+        share: Share
+        for share in self.shares:
+            share.result.check_own_process()
+        with self.lock:
+            late = self.runner is None and self.watch is not None and self.watch.is_set()
+            if not late:
+                self.callbacks.append(function)
+            first = self.watch is None
+            if first:
+                self.watch = threading.Event()
+        if late:
+            self._call(function)
+        elif first:
+            self._follow(None)
+
+    def _follow(self, finished: RecordFuture | None) -> None:
+        # One record that has no outcome is watched at a time; when it has one, the next that has none.  So it costs
+        # one callback whatever the number of batches, and ends on the thread and before the end of the last batch.
+        future: RecordFuture
+        with self.lock:
+            shares = list(self.shares)
+        share: Share
+        for share in shares:
+            index: cython.int = share.unfinished_index()
+            if index >= 0:
+                future = new_future()
+                future.batch = share.result
+                future.index = index
+                future.add_done_callback(self._follow)
+                return
+        self._finish()
+
+    def _finish(self) -> None:
+        event = self.watch
+        if event is None or event.is_set():
+            return
+        self.runner = threading.get_ident()
+        try:
+            while True:
+                with self.lock:
+                    callbacks, self.callbacks = self.callbacks, []
+                    if not callbacks:
+                        event.set()
+                        self.runner = None
+                        return
+                for function in callbacks:
+                    self._call(function)
+        finally:
+            self.runner = None
+
+    def _call(self, function: Callable[[BatchDelivery], object]) -> None:
+        try:
+            function(self)
+        except Exception:
+            logger.exception("a done callback for %d rows raised", self.rows)
+
+    # What became of them, as far as it is known
+
+    @property
+    def acknowledged(self) -> int:
+        """Rows that were acknowledged."""
+        self.collect()
+        return self.counted
+
+    @property
+    def failed(self) -> int:
+        """Rows that failed."""
+        self.collect()
+        return self.lost
+
+    @property
+    def batches(self) -> int:
+        """Record batches with rows of this table that have their outcome."""
+        self.collect()
+        return self.ended
+
+    @property
+    def partitions(self) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
+        """Where acknowledged rows are: for each partition ranges of offsets, ascending."""
+        self.collect()
+        with self.lock:
+            return {where: tuple(sorted(runs)) for where, runs in self.offsets.items()}
+
+    @property
+    def failures(self) -> tuple[FailedRows, ...]:
+        """The rows that failed, each once; by their first row."""
+        self.collect()
+        rows_of: dict[int, FailedRows] = {}
+        with self.lock:
+            for error, rows in self.failed_runs:
+                rows_of.setdefault(id(error), FailedRows(array("q"), error)).rows.extend(rows)
+        found = [FailedRows(array("q", sorted(rows)), error) for rows, error in rows_of.values()]
+        return tuple(sorted(found, key=_first_row))
+
+    @property
+    def first_error(self) -> KafkaError | None:
+        """The error of the first row that failed."""
+        first = self._first_failed()
+        return None if first is None else first[0]
+
+    @property
+    def first_failed_row(self) -> int:
+        """The first row that failed; -1 if none has."""
+        first = self._first_failed()
+        return -1 if first is None else int(first[1][0])
+
+    def _first_failed(self) -> tuple[KafkaError, Any] | None:
+        self.collect()
+        with self.lock:
+            return min(self.failed_runs, key=_first_row_of_run, default=None)
+
+    def taken(self) -> list[range]:
+        """The rows that were taken: all, unless ``send_batch`` raised; ascending."""
+        found: list[range] = []
+        begin = 0
+        for row in [*self.missing, self.seen]:
+            if row > begin:
+                found.append(range(begin, row))
+            begin = row + 1
+        return found
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a BatchDelivery cannot be pickled: it belongs to a producer of this process")
+
+    def __repr__(self) -> str:
+        left = self.rows - self.counted - self.lost
+        return f"<BatchDelivery of {self.rows} rows: {self.counted} acknowledged, {self.lost} failed, {left} open>"
+
+
+def _first_row(failed: FailedRows) -> int:
+    return failed.rows[0]
+
+
+def _first_row_of_run(run: tuple[KafkaError, Any]) -> int:
+    return int(run[1][0])

@@ -1,40 +1,68 @@
 """One row after the other into the accumulator, by the steps of ``send()``: for what has to be looked at alone.
 
-Several topics, a partitioner of the user's, a row that waits for metadata or cannot be taken at all.
+A topic that was not seen before, a partitioner or interceptors of the user's, a row that cannot be taken at all.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 
+from forebay._arguments import Acknowledged
+from forebay._inputs import ProducerRecord
+from forebay._records.reader import read_headers
 from forebay.errors import IllegalArgumentError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._arrow import BytesColumn, IntColumn, TimestampColumn
-    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, murmur2, no_bytes, view_of
+    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
+    from cython.cimports.forebay._arrow.columns import BytesColumn
+    from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
+    from cython.cimports.forebay._codec._prim import (
+        RecordPointer,
+        RecordView,
+        bytes_pointer,
+        murmur2,
+        no_bytes,
+        record_view,
+        view_of,
+    )
     from cython.cimports.forebay._columnar.columns import Columns
-    from cython.cimports.forebay._columnar.deliveries import Deliveries, Share
+    from cython.cimports.forebay._columnar.deliveries import BatchDelivery
+    from cython.cimports.forebay._columnar.shares import Share
+    from cython.cimports.forebay._columnar.topics import TopicTable
     from cython.cimports.forebay._future import new_future
-    from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size
+    from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
     from cython.cimports.forebay._send import SendPath
 else:
     from forebay._accumulator.topic import TopicState
-    from forebay._arrow import BytesColumn, IntColumn, TimestampColumn
-    from forebay._codec._prim import RecordView, bytearray_pointer, murmur2, no_bytes, view_of
+    from forebay._arguments import checked_partition, checked_timestamp
+    from forebay._arrow.columns import BytesColumn
+    from forebay._arrow.numbers import IntColumn, TimestampColumn
+    from forebay._codec._prim import (
+        RecordPointer,
+        RecordView,
+        bytes_pointer,
+        murmur2,
+        no_bytes,
+        record_view,
+        view_of,
+    )
     from forebay._columnar.columns import Columns
-    from forebay._columnar.deliveries import Deliveries, Share
+    from forebay._columnar.deliveries import BatchDelivery
+    from forebay._columnar.shares import Share
+    from forebay._columnar.topics import TopicTable
     from forebay._future import new_future
-    from forebay._records.batch_v2 import record_body_size, record_size
+    from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
     from forebay._send import SendPath
-
-from forebay._columnar.columns import NO_HEADERS
 
 APPENDED = cython.declare(cython.int, 1)
 STICKY = cython.declare(cython.int, -1)
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 UNBOUNDED = cython.declare(cython.double, -1.0)
 """A deadline that has not begun: max.block.ms counts from the first wait of each row, as for each send()."""
+NO_HEADERS = b"\x00"
 
 
 @cython.final
@@ -42,16 +70,17 @@ UNBOUNDED = cython.declare(cython.double, -1.0)
 class RowAppender:
     """Rows one by one: the columns, where they go, and what is remembered between rows."""
 
-    def __init__(self, path: SendPath, columns: Columns, deliveries: Deliveries) -> None:
+    def __init__(self, path: SendPath, delivery: BatchDelivery) -> None:
         self.path = path
-        self.columns = columns
-        self.deliveries = deliveries
+        self.columns = Columns(0, None)
+        self.delivery = delivery
         # The append writes batch and index into it; one for all rows, since nobody waits on it.
         self.probe = new_future()
+        # Of the latest row.
         self.state: TopicState | None = None
-        self.topic_name: bytes | None = None
-        self.states: dict[bytes, TopicState] = {}
-        self.wall = path.wall()
+        self.topics = TopicTable()
+        self.section = NO_HEADERS
+        self.wall = 0
 
     @cython.cfunc
     def append(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.int:
@@ -62,51 +91,61 @@ class RowAppender:
         key: cython.p_const_uchar = no_bytes()
         if columns.keys is not None:
             key_size = columns.keys.seek(at)
-            key = columns.keys.found
-        value_size: cython.Py_ssize_t = columns.values.seek(at)
-        headers: cython.p_const_uchar = bytearray_pointer(NO_HEADERS)
-        headers_size: cython.Py_ssize_t = 1
-        if columns.headers is not None:
-            headers_size = columns.headers.encode(at)
-            headers = columns.headers.encoded
-        timestamp: cython.longlong = self.timestamp_of(at)
+            key = columns.keys.found()
+        value_size: cython.Py_ssize_t = -1
+        value: cython.p_const_uchar = no_bytes()
+        if columns.values is not None:
+            value_size = columns.values.seek(at)
+            value = columns.values.found()
+        self.section = NO_HEADERS if columns.headers is None else columns.headers.section(at)
         record: RecordView = RecordView(
-            timestamp=timestamp,
+            timestamp=self.timestamp_of(at),
             key=key,
             key_size=key_size,
-            value=columns.values.found,
+            value=value,
             value_size=value_size,
-            headers=headers,
-            headers_size=headers_size,
+            headers=bytes_pointer(self.section),
+            headers_size=len(self.section),
         )
         self.path.check_size(view_of(record))
         if number < 0:
             if self.path.partitioner is not None:
                 key_bytes: bytes | None = None if columns.keys is None else columns.keys.get(at)
-                value_bytes: bytes | None = columns.values.get(at)
+                value_bytes: bytes | None = None if columns.values is None else columns.values.get(at)
                 number = self.path.choose_partition(state, key_bytes, key_bytes, value_bytes, value_bytes)
             elif key_size >= 0 and not self.path.ignore_keys:
                 number = (murmur2(key, key_size) & MOST_PARTITION) % state.partition_count
-        status: cython.int = self.path.accumulator.try_append(state, number, view_of(record), self.probe, None)
-        if not status & APPENDED:
-            status = self.path.append_waiting(state, number, view_of(record), self.probe, None, True, UNBOUNDED)
-        self.note(row, timestamp, key_size, value_size, headers_size)
+        return self.place(state, number, view_of(record), row, None)
+
+    @cython.cfunc
+    def place(
+        self, state: TopicState, partition: cython.int, record: RecordPointer, row: cython.Py_ssize_t, callback: Any
+    ) -> cython.int:
+        """Puts the record into a batch, waiting for memory if there is none, and notes the row."""
+        self.probe.batch = None  # type: ignore[assignment]
+        try:
+            status: cython.int = self.path.accumulator.try_append(state, partition, record, self.probe, callback)
+            if not status & APPENDED:
+                status = self.path.append_waiting(state, partition, record, self.probe, callback, True, UNBOUNDED)
+        finally:
+            # Ctrl-C may come between the append and this line.
+            if self.probe.batch is not None:
+                self.note(row, record)
         return status
 
     @cython.cfunc
-    def note(
-        self,
-        row: cython.Py_ssize_t,
-        timestamp: cython.longlong,
-        key_size: cython.Py_ssize_t,
-        value_size: cython.Py_ssize_t,
-        headers_size: cython.Py_ssize_t,
-    ) -> cython.void:
-        share: Share = self.deliveries.share_of(self.probe.batch, row, timestamp)
-        share.add(self.probe.index, 1)
-        self.deliveries.rows += 1
-        self.deliveries.raw_bytes += record_size(
-            record_body_size(timestamp - share.base_timestamp, self.probe.index, key_size, value_size, headers_size)
+    def note(self, row: cython.Py_ssize_t, record: RecordPointer) -> cython.void:
+        share: Share = self.delivery.share_of(self.probe.batch, record.timestamp)
+        share.add(self.probe.index, row, 1)
+        self.delivery.rows += 1
+        self.delivery.raw_bytes += record_size(
+            record_body_size(
+                record.timestamp - share.base_timestamp,
+                self.probe.index,
+                record.key_size,
+                record.value_size,
+                record.headers_size,
+            )
         )
 
     @cython.cfunc
@@ -118,7 +157,7 @@ class RowAppender:
         number: cython.longlong = column.value(at)
         if number < 0 or number > MOST_PARTITION:
             raise IllegalArgumentError(
-                f"Invalid partition: {number}. Partition number should always be non-negative or null."
+                f"Invalid partition: {column.exact(at)}. Partition number should always be non-negative or null."
             )
         return cython.cast(cython.int, number)
 
@@ -139,23 +178,65 @@ class RowAppender:
     def topic_of(self, at: cython.Py_ssize_t, number: cython.int) -> TopicState:
         """The topic's state, once metadata knows it and the partition; waits up to max.block.ms."""
         column: BytesColumn | None = self.columns.topics
-        state: TopicState | None = self.state
+        name: bytes | None = None
         if column is not None:
-            name: bytes | None = column.get(at)
-            if name is None:
+            name = column.get(at)
+            if name is None and self.columns.topic is None:
                 raise IllegalArgumentError(
-                    "null topic present in the data. Use the option 'topic', or a topic column without nulls"
+                    "null topic present in the data. Use the option 'topic' (send_batch: topic), or a topic column "
+                    "without nulls"
                 )
-            if name != self.topic_name:
-                self.topic_name = name
-                state = self.states.get(name)
+        topic: str = self.columns.topic or "" if name is None else name.decode("utf-8", "replace")
+        self.state = self.ready(topic, number)
+        if column is not None:
+            self.topics.add(name, self.state)
+        return self.state
+
+    @cython.cfunc
+    def ready(self, topic: str, number: cython.int) -> TopicState:
+        state: TopicState | None = self.path.accumulator.topics.get(topic)
         if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
-            topic: str = self.columns.topic or ""
-            if self.topic_name is not None:
-                topic = self.topic_name.decode("utf-8", "replace")
             deadline: cython.double = self.path.now() + self.path.max_block_ms
             state = self.path.topic_for_sending(topic, number, True, deadline)
-            if self.topic_name is not None:
-                self.states[self.topic_name] = state
-        self.state = state
         return state
+
+    # With interceptors
+
+    def append_intercepted(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.int:
+        """As ``append``, for a row that passes the interceptors as a ProducerRecord of bytes."""
+        topic, partition, timestamp, key, value, section = self.columns.row(at)
+        chain: Any = self.path.interceptors
+        record = chain.on_send(ProducerRecord(topic, value, key, read_headers(section), partition, timestamp))
+        callback = Acknowledged(chain, None)
+        try:
+            return self.append_record(record, row, callback)
+        except Exception as error:
+            chain.on_send_error(record, callback.where, error)
+            raise
+
+    def append_record(self, given: ProducerRecord, row: cython.Py_ssize_t, callback: object) -> cython.int:
+        """One record into its batch.
+
+        Raises:
+            TypeError: key or value are not bytes: columns pass no serializer, so an interceptor may not ask for one.
+        """
+        key = plain_bytes("key", given.key)
+        value = plain_bytes("value", given.value)
+        number: cython.int = STICKY if given.partition is None else checked_partition(given.partition)
+        timestamp: cython.longlong = self.wall if given.timestamp_ms is None else checked_timestamp(given.timestamp_ms)
+        section: bytes = encode_headers(given.headers) if given.headers else NO_HEADERS
+        state: TopicState = self.ready(given.topic, number)
+        record: RecordView = record_view(timestamp, key, value, section)
+        self.path.check_size(view_of(record))
+        if number < 0:
+            number = self.path.choose_partition(state, key, key, value, value)
+        return self.place(state, number, view_of(record), row, callback)
+
+
+def plain_bytes(what: str, value: object) -> bytes | None:
+    """The key or value that an interceptor gave back."""
+    if value is None or isinstance(value, bytes):
+        return value
+    raise TypeError(
+        f"an interceptor made the {what} a {type(value).__name__}; columns pass no serializer: allowed are bytes, None"
+    )

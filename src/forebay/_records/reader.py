@@ -185,6 +185,15 @@ def read_records(
     return tuple(records)
 
 
+def read_headers(section: bytes) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers of one record's header section.
+
+    Raises:
+        forebay.errors.InvalidRecordError: malformed.
+    """
+    return _Cursor(section).headers()
+
+
 class _Cursor:
     """A position in a records section; never passes ``end``, the end of the section or of the open record."""
 

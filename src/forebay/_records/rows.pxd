@@ -1,4 +1,6 @@
-from forebay._arrow cimport BytesColumn
+from forebay._arrow.columns cimport BytesColumn
+from forebay._arrow.headers cimport HeadersColumn
+from forebay._codec._arrow_abi cimport CellSource
 
 
 cdef class Cells:
@@ -23,9 +25,13 @@ cdef class RowWindow:
     cdef long long* header_sizes
     cdef long long* timestamps
     cdef long long* partitions
+    cdef long long* topics
+    cdef long long* limits
     cdef long long* order
+    cdef long long* sorted
     cdef long long* ends
     cdef Py_ssize_t ends_size
+    cdef bytearray sections
     # How much ``write`` may write beside what the memory has room for; see there.
     cdef Py_ssize_t raw_size
     cdef double ratio
@@ -36,13 +42,24 @@ cdef class RowWindow:
     cdef int first_index
     cdef bint filled
     cdef Py_ssize_t written
+    cdef Py_ssize_t taken
     cdef Py_ssize_t position
     cdef Py_ssize_t largest
     cdef long long latest
-    cdef void partition_by_key(self, Py_ssize_t count, long long partition_count) noexcept nogil
+    cdef void partition_by_key(self, Py_ssize_t count) noexcept nogil
     cdef void keep_order(self, Py_ssize_t count) noexcept nogil
-    cdef void group(self, Py_ssize_t count, Py_ssize_t partition_count)
-    cdef void sort(self, Py_ssize_t count, Py_ssize_t partition_count) noexcept nogil
+    cdef void make_ends(self, Py_ssize_t groups)
+    cdef void sort_by_topic(self, Py_ssize_t count, Py_ssize_t topics)
+    cdef void sort_by_partition(self, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t partition_count)
+    cdef void sort(
+        self, long long* numbers, long long shift, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t groups
+    ) noexcept nogil
+    cdef Py_ssize_t fill_headers(
+        self, HeadersColumn column, Py_ssize_t row, Py_ssize_t count, Py_ssize_t most
+    ) except -1
+    cdef void write_headers(
+        self, HeadersColumn column, Py_ssize_t row, Py_ssize_t count, unsigned char* to
+    ) noexcept nogil
     cdef Py_ssize_t write(
         self,
         Py_ssize_t at,

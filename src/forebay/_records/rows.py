@@ -10,16 +10,34 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._arrow import BytesColumn
+    from cython.cimports.forebay._arrow.columns import BytesColumn, seek_cell
+    from cython.cimports.forebay._arrow.headers import HeadersColumn
     from cython.cimports.forebay._codec._arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from cython.cimports.forebay._codec._arrow_abi import bit_at, load_integer, pointer_to
-    from cython.cimports.forebay._codec._prim import murmur2, put_int8, put_raw, put_varint, zigzag
+    from cython.cimports.forebay._codec._arrow_abi import CellSource, bit_at, load_integer, pointer_to
+    from cython.cimports.forebay._codec._prim import (
+        bytearray_pointer,
+        bytearray_pointer_at,
+        murmur2,
+        put_int8,
+        put_raw,
+        put_varint,
+        zigzag,
+    )
     from cython.cimports.forebay._records.batch_v2 import record_body_size, record_size
 else:
-    from forebay._arrow import BytesColumn
+    from forebay._arrow.columns import BytesColumn, seek_cell
+    from forebay._arrow.headers import HeadersColumn
     from forebay._codec._arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from forebay._codec._arrow_abi import bit_at, load_integer, pointer_to
-    from forebay._codec._prim import murmur2, put_int8, put_raw, put_varint, zigzag
+    from forebay._codec._arrow_abi import CellSource, bit_at, load_integer, pointer_to
+    from forebay._codec._prim import (
+        bytearray_pointer,
+        bytearray_pointer_at,
+        murmur2,
+        put_int8,
+        put_raw,
+        put_varint,
+        zigzag,
+    )
     from forebay._records.batch_v2 import record_body_size, record_size
 
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
@@ -43,14 +61,12 @@ class Cells:
     @cython.cfunc
     def fill(self, column: BytesColumn, row: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.void:
         """The column's cells from ``row`` on."""
-        if column.layout == VARIABLE:
-            with cython.nogil:
-                fill_variable(self, column, column.offset + row, count)
-            return
-        at: cython.Py_ssize_t
-        for at in range(count):
-            self.sizes[at] = column.seek(row + at)
-            self.addresses[at] = column.found
+        source: cython.pointer(CellSource) = column.source  # type: ignore[valid-type]
+        with cython.nogil:
+            if source.layout == VARIABLE:
+                fill_variable(self, source, source.offset + row, count)
+            else:
+                fill_cells(self, source, row, count)
 
     @cython.cfunc
     @cython.nogil
@@ -66,26 +82,50 @@ class Cells:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def fill_variable(cells: Cells, column: BytesColumn, first: cython.longlong, count: cython.Py_ssize_t) -> cython.void:
+def fill_variable(
+    cells: Cells,
+    source: cython.pointer(CellSource),  # type: ignore[valid-type]
+    first: cython.longlong,
+    count: cython.Py_ssize_t,
+) -> cython.void:
     # Each offset is read once: the end of one cell is the beginning of the next.
     at: cython.Py_ssize_t
-    width: cython.int = column.width
-    begin: cython.longlong = load_integer(column.offsets, first, width)
+    width: cython.int = source.width
+    begin: cython.longlong = load_integer(source.offsets, first, width)
     for at in range(count):
-        end: cython.longlong = load_integer(column.offsets, first + at + 1, width)
-        cells.addresses[at] = pointer_to(column.data + begin, end - begin)
+        end: cython.longlong = load_integer(source.offsets, first + at + 1, width)
+        cells.addresses[at] = pointer_to(source.data + begin, end - begin)
         cells.sizes[at] = end - begin
         begin = end
-    if column.validity != 0:
+    if source.validity != 0:
         for at in range(count):
-            if not bit_at(column.validity, first + at):
+            if not bit_at(source.validity, first + at):
                 cells.sizes[at] = NULL
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def fill_cells(
+    cells: Cells,
+    source: cython.pointer(CellSource),  # type: ignore[valid-type]
+    row: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+) -> cython.void:
+    at: cython.Py_ssize_t
+    for at in range(count):
+        cells.sizes[at] = seek_cell(source, row + at)
+        cells.addresses[at] = source.found
 
 
 @cython.final
 @cython.cclass
 class RowWindow:
-    """Up to ``capacity`` rows of one topic."""
+    """Up to ``capacity`` rows.
+
+    ``topics`` says which topic a row belongs to where there are several, ``limits`` how many partitions that one has.
+    ``order`` is in which order rows are written: a permutation of them once ``keep_order`` or ``sort_by_topic`` ran.
+    """
 
     def __init__(self, capacity: cython.Py_ssize_t) -> None:
         self.capacity = capacity
@@ -100,9 +140,13 @@ class RowWindow:
         self.header_sizes = self.headers.sizes
         self.timestamps = new_numbers(capacity)
         self.partitions = new_numbers(capacity)
+        self.topics = new_numbers(capacity)
+        self.limits = new_numbers(capacity)
         self.order = new_numbers(capacity)
+        self.sorted = new_numbers(capacity)
         self.ends = new_numbers(1)
         self.ends_size = 1
+        self.sections = bytearray(0)
         self.position = self.largest = self.raw_size = self.limit = 0
         self.ratio = self.margin = 1.0
         self.latest = 0
@@ -110,24 +154,28 @@ class RowWindow:
         self.first_index = 0
         self.filled = False
         self.written = 0
+        self.taken = 0
 
     def __dealloc__(self) -> None:
         drop_numbers(self.timestamps)
         drop_numbers(self.partitions)
+        drop_numbers(self.topics)
+        drop_numbers(self.limits)
         drop_numbers(self.order)
+        drop_numbers(self.sorted)
         drop_numbers(self.ends)
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def partition_by_key(self, count: cython.Py_ssize_t, partition_count: cython.longlong) -> cython.void:
+    def partition_by_key(self, count: cython.Py_ssize_t) -> cython.void:
         """murmur2 of each key, as Java's partitioner has it, where no partition is given (-1) and there is a key."""
         at: cython.Py_ssize_t
         for at in range(count):
             if self.partitions[at] < 0 and self.key_sizes[at] >= 0:
-                self.partitions[at] = (
-                    murmur2(self.key_cells[at], self.key_sizes[at]) & MOST_PARTITION
-                ) % partition_count
+                self.partitions[at] = (murmur2(self.key_cells[at], self.key_sizes[at]) & MOST_PARTITION) % self.limits[
+                    at
+                ]
 
     @cython.cfunc
     @cython.nogil
@@ -139,37 +187,98 @@ class RowWindow:
             self.order[at] = at
 
     @cython.cfunc
-    def group(self, count: cython.Py_ssize_t, partition_count: cython.Py_ssize_t) -> cython.void:
-        """Orders the rows by partition, -1 first, those of one as they come; ``ends[p + 1]`` is where p's end."""
-        if self.ends_size < partition_count + 1:
+    def make_ends(self, groups: cython.Py_ssize_t) -> cython.void:
+        """Room for the ends of so many groups."""
+        if self.ends_size < groups:
             # The new one first: if there is no memory for it, the old one must still be there to be dropped.
-            ends = new_numbers(partition_count + 1)
+            ends = new_numbers(groups)
             drop_numbers(self.ends)
             self.ends = ends
-            self.ends_size = partition_count + 1
+            self.ends_size = groups
+
+    @cython.cfunc
+    def sort_by_topic(self, count: cython.Py_ssize_t, topics: cython.Py_ssize_t) -> cython.void:
+        """Orders the rows by topic, those of one as they come; ``ends[t]`` is where topic t's end."""
+        self.make_ends(topics)
         with cython.nogil:
-            self.sort(count, partition_count + 1)
+            self.keep_order(count)
+            self.sort(self.topics, 0, 0, count, topics)
+
+    @cython.cfunc
+    def sort_by_partition(
+        self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t, partition_count: cython.Py_ssize_t
+    ) -> cython.void:
+        """Orders rows ``order[begin:end]`` by partition, -1 first; ``ends[p + 1]`` is where p's end."""
+        self.make_ends(partition_count + 1)
+        with cython.nogil:
+            self.sort(self.partitions, 1, begin, end, partition_count + 1)
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
-    def sort(self, count: cython.Py_ssize_t, groups: cython.Py_ssize_t) -> cython.void:
+    def sort(
+        self,
+        numbers: cython.pointer(cython.longlong),  # type: ignore[valid-type]
+        shift: cython.longlong,
+        begin: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        groups: cython.Py_ssize_t,
+    ) -> cython.void:
         # Counting sort: ``ends`` is first where a group begins, and after the last step where it ends.
         at: cython.Py_ssize_t
+        row: cython.longlong
         number: cython.longlong
-        total: cython.longlong = 0
+        total: cython.longlong = begin
         for at in range(groups):
             self.ends[at] = 0
-        for at in range(count):
-            self.ends[self.partitions[at] + 1] += 1
+        for at in range(begin, end):
+            self.ends[numbers[self.order[at]] + shift] += 1
         for at in range(groups):
             number = self.ends[at]
             self.ends[at] = total
             total += number
-        for at in range(count):
-            number = self.partitions[at] + 1
-            self.order[self.ends[number]] = at
+        for at in range(begin, end):
+            row = self.order[at]
+            number = numbers[row] + shift
+            self.sorted[self.ends[number]] = row
             self.ends[number] += 1
+        for at in range(begin, end):
+            self.order[at] = self.sorted[at]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def fill_headers(
+        self, column: HeadersColumn, row: cython.Py_ssize_t, count: cython.Py_ssize_t, most: cython.Py_ssize_t
+    ) -> cython.Py_ssize_t:
+        """Encodes the headers of rows from ``row`` on; how many, up to one that cannot be, or ``most`` bytes in all."""
+        sizes = self.header_sizes
+        with cython.nogil:
+            count = column.measure(row, count, most, sizes)
+        total: cython.Py_ssize_t = 0
+        at: cython.Py_ssize_t
+        for at in range(count):
+            total += self.header_sizes[at]
+        if len(self.sections) < total:
+            self.sections = bytearray(max(total, 2 * len(self.sections)))
+        to: cython.p_uchar = bytearray_pointer(self.sections)
+        with cython.nogil:
+            self.write_headers(column, row, count, to)
+        total = 0
+        for at in range(count):
+            self.header_cells[at] = bytearray_pointer_at(self.sections, total)
+            total += self.header_sizes[at]
+        return count
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def write_headers(
+        self, column: HeadersColumn, row: cython.Py_ssize_t, count: cython.Py_ssize_t, to: cython.p_uchar
+    ) -> cython.void:
+        at: cython.Py_ssize_t
+        position: cython.Py_ssize_t = 0
+        for at in range(count):
+            position = column.write(row + at, to, position)
 
     @cython.cfunc
     @cython.nogil

@@ -39,6 +39,9 @@ class KafkaError(Exception):
         if cls.__module__.startswith(PUBLIC_MODULE + "."):
             cls.__module__ = PUBLIC_MODULE  # what tracebacks, docs and pickles show
 
+    delivery: Any = None
+    """Of an error that ``send_batch`` raised: the BatchDelivery of the rows taken before; not pickled."""
+
     def __init__(self, message: str = "", /, **context: object) -> None:
         super().__init__(message or self.default_message())
         self.context: dict[str, object] = context
@@ -68,7 +71,7 @@ class KafkaError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Not through the constructor: subclasses may have another signature, and OSError has its own idea.
-        state = dict(self.__dict__)
+        state = {name: value for name, value in self.__dict__.items() if name != "delivery"}
         if isinstance(self.__cause__, KafkaError):
             state["__cause__"] = self.__cause__
         return _rebuild, (type(self), self.args), state

@@ -78,18 +78,18 @@ def write(
         fill=raw / (deliveries.batches * producer.batch_size) if deliveries.batches else 0.0,
         started_ms=started,
         finished_ms=clock.wall(),
-        partitions={str(where): count for where, count in deliveries.partitions.items()},
+        partitions={str(where): sum(run.records for run in runs) for where, runs in deliveries.partitions.items()},
         producer=sent,
     )
 
 
 def _send(batches: Iterable[Any], options: SinkOptions, producer: RowProducer, task: TaskId) -> Any:
-    from forebay._columnar import Columns, Deliveries
+    from forebay._columnar import BatchDelivery, sink_columns
 
-    deliveries = Deliveries()
+    deliveries = BatchDelivery()
     given = 0
     for batch in batches:
-        columns = Columns(batch, options.topic)
+        columns = sink_columns(batch, options.topic)
         try:
             producer.append(columns, deliveries, given)
         except KafkaError as error:

@@ -8,18 +8,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay._columnar import Columns, Deliveries, append_columns
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 
 
-def take(world: World, values: list[bytes], partition: int | None = 0) -> Deliveries:
+def take(world: World, values: list[bytes], partition: int | None = 0) -> BatchDelivery:
     numbers = pa.array([partition] * len(values), pa.int32())
     timestamps = pa.array([5] * len(values), pa.int64())
     batch = pa.RecordBatch.from_pydict(
         {"value": pa.array(values, pa.binary()), "partition": numbers, "timestamp": timestamps}
     )
-    deliveries = Deliveries()
-    append_columns(world.producer, Columns(batch, "t"), deliveries)
+    deliveries = BatchDelivery()
+    append_columns(world.producer, sink_columns(batch, "t"), deliveries)
     return deliveries
 
 

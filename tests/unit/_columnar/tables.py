@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from forebay._columnar import Columns, Deliveries, append_columns
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -48,9 +48,9 @@ def arrow(rows: list[dict[str, Any]], *names: str) -> pa.RecordBatch:
 
 def append(
     world: World, rows: list[dict[str, Any]], *names: str, topic: str | None = None, first_row: int = 0
-) -> Deliveries:
-    deliveries = Deliveries()
-    append_columns(world.producer, Columns(arrow(rows, *names), topic), deliveries, first_row)
+) -> BatchDelivery:
+    deliveries = BatchDelivery()
+    append_columns(world.producer, sink_columns(arrow(rows, *names), topic), deliveries, first_row)
     return deliveries
 
 

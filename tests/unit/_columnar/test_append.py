@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from forebay._cluster import Cluster
-from forebay._columnar import Columns, Deliveries, append_columns
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
@@ -89,9 +89,9 @@ def test_a_bad_row_amid_a_window_is_named_after_all_rows_before_it(
     world = World(topics={"t": 3}, max_block_ms=0, max_request_size=60_000)
     rows = many()
     rows[BAD] |= bad
-    deliveries = Deliveries()
+    deliveries = BatchDelivery()
     with pytest.raises(error, match=message) as caught:
-        append_columns(world.producer, Columns(arrow(rows), "t"), deliveries, first_row)
+        append_columns(world.producer, sink_columns(arrow(rows), "t"), deliveries, first_row)
     assert caught.value.context["row"] == first_row + BAD  # type: ignore[attr-defined]
     world.settle(40)
     deliveries.collect()
@@ -115,9 +115,9 @@ def test_without_memory_the_first_row_that_is_in_no_batch_is_named() -> None:
     """Partition 0 comes first in a window and runs out of memory at row 99; row 2 of partition 1 is not in then."""
     world = World(topics={"t": 2}, buffer_memory=2000, batch_size=1000, max_block_ms=0)
     rows = [{"value": b"%3d" % number + bytes(30), "partition": int(number == 2)} for number in range(100)]
-    deliveries = Deliveries()
+    deliveries = BatchDelivery()
     with pytest.raises(BufferExhaustedError) as caught:
-        append_columns(world.producer, Columns(arrow(rows, "value", "partition"), "t"), deliveries, 1000)
+        append_columns(world.producer, sink_columns(arrow(rows, "value", "partition"), "t"), deliveries, 1000)
     assert caught.value.context["row"] == 1002
     world.settle(20)
     deliveries.collect()
@@ -144,9 +144,9 @@ def test_a_sealed_accumulator_takes_no_row_even_into_an_open_batch() -> None:
     world = World(topics={"t": 1}, linger_ms=1000)
     assert append(world, many(10, 1), "value", topic="t").rows == 10
     world.accumulator.seal()
-    deliveries = Deliveries()
+    deliveries = BatchDelivery()
     with pytest.raises(ProducerClosedError, match="row=0"):
-        append_columns(world.producer, Columns(arrow(many(10, 1), "value"), "t"), deliveries)
+        append_columns(world.producer, sink_columns(arrow(many(10, 1), "value"), "t"), deliveries)
     assert deliveries.rows == 0
     world.accumulator.unseal()
     assert append(world, many(10, 1), "value", topic="t").rows == 10
@@ -156,10 +156,10 @@ def test_a_sealed_accumulator_takes_no_row_even_into_an_open_batch() -> None:
 
 def test_rows_of_several_callers_in_one_batch_are_told_apart() -> None:
     world = World(topics={"t": 1}, linger_ms=1000, batch_size=100_000)
-    one, other = Deliveries(), Deliveries()
+    one, other = BatchDelivery(), BatchDelivery()
     for at in range(0, 3000, 500):
         mine = one if at % 1000 else other
-        append_columns(world.producer, Columns(arrow(many(3000)[at : at + 500], "value"), "t"), mine, at)
+        append_columns(world.producer, sink_columns(arrow(many(3000)[at : at + 500], "value"), "t"), mine, at)
     assert (one.collect(), other.collect()) == (1, 1)
     world.run(1100)
     assert (one.collect(), other.collect()) == (0, 0)
@@ -202,10 +202,49 @@ def test_rows_of_both_kinds_keep_their_order() -> None:
     batch = pa.record_batch(
         {"key": pa.array(keys, pa.binary()), "value": pa.array([b"%d" % number for number in range(count)])}
     )
-    deliveries = Deliveries()
-    append_columns(world.producer, Columns(batch, "t"), deliveries)
+    deliveries = BatchDelivery()
+    append_columns(world.producer, sink_columns(batch, "t"), deliveries)
     world.run(500)
     logs = [[int(value) for value in world.values("t", number) if value is not None] for number in range(3)]
     assert sorted(chain(*logs)) == list(range(count))
     assert all(log == sorted(log) for log in logs)
     assert deliveries.collect() == 0 and deliveries.acknowledged == count
+
+
+def test_ctrl_c_after_a_row_was_taken_counts_it() -> None:
+    """The interrupt comes where the sender is woken for the batch that the first row began."""
+    world = World(topics={"t": 1}, linger_ms=1000)
+    delivery = BatchDelivery()
+
+    def wakeup() -> None:
+        raise KeyboardInterrupt
+
+    world.selector.wakeup = wakeup  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        append_columns(world.producer, sink_columns(arrow(many(10, 1), "value"), "t"), delivery)
+    del world.selector.wakeup
+    assert (delivery.rows, delivery.taken()) == (1, [range(1)])
+    world.run(1100)
+    assert delivery.result(0) == {("t", 0): ((0, 1),)}
+
+
+def test_ctrl_c_while_a_full_batch_is_compressed_loses_no_row_of_it() -> None:
+    world = World(topics={"t": 1}, linger_ms=1000, batch_size=1000, compression_type="lz4")
+    closer = world.accumulator.closer
+    compress, packed = closer.compressor.compress, []
+
+    def interrupted(chunks: Any) -> bytes:
+        packed.append(1)
+        if len(packed) == 3:
+            raise KeyboardInterrupt
+        return bytes(compress(chunks))
+
+    closer.compressor.compress = interrupted
+    delivery = BatchDelivery()
+    with pytest.raises(KeyboardInterrupt):
+        append_columns(world.producer, sink_columns(arrow(many(4000, 1), "value"), "t"), delivery)
+    taken = [row for rows in delivery.taken() for row in rows]
+    assert taken == list(range(delivery.rows))
+    world.run(1500)
+    assert world.values("t") == [b"%d" % row for row in taken]
+    assert delivery.acknowledged == len(taken) > 100

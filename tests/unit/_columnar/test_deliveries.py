@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
-from forebay._columnar import Columns, Deliveries, append_columns
+import numpy as np
+import pytest
+
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._future import BatchResult
 from forebay._future_split import split_result
-from forebay.errors import KafkaError
+from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
 from tests.fakes.world import World
 from tests.unit._columnar.tables import append, arrow
@@ -22,7 +26,7 @@ def test_deliveries_count_rows_batches_and_bytes_by_partition() -> None:
     world.settle()
     assert deliveries.collect() == 0
     assert (deliveries.acknowledged, deliveries.failed, deliveries.batches) == (7, 0, 2)
-    assert deliveries.partitions == {TopicPartition("t", 0): 4, TopicPartition("t", 1): 3}
+    assert deliveries.partitions == {TopicPartition("t", 0): ((0, 4),), TopicPartition("t", 1): ((0, 3),)}
     assert deliveries.raw_bytes == sum(len_of(batch) for log in world.cluster.logs.values() for batch in log.batches)
 
 
@@ -34,11 +38,11 @@ def test_rows_of_a_batch_that_was_split_are_counted_by_their_part() -> None:
     """Two callers take turns; of each, the rows are told apart that came into the part that failed."""
     world = World(topics={"t": 1}, idempotent=True, batch_size=4096, linger_ms=10)
     world.cluster.fail("t", 0, 10, 0, 87)
-    mine, other = Deliveries(), Deliveries()
+    mine, other = BatchDelivery(), BatchDelivery()
     for number in range(8):
         deliveries = other if number in (1, 2, 6) else mine
         rows = [{"value": b"%d" % number + bytes(100)}]
-        append_columns(world.producer, Columns(arrow(rows, "value"), "t"), deliveries, deliveries.rows)
+        append_columns(world.producer, sink_columns(arrow(rows, "value"), "t"), deliveries, deliveries.rows)
     world.run(500)
     assert world.metric("batch-split-total") == 1
     # Parts of three, three and two records; the second one is refused for good.
@@ -52,7 +56,7 @@ def test_rows_of_a_batch_that_was_split_are_counted_by_their_part() -> None:
 def test_rows_noted_by_hand_are_the_batch_s_first_ones() -> None:
     whole = BatchResult("t", 0)
     parts = [BatchResult("t", 0, None, first) for first in (0, 2)]
-    deliveries = Deliveries()
+    deliveries = BatchDelivery()
     for row in range(5):
         deliveries.track(whole, row, 10)
     assert split_result(whole, parts)
@@ -60,3 +64,104 @@ def test_rows_noted_by_hand_are_the_batch_s_first_ones() -> None:
     parts[1].settle(-1, -1, KafkaError("no"), None, 3, print)
     assert deliveries.collect() == 0
     assert (deliveries.acknowledged, deliveries.failed, deliveries.first_failed_row) == (2, 3, 2)
+
+
+# The future's side
+
+
+def sent(**options: Any) -> tuple[World, Any]:
+    world = World(topics={"t": 1}, linger_ms=100, **options)
+    return world, world.producer.send_batch("t", [b"a", b"b", b"c"])
+
+
+def test_a_delivery_is_done_when_all_rows_are() -> None:
+    world, delivery = sent()
+    assert (delivery.done(), delivery.cancel(), delivery.cancelled(), delivery.running()) == (False,) * 4
+    with pytest.raises(TimeoutError, match=r"3 of 3 rows have no outcome after 0 s \(1 batches\)"):
+        delivery.result(0)
+    world.run(200)
+    assert delivery.done()
+    assert delivery.result(0) == {("t", 0): ((0, 3),)}
+    assert delivery.exception() is None
+    assert delivery.failures == ()
+
+
+def test_a_result_raises_a_copy_of_the_first_row_s_error() -> None:
+    world, delivery = sent()
+    world.cluster.fail("t", 0, 87)
+    world.run(200)
+    with pytest.raises(KafkaError, match=r"row=0, failed=3") as caught:
+        delivery.result(0)
+    assert caught.value is not delivery.exception()
+    assert [list(failed.rows) for failed in delivery.failures] == [[0, 1, 2]]
+    assert np.asarray(delivery.failures[0].rows).tolist() == [0, 1, 2]
+
+
+def test_callbacks_run_once_before_flush_returns_and_see_the_outcome() -> None:
+    world = World(topics={"t": 3}, batch_size=1000)
+    delivery = world.producer.send_batch("t", [bytes(90)] * 200, partition=[row % 3 for row in range(200)])
+    seen: list[tuple[bool, int, int]] = []
+    delivery.add_done_callback(lambda it: seen.append((it.done(), it.acknowledged, len(it.result(0)))))
+    delivery.add_done_callback(lambda it: it.add_done_callback(lambda _: seen.append((True, -1, -1))))
+    world.settle(60)
+    assert seen == [(True, 200, 3), (True, -1, -1)]
+    delivery.add_done_callback(lambda _: seen.append((True, 0, 0)))
+    assert seen[-1] == (True, 0, 0)
+
+
+def test_a_callback_that_raises_is_logged_and_the_next_one_runs(caplog: pytest.LogCaptureFixture) -> None:
+    world, delivery = sent()
+    seen: list[Any] = []
+    delivery.add_done_callback(lambda _: 1 // 0)
+    delivery.add_done_callback(seen.append)
+    world.run(200)
+    assert seen == [delivery]
+    assert "a done callback for 3 rows raised" in caplog.text
+
+
+def test_callbacks_of_a_batch_that_was_split_wait_for_all_parts() -> None:
+    world = World(topics={"t": 1}, idempotent=True, batch_size=4096, linger_ms=10)
+    world.cluster.fail("t", 0, 10, 0, 87)
+    delivery = world.producer.send_batch("t", [b"%d" % row + bytes(100) for row in range(8)])
+    seen: list[tuple[int, int]] = []
+    delivery.add_done_callback(lambda it: seen.append((it.acknowledged, it.failed)))
+    world.run(500)
+    assert seen == [(5, 3)]
+    assert [list(failed.rows) for failed in delivery.failures] == [[3, 4, 5]]
+
+
+def test_a_record_that_the_broker_names_fails_with_its_own_error() -> None:
+    result = BatchResult("t", 0)
+    delivery = BatchDelivery()
+    for row in (4, 5, 9):
+        delivery.track(result, row, 10)
+    result.settle(-1, -1, KafkaError("others"), {1: KafkaError("bad")}, 3, print)
+    assert [(list(failed.rows), str(failed.error)) for failed in delivery.failures] == [
+        ([4, 9], "others"),
+        ([5], "bad"),
+    ]
+    assert (delivery.first_failed_row, str(delivery.first_error)) == (4, "others")
+
+
+def test_another_thread_waits_for_the_outcome() -> None:
+    world, delivery = sent()
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.append(delivery.result(30)))
+    waiting.start()
+    world.run(200)
+    waiting.join(30)
+    assert found == [{("t", 0): ((0, 3),)}]
+
+
+def test_a_long_stream_holds_what_is_in_flight() -> None:
+    world = World(topics={"t": 1}, batch_size=200)
+    delivery = BatchDelivery()
+    for at in range(40):
+        append_columns(
+            world.producer, sink_columns(arrow([{"value": bytes(60)}] * 30, "value"), "t"), delivery, at * 30
+        )
+        world.settle(40)
+    assert len(repr(delivery)) < 100
+    assert delivery.collect() <= 3
+    assert delivery.acknowledged > 1100
+    assert len(delivery.partitions[TopicPartition("t", 0)]) == 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay._columnar import Columns, Deliveries, append_columns
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay.errors import IllegalArgumentError, RecordTooLargeError, TimeoutError
 from tests.fakes.world import World
 from tests.unit._columnar.tables import append, arrow, rows_of_records, send
@@ -52,9 +52,9 @@ def test_a_row_that_cannot_be_taken_is_named_and_those_before_it_are_delivered(
 ) -> None:
     world = World(topics={"t": 1}, max_request_size=500, max_block_ms=0)
     rows = [{"value": b"good", "topic": "t"}, {"topic": "t"} | bad, {"value": b"after", "topic": "t"}]
-    deliveries = Deliveries()
+    deliveries = BatchDelivery()
     with pytest.raises(error, match=message) as caught:
-        append_columns(world.producer, Columns(arrow(rows)), deliveries, 100)
+        append_columns(world.producer, sink_columns(arrow(rows)), deliveries, 100)
     assert "row=101" in str(caught.value)
     world.settle()
     deliveries.collect()

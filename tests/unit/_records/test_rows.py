@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from forebay._accumulator.partitioner import BuiltInPartitioner
-from forebay._columnar import Columns, Deliveries, append_columns
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._records.decoded import Record
 from forebay._records.rows import RowWindow
 from tests.fakes.world import World
@@ -28,8 +28,8 @@ def logs_of(rows: list[dict[str, Any]], *, partitions: int = 1, kind: Any = None
     names = sorted({name for row in rows for name in row})
     kinds = KINDS | ({} if kind is None else {"value": kind})
     batch = pa.RecordBatch.from_pydict({name: pa.array([row.get(name) for row in rows], kinds[name]) for name in names})
-    deliveries = Deliveries()
-    append_columns(world.producer, Columns(batch, "t"), deliveries)
+    deliveries = BatchDelivery()
+    append_columns(world.producer, sink_columns(batch, "t"), deliveries)
     world.settle(20)
     assert deliveries.collect() == 0 and deliveries.acknowledged == len(rows)
     return [world.cluster.logs["t", partition].records for partition in range(partitions)]
@@ -70,7 +70,7 @@ def test_the_latest_timestamp_is_the_batch_s() -> None:
     world = World(topics={"t": 1})
     times = pa.array([5, 9, 7, 3], pa.int64())
     batch = pa.RecordBatch.from_pydict({"value": pa.array([b"v"] * 4, pa.binary()), "timestamp": times})
-    append_columns(world.producer, Columns(batch, "t"), Deliveries())
+    append_columns(world.producer, sink_columns(batch, "t"), BatchDelivery())
     world.settle()
     (made,) = world.cluster.logs["t", 0].batches
     assert (made.base_timestamp, made.max_timestamp) == (5, 9)
@@ -97,7 +97,7 @@ def test_one_window_after_another_may_have_more_partitions() -> None:
         batch = pa.RecordBatch.from_pydict(
             {"value": pa.array([b"%d" % number for number in range(5000)]), "partition": pa.array(numbers)}
         )
-        append_columns(world.producer, Columns(batch, topic), Deliveries())
+        append_columns(world.producer, sink_columns(batch, topic), BatchDelivery())
         while world.accumulator.has_incomplete():
             world.settle()
     assert world.values("many", 299) == [b"%d" % number for number in range(299, 5000, 300)]
@@ -117,7 +117,7 @@ def test_partitioners_are_not_asked_for_rows_with_a_key() -> None:
     sticky: BuiltInPartitioner = world.accumulator.topics["t"].partitioner
     before = sticky.peek()
     batch = pa.RecordBatch.from_pydict({"key": pa.array([b"k"] * 4000), "value": pa.array([b"v" * 20] * 4000)})
-    append_columns(world.producer, Columns(batch, "t"), Deliveries())
+    append_columns(world.producer, sink_columns(batch, "t"), BatchDelivery())
     world.settle(20)
     assert sticky.peek() == before
     assert sorted(len(world.values("t", number)) for number in range(5)) == [0, 0, 0, 0, 4000]

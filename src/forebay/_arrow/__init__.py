@@ -1,0 +1,5 @@
+"""Columns of Arrow data, of Python lists and of NumPy arrays, read in place.
+
+``columns`` and ``headers`` read cells without the GIL and without a Python object a cell; ``batch`` opens what speaks
+Arrow's C data interface, ``objects`` what does not.
+"""

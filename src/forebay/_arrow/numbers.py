@@ -1,0 +1,173 @@
+"""Columns of integers and of timestamps, read in place; see ``columns``."""
+
+from __future__ import annotations
+
+import cython
+
+from forebay.errors import IllegalArgumentError
+
+if cython.compiled:
+    from cython.cimports.forebay._arrow.columns import Column
+    from cython.cimports.forebay._codec._arrow_abi import (
+        array_buffer,
+        bit_at,
+        load_integer,
+        schema_dictionary,
+        schema_format,
+    )
+else:
+    from forebay._arrow.columns import Column
+    from forebay._codec._arrow_abi import array_buffer, bit_at, load_integer, schema_dictionary, schema_format
+
+from forebay._arrow.columns import integer_width, refused
+
+MOST_SECONDS = cython.declare(cython.longlong, 9223372036854775)
+"""Seconds either side of 1970 that still fit into 64 bits as milliseconds."""
+LOWEST_TIME = cython.declare(cython.longlong, -9223372036854775807)
+"""What is below it is NumPy's NaT."""
+
+
+@cython.cclass
+class IntColumn(Column):
+    """Any integer of up to 64 bits, ``stride`` bytes from one to the next (0: the same for all rows)."""
+
+    def open(self, address: cython.size_t, stride: cython.longlong, code: bytes, validity: cython.size_t) -> None:
+        """Numbers from ``address`` on, of the integer type with this format; nulls by Arrow's bitmap, if any."""
+        self.width = integer_width(code)
+        self.unsigned = code == b"L"
+        self.stride = stride
+        self.data = address
+        self.validity = validity
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def value(self, row: cython.Py_ssize_t) -> cython.longlong:
+        """The cell; meaningless where ``is_null``; unsigned ones of 64 bits wrap."""
+        return load_integer(self.data + (self.offset + row) * self.stride, 0, self.width)
+
+    @cython.ccall
+    def exact(self, row: cython.Py_ssize_t) -> object:
+        """The cell as a number of any size, for words."""
+        value: object = self.value(row)
+        return value if not self.unsigned or value >= 0 else value + (1 << 64)  # type: ignore[operator]
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fill(
+        self,
+        row: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        absent: cython.longlong,
+        most: cython.longlong,
+        to: cython.pointer(cython.longlong),  # type: ignore[valid-type]
+    ) -> cython.Py_ssize_t:
+        """Cells from ``row`` on, ``absent`` for null; how many before the first one outside of 0 to ``most``."""
+        number: cython.Py_ssize_t
+        for number in range(count):
+            at: cython.longlong = self.offset + row + number
+            if self.validity != 0 and not bit_at(self.validity, at):
+                to[number] = absent
+                continue
+            to[number] = load_integer(self.data + at * self.stride, 0, self.width)
+            if to[number] < 0 or to[number] > most:
+                return number
+        return count
+
+
+@cython.ccall
+def int_column(
+    name: str, schema: cython.size_t, array: cython.size_t, shift: cython.longlong, owner: object
+) -> IntColumn:
+    """The column of an Arrow array, from row ``shift`` on."""
+    column: IntColumn = IntColumn(name, 0, owner)
+    code: bytes = schema_format(schema)
+    width: cython.longlong = integer_width(code)
+    if schema_dictionary(schema) != 0 or width == 0:
+        raise refused(name, code, "integers of any width")
+    column._open(schema, array, shift)
+    column.open(array_buffer(array, 1), abs(width), code, column.validity)
+    return column
+
+
+@cython.cclass
+class TimestampColumn(Column):
+    """A timestamp of any unit, or 64-bit integers that are milliseconds already."""
+
+    def open(
+        self, address: cython.size_t, stride: cython.longlong, scale: tuple[int, int], validity: cython.size_t
+    ) -> None:
+        """Numbers from ``address`` on, to be multiplied with ``scale[0]`` and divided by ``scale[1]``."""
+        self.data = address
+        self.stride = stride
+        self.factor = scale[0]
+        self.divisor = scale[1]
+        self.validity = validity
+        self.has_nat = False
+
+    def count_nat(self) -> None:
+        """The smallest number is no time but null, as NumPy has it."""
+        self.has_nat = True
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def is_null(self, row: cython.Py_ssize_t) -> cython.bint:
+        at: cython.longlong = self.offset + row
+        if self.has_nat and load_integer(self.data + at * self.stride, 0, 8) < LOWEST_TIME:
+            return True
+        return self.validity != 0 and not bit_at(self.validity, at)
+
+    @cython.ccall
+    @cython.exceptval(-1, check=True)
+    def millis(self, row: cython.Py_ssize_t) -> cython.longlong:
+        """Milliseconds since 1970, rounded down; meaningless where ``is_null``."""
+        value: cython.longlong = load_integer(self.data + (self.offset + row) * self.stride, 0, 8)
+        if self.factor != 1:
+            if value > MOST_SECONDS or value < -MOST_SECONDS:
+                raise IllegalArgumentError(
+                    f"column {self.name!r}, row {row}: {value} s do not fit into 64-bit milliseconds"
+                )
+            return value * self.factor
+        if value >= 0:
+            return value // self.divisor
+        # C rounds to zero and Python down: both agree on what is not negative.
+        return -1 - (-1 - value) // self.divisor
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def fill(
+        self,
+        row: cython.Py_ssize_t,
+        count: cython.Py_ssize_t,
+        absent: cython.longlong,
+        to: cython.pointer(cython.longlong),  # type: ignore[valid-type]
+    ) -> cython.Py_ssize_t:
+        """Milliseconds from ``row`` on, ``absent`` for null; how many before the first one that cannot be."""
+        number: cython.Py_ssize_t
+        for number in range(count):
+            at: cython.longlong = self.offset + row + number
+            value: cython.longlong = load_integer(self.data + at * self.stride, 0, 8)
+            if (self.has_nat and value < LOWEST_TIME) or (self.validity != 0 and not bit_at(self.validity, at)):
+                to[number] = absent
+            elif value < 0 or (self.factor != 1 and value > MOST_SECONDS):
+                return number
+            else:
+                to[number] = value * self.factor if self.factor != 1 else value // self.divisor
+        return count
+
+
+@cython.ccall
+def timestamp_column(
+    name: str, schema: cython.size_t, array: cython.size_t, shift: cython.longlong, owner: object
+) -> TimestampColumn:
+    """The column of an Arrow array, from row ``shift`` on."""
+    column: TimestampColumn = TimestampColumn(name, 0, owner)
+    code: bytes = schema_format(schema)
+    units = {b"tss": (1000, 1), b"tsm": (1, 1), b"tsu": (1, 1000), b"tsn": (1, 1_000_000)}
+    scale = (1, 1) if code == b"l" else units.get(code[:3])
+    if scale is None or schema_dictionary(schema) != 0:
+        raise refused(name, code, "timestamp of any unit, int64 in milliseconds")
+    column._open(schema, array, shift)
+    column.open(array_buffer(array, 1), 8, scale, column.validity)
+    return column

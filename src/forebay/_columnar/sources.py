@@ -1,0 +1,254 @@
+"""From what ``send_batch`` was given to pieces of open columns, read one after the other, and the call that sends them.
+
+A table and columns that were given beside it may be cut into chunks at different rows: a piece ends where the first of
+them ends.  What has a length says it before anything is sent, so columns of unequal lengths are refused at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from forebay._arguments import IfThere
+from forebay._arrow.batch import ArrowBatch, batches, speaks_arrow
+from forebay._columnar.append import TableAppender
+from forebay._columnar.columns import Columns
+from forebay._columnar.deliveries import BatchDelivery
+from forebay._columnar.objects import ENDLESS, is_listed, is_numpy
+from forebay._columnar.roles import ROLES, Role
+from forebay._send import SendPath
+from forebay.errors import IllegalArgumentError
+
+TABLES = (
+    "an Arrow table, record batch or reader (pyarrow, polars, pandas ...), a dict of columns, a structured NumPy array"
+    ", or one column of values: an Arrow array, a NumPy array, a list of bytes"
+)
+COLUMNS = "a column's name, None, or a column: an Arrow array, a NumPy array, a list"
+
+FIRST = ("value", "value")
+"""The role that a table of a single column has, and the name that it may be called by."""
+
+Opened = dict[str, Any]
+
+
+class Feed:
+    """Columns that come from one source, chunk by chunk.
+
+    Args:
+        what: the source, in words.
+        pieces: opens the next chunk's columns by their roles.
+        length: rows in all, None where only reading them tells.
+    """
+
+    def __init__(self, what: str, pieces: Iterator[Opened], length: int | None) -> None:
+        self.what = what
+        self.columns: Opened = {}
+        self.length = length
+        self.left = 0
+        self.given = 0
+        self._pieces = pieces
+
+    def fill(self) -> bool:
+        """Whether there is a row; opens the next chunk that has any."""
+        while self.left == 0:
+            columns = next(self._pieces, None)
+            if columns is None:
+                return False
+            self.columns = columns
+            self.left = min(column.length for column in columns.values())
+        return True
+
+    def advance(self, rows: int) -> None:
+        """The next piece begins so many rows later."""
+        self.left -= rows
+        self.given += rows
+        if self.left:
+            for column in self.columns.values():
+                column.advance(rows)
+
+
+def send_table(path: SendPath, topic: str | None, table: Any, wanted: Mapping[str, Any]) -> BatchDelivery:
+    """Every row of ``table`` into batches; see ``KafkaProducer.send_batch``.
+
+    Args:
+        wanted: for each role a name, a column or None.
+
+    Raises:
+        TypeError, IllegalArgumentError, KafkaError, OSError: as ``send_batch``; the error has ``delivery``.
+    """
+    delivery = BatchDelivery()
+    try:
+        appender = TableAppender(path, delivery)
+        with appender.helped():
+            given = 0
+            for columns in pieces(topic, table, wanted):
+                appender.append(columns, given)
+                given += len(columns)
+    except BaseException as error:
+        error.delivery = delivery  # type: ignore[attr-defined]
+        raise
+    finally:
+        delivery.end_call()
+    return delivery
+
+
+def pieces(topic: str | None, table: Any, wanted: Mapping[str, Any]) -> Iterator[Columns]:
+    """Open columns of so many rows as all sources have without a break; each is used up before the next is asked for.
+
+    Raises:
+        TypeError, IllegalArgumentError: a source that is none, a column of another length or type.
+    """
+    check_topic(topic, wanted)
+    feeds = feeds_of(table, wanted)
+    check_lengths([(feed.what, feed.length) for feed in feeds if feed.length is not None])
+    while True:
+        alive = [feed.fill() for feed in feeds]
+        # A column that is the same in each row ends with the others.
+        if not all(alive):
+            check_lengths([(feed.what, feed.given) for feed in feeds if feed.length != ENDLESS], feeds, alive)
+            return
+        count = min(feed.left for feed in feeds)
+        opened: Opened = {}
+        for feed in feeds:
+            opened |= feed.columns
+        yield Columns(count, topic, **opened)
+        for feed in feeds:
+            feed.advance(count)
+
+
+def check_topic(topic: str | None, wanted: Mapping[str, Any]) -> None:
+    """Refuses a call that says nowhere where rows go."""
+    if topic is not None and not isinstance(topic, str):
+        raise TypeError(f"topic must be a str or None, got {type(topic).__name__}")
+    if topic == "":
+        raise IllegalArgumentError("topic must be a non-empty str")
+    if topic is None and wanted["topic_column"] is None:
+        raise IllegalArgumentError("no topic: give a topic, a topic_column, or both (the topic for null cells)")
+
+
+def check_lengths(lengths: list[tuple[str, int]], feeds: list[Feed] | None = None, alive: Any = ()) -> None:
+    """Refuses columns of unequal lengths.
+
+    Args:
+        feeds: if rows were read already: those with a row left when another had none are longer.
+        alive: which of ``feeds`` have a row left.
+    """
+    if feeds is not None:
+        longer = [feed.what for feed, more in zip(feeds, alive, strict=True) if more and feed.length != ENDLESS]
+        if longer:
+            shorter = next(feed for feed, more in zip(feeds, alive, strict=True) if not more)
+            raise IllegalArgumentError(
+                f"columns of unequal lengths: {shorter.what} ended after {shorter.given} rows, {longer[0]} has more; "
+                f"the first {shorter.given} rows were taken"
+            )
+        return
+    finite = [(what, length) for what, length in lengths if length != ENDLESS]
+    for what, length in finite:
+        if length != finite[0][1]:
+            first, rows = finite[0]
+            raise IllegalArgumentError(f"columns of unequal lengths: {first} has {rows} rows, {what} has {length}")
+
+
+def feeds_of(table: Any, wanted: Mapping[str, Any]) -> list[Feed]:
+    """The table's feeds, and one for each column that was given directly."""
+    named = {role: wanted[role.name] for role in ROLES if isinstance(wanted[role.name], str)}
+    feeds = table_feeds(table, named)
+    if not feeds:
+        raise IllegalArgumentError("no column of the table is used: every column was given directly, or is None")
+    for role in ROLES:
+        given = wanted[role.name]
+        if given is not None and role not in named:
+            feeds.append(column_feed(role, role.name, given))
+    return feeds
+
+
+def column_feed(role: Role, name: str, given: Any) -> Feed:
+    """One column of its own.
+
+    Raises:
+        TypeError: it is none.
+    """
+    what = f"column {name!r}"
+    if speaks_arrow(given):
+        opened = ({role.name: role.of_arrow(_bare(name, batch), name)} for batch in batches(given, bare=True))
+        return Feed(what, opened, length_of(given))
+    if not (is_numpy(given) or is_listed(given) or (role.takes_int and isinstance(given, int))):
+        also = ", an int for all rows" if role.takes_int else ""
+        raise TypeError(f"{what} must be {COLUMNS}{also}; got {type(given).__name__}")
+    column = role.of_objects(name, given)
+    return Feed(what, iter([{role.name: column}]), column.length)
+
+
+def _bare(name: str, batch: ArrowBatch) -> ArrowBatch:
+    if batch.names is not None:
+        raise TypeError(f"column {name!r} must be {COLUMNS}; got rows with the columns {', '.join(batch.names)}")
+    return batch
+
+
+def table_feeds(table: Any, named: dict[Role, str]) -> list[Feed]:
+    """The feeds of the table itself; none if no column of it is used.
+
+    Raises:
+        TypeError: it is none.
+        IllegalArgumentError: it does not have a column that is asked for.
+    """
+    if speaks_arrow(table):
+        return [Feed("the table", _arrow_pieces(table, named), length_of(table))]
+    if isinstance(table, Mapping):
+        columns = {str(name): column for name, column in table.items()}
+    elif is_numpy(table) and table.dtype.names is not None:
+        columns = {name: table[name] for name in table.dtype.names}
+    elif is_numpy(table) or is_listed(table):
+        check_only_values(named)
+        return [column_feed(ROLES[0], "value", table)] if named else []
+    else:
+        raise TypeError(f"table must be {TABLES}; got {type(table).__name__}")
+    found = {role: name for role, name in named.items() if is_there(name, tuple(columns))}
+    return [column_feed(role, str(name), columns[name]) for role, name in found.items()]
+
+
+def _arrow_pieces(table: Any, named: dict[Role, str]) -> Iterator[Opened]:
+    for batch in batches(table, bare=True):
+        if batch.names is None:
+            check_only_values(named)
+            yield {"value": batch.bytes_column("value")}
+            continue
+        found = {role: str(name) for role, name in named.items() if is_there(name, batch.names)}
+        if not found:
+            raise IllegalArgumentError("no column of the table is used: every column was given directly, or is None")
+        yield {role.name: role.of_arrow(batch, name) for role, name in found.items()}
+
+
+def is_there(name: str, names: tuple[str, ...]) -> bool:
+    """Whether the table has the column; one that nobody asked for by name may be missing.
+
+    Raises:
+        IllegalArgumentError: it must be there, and is not.
+    """
+    if name in names:
+        return True
+    if isinstance(name, IfThere):
+        return False
+    raise IllegalArgumentError(f"column {name!r} is missing; columns: {', '.join(names)}")
+
+
+def check_only_values(named: dict[Role, str]) -> None:
+    """Refuses names of columns for a table that is a single column without a name.
+
+    Raises:
+        IllegalArgumentError: a name was given.
+    """
+    asked = [name for role, name in named.items() if not isinstance(name, IfThere) and (role.name, name) != FIRST]
+    if asked:
+        raise IllegalArgumentError(
+            f"column {asked[0]!r} is missing: the table is one column of values without a name; "
+            "give the others directly"
+        )
+
+
+def length_of(source: Any) -> int | None:
+    """How many rows it says it has; None if it does not, as a stream."""
+    try:
+        return len(source)
+    except TypeError:
+        return None

@@ -1,0 +1,91 @@
+"""Compression by helpers: everything that is taken is done, by a helper or by the caller, and they end."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from forebay._accumulator.helpers import AHEAD, CompressionHelpers, processors_to_spare
+from tests.fakes.world import World
+
+WAIT_S = 20
+
+
+def until_ended() -> None:
+    end = time.monotonic() + WAIT_S
+    while any(thread.name == "forebay-compression" for thread in threading.enumerate()):
+        assert time.monotonic() < end, "a helper still runs"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_all_that_is_taken_is_done_once(most: int) -> None:
+    done: list[int] = []
+    helpers = CompressionHelpers(done.append, most)
+    left = [number for number in range(500) if not helpers.take(number)]
+    helpers.end()
+    until_ended()
+    assert sorted(done + left) == list(range(500))
+    assert done
+
+
+def test_while_helpers_are_busy_the_caller_has_to_do_it() -> None:
+    busy = threading.Event()
+
+    def close(_: int) -> None:
+        busy.wait(WAIT_S)
+
+    helpers = CompressionHelpers(close, 1)
+    taken = [helpers.take(number) for number in range(10)]
+    busy.set()
+    helpers.end()
+    until_ended()
+    assert taken[:AHEAD] == [True] * AHEAD
+    assert taken[AHEAD + 1 :] == [False] * (10 - AHEAD - 1)
+
+
+def test_without_a_processor_to_spare_there_are_none() -> None:
+    helpers = CompressionHelpers(print, 0)
+    assert not helpers.take(1)
+    helpers.end()
+
+
+def test_what_an_interrupt_left_is_done_by_the_helpers() -> None:
+    done: list[int] = []
+    caller, hold = threading.get_ident(), threading.Event()
+
+    def close(number: int) -> None:
+        if threading.get_ident() == caller:
+            hold.set()
+            raise KeyboardInterrupt
+        hold.wait(WAIT_S)
+        done.append(number)
+
+    helpers = CompressionHelpers(close, 1)
+    taken = sum([helpers.take(number) for number in range(3)])
+    with pytest.raises(KeyboardInterrupt):
+        helpers.end()
+    until_ended()
+    # The one that the interrupt met is its own closer's to finish: ``close_now`` leaves it to the sender.
+    assert len(done) == taken - 1 >= 1
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_helped_batches_hold_every_row_in_order(codec: str) -> None:
+    world = World(topics={"t": 2}, batch_size=2000, compression_type=codec, buffer_memory=1 << 25, linger_ms=1000)
+    world.accumulator.closer.most_helpers = 2
+    values = [b"%d:" % row + bytes(row % 90) for row in range(20_000)]
+    delivery = world.producer.send_batch("t", values, partition=[row % 2 for row in range(20_000)])
+    until_ended()
+    world.run(1200)
+    assert delivery.acknowledged == 20_000
+    assert [world.values("t", number) for number in range(2)] == [values[number::2] for number in range(2)]
+    assert world.accumulator.closer.helpers == {}
+    assert world.pool.available() == 1 << 25
+
+
+def test_the_caller_has_a_processor_of_its_own() -> None:
+    assert 0 <= processors_to_spare() < (os.cpu_count() or 1)

@@ -1,0 +1,80 @@
+"""Columns of headers, encoded as the record format has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.errors import IllegalArgumentError
+from tests.unit._arrow.arrays import HEADERS, batch_of, cut
+
+
+def varint(value: int) -> bytes:
+    value = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def header_section(headers: list[dict[str, Any]] | None) -> bytes:
+    out = varint(len(headers or ()))
+    for header in headers or ():
+        key = header["key"].encode()
+        out += varint(len(key)) + key
+        value = header["value"]
+        out += varint(-1) if value is None else varint(len(value)) + value
+    return out
+
+
+header_lists = st.lists(
+    st.none()
+    | st.lists(
+        st.fixed_dictionaries({"key": st.text(max_size=8), "value": st.none() | st.binary(max_size=300)}), max_size=5
+    )
+)
+
+
+@given(rows=header_lists, start=st.integers(0, 4), large=st.booleans())
+def test_header_sections_are_the_record_formats(
+    rows: list[list[dict[str, Any]] | None], start: int, large: bool
+) -> None:
+    kind = pa.large_list(HEADERS.value_type) if large else HEADERS
+    array = cut(pa.array(rows, kind), start, 100)
+    column = batch_of(headers=array).headers_column("headers")
+    assert [column.section(row) for row in range(column.length)] == [header_section(row) for row in array.to_pylist()]
+
+
+def test_headers_over_a_sliced_struct() -> None:
+    entries = pa.array(
+        [{"key": "x", "value": b"0"}, {"key": "a", "value": b"1"}, {"key": "b", "value": None}], HEADERS.value_type
+    )
+    array = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), entries.slice(1))
+    column = batch_of(headers=array).headers_column("headers")
+    assert column.section(0) == header_section([{"key": "a", "value": b"1"}])
+    assert column.section(1) == header_section([{"key": "b", "value": None}])
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([None], "row 1: header 0 is null"),
+        ([{"key": "k", "value": b""}, {"key": None, "value": b""}], "row 1: header 1 has a null key"),
+    ],
+)
+def test_headers_that_kafka_has_no_bytes_for_are_refused_with_the_row(bad: list[Any], message: str) -> None:
+    column = batch_of(headers=pa.array([[], bad], HEADERS)).headers_column("headers")
+    with pytest.raises(IllegalArgumentError, match=message):
+        column.section(1)
+
+
+def test_maps_are_headers_whatever_their_fields_are_called() -> None:
+    array = pa.array([None, [("a", b"1"), ("b", None)], []], pa.map_(pa.string(), pa.binary())).slice(1)
+    column = batch_of(headers=array).headers_column("headers")
+    assert column.section(0) == header_section([{"key": "a", "value": b"1"}, {"key": "b", "value": None}])
+    assert column.section(1) == header_section(None)
