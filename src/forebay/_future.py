@@ -40,6 +40,9 @@ PENDING = cython.declare(cython.int, 0)
 COMPLETING = cython.declare(cython.int, 1)
 DONE = cython.declare(cython.int, 2)
 
+# In place of a list until somebody waits or asks to be called, which mostly nobody does; never changed.
+NOBODY: list[Any] = []
+
 # How many forks lie between this process and the one that imported us: a result of before is another process's.
 _forks = cython.declare(cython.int, 0)
 
@@ -77,8 +80,8 @@ class BatchResult:
         self.state = PENDING
         self.born = _forks
         self.deliveries: DeliveryCallbacks | None = None
-        self.callbacks: list[Any] = []
-        self.waiters: list[Any] = []
+        self.callbacks = NOBODY
+        self.waiters = NOBODY
         self.first = first
         self.parts: list[Any] | None = None
         self.parent: BatchResult | None = None
@@ -142,12 +145,11 @@ class BatchResult:
 
     @cython.cfunc
     def wake_waiters(self) -> cython.void:
-        none: list[Any] = []
         acquire(self.lock)
         try:
             # Taken out first: who gives up meanwhile would shorten the list under the loop, and another go unwoken.
             waiting: list[Any] = self.waiters
-            self.waiters = none
+            self.waiters = NOBODY
         finally:
             release(self.lock)
         at: cython.Py_ssize_t
@@ -231,11 +233,10 @@ class BatchResult:
         # True when none is left, and then the result is DONE: nobody can have added one in between.
         at: cython.Py_ssize_t
         future: RecordFuture
-        none: list[Any] = []
         acquire(self.lock)
         try:
             pending: list[Any] = self.callbacks
-            self.callbacks = none
+            self.callbacks = NOBODY
             if len(pending) == 0:
                 self.state = DONE
         finally:
@@ -253,6 +254,7 @@ class BatchResult:
             index: of the one record that counts; -1 for all of them.
         """
         result: BatchResult
+        fresh: list[Any] = []  # made before the lock: that may run the garbage collector
         while True:
             result = self if index < 0 else self.leaf(index)
             acquire(result.lock)
@@ -260,6 +262,8 @@ class BatchResult:
                 if result.state == DONE:
                     return True
                 if index < 0 or result.parts is None:
+                    if result.waiters is NOBODY:
+                        result.waiters = fresh
                     result.waiters.append(ticket)
                     result.waiters.append(index)
                     return False
@@ -288,6 +292,7 @@ class BatchResult:
     def add_late(self, future: RecordFuture, function: Any) -> cython.bint:
         """Adds a callback of a record whose batch may have been sent; False if it is done."""
         result: BatchResult
+        fresh: list[Any] = []  # as in subscribe
         while True:
             result = self.leaf(future.index)
             acquire(result.lock)
@@ -295,6 +300,8 @@ class BatchResult:
                 if result.state == DONE:
                     return False
                 if result.parts is None:
+                    if result.callbacks is NOBODY:
+                        result.callbacks = fresh
                     result.callbacks.append(future)
                     result.callbacks.append(function)
                     return True

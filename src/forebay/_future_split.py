@@ -27,6 +27,8 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
     """
     part: BatchResult
     for part in parts:
+        part.callbacks = []
+        part.waiters = []
         part.parent = whole
         part.born = whole.born
     none: list[Any] = []

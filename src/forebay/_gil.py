@@ -3,7 +3,7 @@
 CPython lets a thread keep the GIL for 5 ms after another asked for it.  With five requests in flight that is a stall
 of the whole pipeline, and it comes once a turn.  A thread inside ``send()`` can do better: it sees the claim and gives
 way, not at once, for each hand-over costs both threads some ten microseconds and what gathers meanwhile goes in the
-same turn, but after a fraction of a millisecond.  A thread that computes and does not send knows nothing of it and
+same turn, but after a millisecond or two.  A thread that computes and does not send knows nothing of it and
 keeps its 5 ms.
 """
 
@@ -16,10 +16,10 @@ if cython.compiled:
 else:
     from forebay._codec._time import nap
 
-PATIENCE = cython.declare(cython.int, 300)
-"""Calls of send() that the sender waits for: 30 microseconds of them where little else is done in between."""
-MILLISECOND = cython.declare(cython.longlong, 1)
-"""Of the records' timestamps, after which a call gives way however few they were: calls read no other clock."""
+PATIENCE = cython.declare(cython.longlong, 2)
+"""ms, by the records' timestamps, as a clock of its own would cost each call a fifth."""
+MOST_CALLS = cython.declare(cython.int, 10_000)
+"""Where timestamps say nothing, being the caller's: a millisecond of calls with little else in between."""
 MOST_NAPS = cython.declare(cython.int, 50)
 """A millisecond: the sender takes what it waits for within one nap, unless a thread that computes was quicker."""
 
@@ -30,7 +30,8 @@ class GilClaim:
     """Whether the sender's thread waits for the GIL.
 
     ``waiting`` is set by the sender's thread just before it asks for the GIL, with ``passed`` at 0, and cleared as soon
-    as it has it; any thread reads it.  ``passed`` counts the calls meanwhile, and ``first`` is the timestamp of the first of them.  All are hints: a race costs a nap.
+    as it has it; any thread reads it.  ``passed`` counts the calls meanwhile, and ``first`` is the timestamp of the
+    first of them.  All are hints: a race costs a nap.
     """
 
     def __init__(self) -> None:
@@ -49,10 +50,10 @@ class GilClaim:
         if self.passed == 0:
             self.first = timestamp
         self.passed += 1
-        if self.passed < PATIENCE and 0 <= timestamp - self.first < MILLISECOND:
+        if self.passed < MOST_CALLS and 0 <= timestamp - self.first < PATIENCE:
             return
         # From now on each call gives way, whichever thread's: one that waits for the GIL too may be quicker to take it.
-        self.passed = PATIENCE
+        self.passed = MOST_CALLS
         left: cython.int = MOST_NAPS
         with cython.nogil:
             while self.waiting and left > 0:

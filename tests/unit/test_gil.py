@@ -6,13 +6,13 @@ import threading
 
 from forebay._gil import GilClaim
 
-PATIENCE = 300
+MOST_CALLS = 10_000
 
 
 def test_calls_pass_by_for_a_while() -> None:
     claim = GilClaim()
     claim.waiting = True
-    for number in range(1, PATIENCE):
+    for number in range(1, MOST_CALLS):
         claim.pass_by(1000)
         assert claim.passed == number
 
@@ -20,12 +20,12 @@ def test_calls_pass_by_for_a_while() -> None:
 def test_from_then_on_each_call_gives_way_until_the_sender_has_it() -> None:
     claim = GilClaim()
     claim.waiting = True
-    for _ in range(PATIENCE - 1):
+    for _ in range(MOST_CALLS - 1):
         claim.pass_by(1000)
     seen: list[int] = []
 
     def sender() -> None:
-        while claim.passed < PATIENCE:
+        while claim.passed < MOST_CALLS:
             pass
         seen.append(claim.passed)
         claim.waiting = False
@@ -35,24 +35,24 @@ def test_from_then_on_each_call_gives_way_until_the_sender_has_it() -> None:
     while claim.waiting:
         claim.pass_by(1000)
     thread.join()
-    assert seen == [PATIENCE]
+    assert seen == [MOST_CALLS]
 
 
-def test_a_millisecond_is_enough() -> None:
+def test_two_milliseconds_are_enough() -> None:
     """Few calls with much between them: the records' timestamps tell."""
     claim = GilClaim()
     claim.pass_by(1000)
-    claim.pass_by(1000)
-    assert claim.passed == 2
     claim.pass_by(1001)
-    assert claim.passed == PATIENCE
+    assert claim.passed == 2
+    claim.pass_by(1002)
+    assert claim.passed == MOST_CALLS
 
 
 def test_timestamps_that_run_backwards_do_not_keep_the_sender_waiting() -> None:
     claim = GilClaim()
     claim.pass_by(1000)
     claim.pass_by(5)
-    assert claim.passed == PATIENCE
+    assert claim.passed == MOST_CALLS
 
 
 def test_a_sender_that_does_not_come_keeps_nobody_for_long() -> None:
@@ -61,4 +61,4 @@ def test_a_sender_that_does_not_come_keeps_nobody_for_long() -> None:
     claim.waiting = True
     for timestamp in (1, 9, 17):
         claim.pass_by(timestamp)
-    assert claim.waiting and claim.passed == PATIENCE
+    assert claim.waiting and claim.passed == MOST_CALLS

@@ -16,7 +16,6 @@ cdef class ProducerBatch:
     cdef DeliveryCallbacks callbacks
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
     cdef readonly list buffers
-    cdef readonly list ends
     cdef Buffer chunk
     cdef unsigned char* base
     cdef Py_ssize_t position

@@ -36,6 +36,9 @@ HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 RATIO_MARGIN = cython.declare(cython.double, 1.05)
 """Compressed size is estimated 5 % above what the topic's ratio promises."""
 
+NO_PIECES: list[Any] = []
+"""The payload of a batch that is open, or has let go of it; never changed."""
+
 # What try_append answers when the record was not written.
 NO_ROOM = cython.declare(cython.Py_ssize_t, 0)
 NEEDS_CHUNK = cython.declare(cython.Py_ssize_t, -1)
@@ -85,8 +88,7 @@ class ProducerBatch:
         self.result = BatchResult(topic, partition, self.account, first)
         self.callbacks: DeliveryCallbacks | None = None
         self.buffers: list[Any] = []
-        self.ends: list[int] = []
-        self.payload: list[Any] = []
+        self.payload = NO_PIECES
         self.write_limit = write_limit
         self.raw_limit = raw_limit
         self.codec_id = codec_id
@@ -281,7 +283,7 @@ class ProducerBatch:
     @cython.cfunc
     def seal_chunk(self) -> cython.void:
         if self.chunk is not None:
-            self.ends.append(self.position)
+            self.chunk.used = self.position
 
     @cython.ccall
     def close_for_appends(self) -> cython.void:
@@ -305,14 +307,13 @@ class ProducerBatch:
     def pieces(self) -> list[Any]:
         """The raw records in the chunks they stand in; closes the batch for appends."""
         self.closed_for_appends = True
-        if len(self.ends) < len(self.buffers):
-            self.seal_chunk()
+        self.seal_chunk()
         chunk: Buffer
         at: cython.Py_ssize_t
         pieces: list[Any] = []
         for at in range(len(self.buffers)):
             chunk = self.buffers[at]
-            pieces.append(piece_at(chunk, chunk.base, 0, self.ends[at]))
+            pieces.append(piece_at(chunk, chunk.base, 0, chunk.used))
         return pieces
 
     @cython.ccall
@@ -357,7 +358,7 @@ class ProducerBatch:
         """
         buffers: list[Any] = self.buffers
         self.buffers = []
-        self.payload = []
+        self.payload = NO_PIECES
         self.chunk = None
         self.callbacks = None
         buffer: Buffer

@@ -186,7 +186,7 @@ def header_of(batch: ProducerBatch) -> bytearray:
     at: cython.Py_ssize_t
     for at in range(len(batch.payload)):
         chunk = batch.buffers[at]
-        size: cython.Py_ssize_t = batch.payload_size if batch.compressed else batch.ends[at]
+        size: cython.Py_ssize_t = batch.payload_size if batch.compressed else chunk.used
         checksum = crc32c(checksum, chunk.base, 0, size)
     put_int32(to, 17, checksum)
     return header

@@ -10,6 +10,8 @@ cdef class Buffer:
     cdef bytes packed
     cdef readonly bint adopted
     cdef unsigned char* base
+    # Bytes that the batch wrote; set when it is done with the chunk.
+    cdef Py_ssize_t used
     cdef BufferPool pool
     cpdef void retain(self)
     cpdef void release(self)

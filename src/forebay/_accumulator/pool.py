@@ -51,6 +51,7 @@ class Buffer:
     def __init__(self, pool: BufferPool, size: cython.Py_ssize_t, owner: Any) -> None:
         self.base = new_memory(size)
         self.size = size
+        self.used = 0
         self.adopted = False
         self.packed: bytes | None = None
         self.owner = owner
