@@ -3,17 +3,11 @@ from forebay._delivery_callbacks cimport DeliveryCallbacks
 
 
 cdef class BatchResult:
-    cdef Mutex lock
+    # Fields of eight bytes before those of four, as in ProducerBatch.
     cdef readonly str topic
-    cdef readonly int partition
-    cdef readonly int record_count
-    cdef readonly int state
-    cdef readonly int first
     cdef readonly list parts
     # Set by _future_split.
     cdef BatchResult parent
-    cdef int open_parts
-    cdef int born
     cdef readonly long long base_offset
     cdef readonly long long log_append_time
     cdef readonly object error
@@ -23,6 +17,13 @@ cdef class BatchResult:
     cdef list waiters
     cdef object account
     cdef unsigned long completing_thread
+    cdef Mutex lock
+    cdef readonly int partition
+    cdef readonly int record_count
+    cdef readonly int state
+    cdef readonly int first
+    cdef int open_parts
+    cdef int born
     cpdef bint settle(
         self, long long base_offset, long long log_append_time, object error, dict record_errors, int record_count, object report
     )

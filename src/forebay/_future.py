@@ -11,7 +11,6 @@ to, as any thread may read them, and walk from there to the part that has their 
 
 from __future__ import annotations
 
-import copy
 import logging
 import threading
 from collections.abc import Callable
@@ -22,6 +21,7 @@ import cython
 from forebay._callback_thread import leave_forked_child, on_sender_thread, report_briefly
 from forebay._ticket import ThreadTicket
 from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
+from forebay.errors._base import own_copy
 from forebay.model import RecordMetadata
 
 if cython.compiled:
@@ -53,7 +53,9 @@ def note_fork() -> None:
     _forks += 1
 
 
+# Not tracked by the garbage collector, for the same reasons as RecordFuture below.
 @cython.final
+@cython.no_gc
 @cython.cclass
 class BatchResult:
     """The outcome that all records of a batch share; set once, by the sender's thread.  ``lock`` guards all fields.
@@ -491,13 +493,6 @@ def part_with(parts: list[Any], index: cython.int) -> BatchResult:
             high = middle - 1
     part = parts[low]
     return part
-
-
-def own_copy(error: KafkaError) -> KafkaError:
-    """A copy to be raised: each raise lengthens a traceback, and that pins frames, which may hold the future."""
-    own = copy.copy(error)
-    own.__cause__ = error.__cause__
-    return own.with_traceback(None)
 
 
 @cython.cfunc

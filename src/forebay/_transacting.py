@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Parts
-from forebay._future import own_copy
 from forebay._metrics.shared import SharedSensor
 from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import State
@@ -24,6 +23,7 @@ from forebay.errors import (
     ProducerClosedError,
     TimeoutError,
 )
+from forebay.errors._base import own_copy
 from forebay.model import TopicPartition, TransactionIdentity
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from forebay._records.rows cimport RowWindow
 
 
 cdef class ProducerBatch:
+    # Fields of eight bytes before those of four: gaps between them would cost every batch that waits.
     cdef readonly str topic
-    cdef readonly int partition
     cdef readonly object queue
     cdef readonly BatchResult result
     cdef readonly BatchAccount account
@@ -17,38 +17,38 @@ cdef class ProducerBatch:
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
     cdef readonly list buffers
     cdef Buffer chunk
-    cdef unsigned char* base
     cdef Py_ssize_t position
     cdef Py_ssize_t capacity
     cdef readonly Py_ssize_t write_limit
     cdef readonly Py_ssize_t raw_limit
     cdef readonly Py_ssize_t raw_size
     cdef readonly Py_ssize_t max_record_size
-    cdef readonly int record_count
     cdef readonly long long base_timestamp
     cdef readonly long long max_timestamp
     cdef readonly double compression_ratio
+    cdef readonly list payload
+    cdef readonly Py_ssize_t payload_size
+    cdef readonly double created
+    cdef public double drained
+    cdef public long long drain_number
+    cdef public double retry_at
+    cdef public object last_error
+    cdef readonly long long producer_id
+    cdef readonly int partition
+    cdef readonly int record_count
     cdef readonly bint compressed
     cdef readonly bint closed_for_appends
     cdef public bint closing
     cdef public bint let_go
     cdef readonly bint closed
-    cdef readonly list payload
-    cdef readonly Py_ssize_t payload_size
     cdef readonly int codec_id
     cdef readonly int final_state
-    cdef readonly double created
-    cdef public double drained
-    cdef public long long drain_number
-    cdef public double retry_at
     cdef public int attempts
     cdef public bint in_flight
     cdef public bint maybe_written
     cdef readonly int leader_epoch
     cdef readonly int attempts_when_leader_last_changed
-    cdef public object last_error
     cdef public int last_node
-    cdef readonly long long producer_id
     cdef readonly int producer_epoch
     cdef readonly int base_sequence
     cdef readonly bint transactional
@@ -64,6 +64,7 @@ cdef class ProducerBatch:
     cpdef bint is_full(self) noexcept
     cpdef Py_ssize_t estimated_size(self) noexcept
     cdef void add_chunk(self, Buffer chunk)
+    cdef void write_to(self, Buffer chunk) noexcept
     cpdef void close_for_appends(self)
     cpdef void close(self, object compressor)
     cpdef list pieces(self)

@@ -50,7 +50,10 @@ FAILED = cython.declare(cython.int, 2)
 ABORTED = cython.declare(cython.int, 3)
 
 
+# Not tracked by the garbage collector, which would walk all that waits again and again.  What refers back to a batch,
+# its queue and those who list it, lets go of it when it has its outcome.
 @cython.final
+@cython.no_gc
 @cython.cclass
 class ProducerBatch:
     """A batch for ``queue``'s partition.
@@ -87,7 +90,7 @@ class ProducerBatch:
         self.account = BatchAccount(chunk.pool, chunk.owner)
         self.result = BatchResult(topic, partition, self.account, first)
         self.callbacks: DeliveryCallbacks | None = None
-        self.buffers: list[Any] = []
+        self.buffers: list[Any] = [chunk]
         self.payload = NO_PIECES
         self.write_limit = write_limit
         self.raw_limit = raw_limit
@@ -105,7 +108,7 @@ class ProducerBatch:
         self.maybe_written = False  # an earlier attempt's fate is unknown
         self.last_error: Any = None
         self.chunk: Buffer | None = None
-        self.add_chunk(chunk)
+        self.write_to(chunk)
 
     @cython.cfunc
     def try_append(self, record: RecordPointer, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
@@ -116,8 +119,9 @@ class ProducerBatch:
         if count == 0:
             self.base_timestamp = record.timestamp
             self.max_timestamp = record.timestamp
+        chunk: Buffer = cython.cast(Buffer, self.chunk)
         size: cython.Py_ssize_t = put_record(
-            self.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count
+            chunk.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count
         )
         if size < 0:
             return self.room_for(-size)
@@ -155,8 +159,9 @@ class ProducerBatch:
         rows.margin = RATIO_MARGIN if self.compressed else 1.0
         rows.limit = self.write_limit - HEADER_SIZE
         end: cython.Py_ssize_t = self.position + self.raw_room()
+        chunk: Buffer = cython.cast(Buffer, self.chunk)
         with cython.nogil:
-            until = rows.write(at, until, self.base, end, self.base_timestamp, self.record_count)
+            until = rows.write(at, until, chunk.base, end, self.base_timestamp, self.record_count)
         rows.written = rows.position - self.position
         self.raw_size = rows.raw_size
         self.position = rows.position
@@ -272,11 +277,14 @@ class ProducerBatch:
     @cython.cfunc
     def add_chunk(self, chunk: Buffer) -> cython.void:
         self.seal_chunk()
-        if len(self.buffers) > 0:  # the first one is in the cost of every batch
-            self.account.add_chunk()
+        self.account.add_chunk()
         self.buffers.append(chunk)
+        self.write_to(chunk)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def write_to(self, chunk: Buffer) -> cython.void:
         self.chunk = chunk
-        self.base = chunk.base
         self.capacity = chunk.size
         self.position = 0
 

@@ -22,7 +22,7 @@ else:
     from forebay._future import BatchResult, RecordFuture, new_future
 
 from forebay._clock import SystemClock
-from forebay._future import own_copy
+from forebay.errors._base import own_copy
 
 logger = logging.getLogger("forebay.callbacks")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 PUBLIC_MODULE = "forebay.errors"
@@ -75,6 +76,13 @@ class KafkaError(Exception):
         if isinstance(self.__cause__, KafkaError):
             state["__cause__"] = self.__cause__
         return _rebuild, (type(self), self.args), state
+
+
+def own_copy(error: KafkaError) -> KafkaError:
+    """A copy to be raised: each raise lengthens a traceback, and that pins frames, which may hold the future."""
+    own = copy.copy(error)
+    own.__cause__ = error.__cause__
+    return own.with_traceback(None)
 
 
 def _rebuild(cls: type[KafkaError], args: tuple[Any, ...]) -> KafkaError:
