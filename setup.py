@@ -30,6 +30,7 @@ COMPILED = [
     "_accumulator.topic",
     "_accumulator.loads",
     "_accumulator.parking",
+    "_accumulator.returning",
     "_accumulator.schedule",
     "_accumulator.accumulator",
     "_accumulator.bulk",

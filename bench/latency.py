@@ -227,7 +227,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, default=10_000, help="records/s (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=10, help="a run (default: %(default)s)")
     add_rounds(parser)
-    parser.add_argument("--linger-ms", type=float, nargs="+", default=[0, 5], help="(default: 0 5)")
+    parser.add_argument("--linger-ms", type=int, nargs="+", default=[0, 5], help="(default: 0 5)")
     add_sink(parser)
 
 

@@ -3,6 +3,7 @@ from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.incomplete cimport IncompleteBatches
 from forebay._accumulator.pool cimport Buffer, BufferPool
+from forebay._accumulator.returning cimport MemoryReturn
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.topic cimport PartitionQueue, TopicChange, TopicState, change_of
 from forebay._codec._prim cimport RecordPointer
@@ -20,6 +21,7 @@ cdef class RecordAccumulator:
     cdef readonly Py_ssize_t max_raw_size
     cdef readonly BatchCloser closer
     cdef readonly IncompleteBatches incomplete_batches
+    cdef readonly MemoryReturn returning
     cdef public object guard
     cpdef TopicState topic(self, str name)
     cpdef TopicState refresh(self, str name, object cluster)

@@ -20,6 +20,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.closing import BatchCloser
     from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+    from cython.cimports.forebay._accumulator.returning import MemoryReturn
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
     from cython.cimports.forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
@@ -33,6 +34,7 @@ else:
     from forebay._accumulator.closing import BatchCloser
     from forebay._accumulator.incomplete import IncompleteBatches
     from forebay._accumulator.pool import Buffer, BufferPool
+    from forebay._accumulator.returning import MemoryReturn
     from forebay._accumulator.schedule import BatchSchedule
     from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
     from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
@@ -90,6 +92,7 @@ class RecordAccumulator:
         self.max_raw_size = max_raw_size
         self.topics: dict[str, TopicState] = {}
         self.incomplete_batches = IncompleteBatches()
+        self.returning = MemoryReturn(pool)
         self.guard: Any = None  # says why nothing is taken while it is sealed
         if not cython.compiled:
             self.lock = threading.Lock()
@@ -425,9 +428,7 @@ class RecordAccumulator:
     def deallocate(self, batch: ProducerBatch) -> cython.void:
         """A batch has its outcome: it lets go of its memory, which returns once no request needs it."""
         self.incomplete_batches.discard(batch)
-        queue: PartitionQueue = batch.queue
-        if queue.lets_go(batch):
-            batch.release()
+        self.returning.give_back(batch)
 
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch without an outcome: open, waiting or in flight."""

@@ -32,7 +32,7 @@ cdef class PartitionQueue:
     cdef ProducerBatch pop_head(self)
     cdef void take_all(self, bint unsent_only, list taken)
     cpdef bint has(self, ProducerBatch batch)
-    cdef bint lets_go(self, ProducerBatch batch)
+    cpdef bint lets_go(self, ProducerBatch batch)
     cpdef void insert(self, ProducerBatch batch, object gate)
 
 

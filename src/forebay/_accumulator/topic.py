@@ -118,7 +118,7 @@ class PartitionQueue:
         finally:
             release(self.lock)
 
-    @cython.cfunc
+    @cython.ccall
     def lets_go(self, batch: ProducerBatch) -> cython.bint:
         """Whether the memory of a batch with an outcome can go now; else whoever compresses it lets go of it."""
         acquire(self.lock)

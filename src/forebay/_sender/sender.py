@@ -157,10 +157,10 @@ class Sender:
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
             # What failed may have changed what there is to do, and an end may be waiting for just that.
             delay = 0
+        delay = min(delay, self.accumulator.returning.serve(now, len(self.in_flight) == 0))
         self.client.poll(delay, now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
-        return None
 
     def has_work(self) -> bool:
         """True while a batch has no outcome, or a transaction no end.
@@ -308,7 +308,6 @@ class Sender:
             if cluster.version != self.cluster_version:
                 self.cluster_version = cluster.version
                 self.accumulator.refresh_all(cluster)
-        return None
 
     def _ask_for_leaders(self, topics: set[str], now: float) -> None:
         # The topic may have fallen out of the metadata while its batches waited.
@@ -487,6 +486,7 @@ class Sender:
                 self.session.close(KafkaError("The producer closed forcefully"))
         finally:
             self.fail_all(error)
+            self.accumulator.returning.serve(0, True)
 
     def _abort_each(self, batches: list[ProducerBatch], error: KafkaError) -> None:
         for batch in batches:

@@ -1,0 +1,11 @@
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._accumulator.pool cimport BufferPool
+
+
+cdef class MemoryReturn:
+    cdef BufferPool pool
+    cdef list held
+    cdef long long size
+    cdef double since
+    cpdef void give_back(self, ProducerBatch batch)
+    cpdef double serve(self, double now, bint idle) except? -1
