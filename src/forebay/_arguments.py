@@ -95,7 +95,7 @@ def checked_timestamp(timestamp_ms: Any) -> cython.longlong:
 
 @cython.ccall
 def checked_headers(headers: Any) -> list[Any]:
-    """Headers as pairs of str and bytes or None; a dict's items will do.
+    """Headers as plain pairs of str and bytes or None; a dict's items, named tuples and enumerated keys will do.
 
     Raises:
         TypeError: anything else, named.
@@ -115,5 +115,7 @@ def checked_headers(headers: Any) -> list[Any]:
         if type(value) is not bytes and value is not None:
             if not isinstance(value, (bytes, bytearray, memoryview)):
                 raise TypeError(f"the value of header {key!r} must be bytes or None, got {type(value).__name__}")
-            pairs[index] = (key, bytes(value))
+            value = bytes(value)
+        # Of these types and not their subclasses, as compiled code reads them without asking again.
+        pairs[index] = (str.__str__(key), value)
     return pairs

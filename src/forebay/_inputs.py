@@ -1,10 +1,9 @@
 """Values that users make and hand in, checked as they are made; their public home is ``forebay.model``.
 
 Apart from the values that the package makes itself, because dataclasses take 5 ms to import and a producer whose
-``send`` is given plain arguments needs none.
+``send`` is given plain arguments needs none.  Annotations are evaluated here: who asks for a class's hints has only
+``forebay.model`` to look names up in.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass

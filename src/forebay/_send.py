@@ -238,10 +238,11 @@ class SendPath:
         if (
             self.plain_bytes
             and headers is None
+            and self.partitioner is None
             and (value is None or type(value) is bytes)
             and (key is None or type(key) is bytes)
         ):
-            if number < 0 and (key is not None or self.partitioner is not None):
+            if number < 0 and key is not None:
                 number = self.choose_partition(state, key, key, value, value)
             return self.place(state, number, timestamp, key, value, NO_HEADERS, on_delivery, blocking, deadline)
         try:
@@ -313,7 +314,8 @@ class SendPath:
         blocking: cython.bint,
         deadline: cython.double,
     ) -> RecordFuture:
-        size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD
+        # At least check_size's, as nulls are -1 here.
+        size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD + 1
         future: RecordFuture = new_future()
         status: cython.int = 0
         if size <= self.max_record_size:

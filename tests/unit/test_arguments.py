@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -23,6 +23,19 @@ from forebay.model import ProducerRecord, RecordMetadata
 
 class Number(enum.IntEnum):
     ONE = 1
+
+
+class Name(enum.StrEnum):
+    TRACE = "trace"
+
+
+class Header(NamedTuple):
+    key: str
+    value: bytes | bytearray | None
+
+
+class Own(bytes):
+    pass
 
 
 @pytest.mark.parametrize("value", [0, 1, 0x7FFFFFFF, Number.ONE])
@@ -62,11 +75,14 @@ def test_what_is_neither(check: Any, value: Any, kind: type[BaseException]) -> N
         ((("a", bytearray(b"1")),), [("a", b"1")]),
         ([("a", memoryview(b"12")[1:])], [("a", b"2")]),
         (iter([("a", b"")]), [("a", b"")]),
+        ([Header("a", b"1"), Header("ü", bytearray(b"2"))], [("a", b"1"), ("ü", b"2")]),
+        ([(Name.TRACE, b"1"), (Name.TRACE, Own(b"2"))], [("trace", b"1"), ("trace", b"2")]),
     ],
 )
 def test_headers(given: Any, expected: list[Any]) -> None:
     found = checked_headers(given)
     assert found == expected and found is not given
+    assert all(type(pair) is tuple and type(pair[0]) is str for pair in found)
     assert all(type(value) in (bytes, type(None)) for _, value in found)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, get_type_hints
+
 import pytest
 
 from forebay.errors import IllegalArgumentError
@@ -59,3 +61,8 @@ def test_a_generation_is_that_of_a_member() -> None:
     assert ConsumerGroupMetadata("g", -1, "m").generation_id == -1
     with pytest.raises(IllegalArgumentError, match="Generation 2 of group 'g' was given without a member_id"):
         ConsumerGroupMetadata("g", 2)
+
+
+@pytest.mark.parametrize("kind", [ProducerRecord, OffsetAndMetadata, ConsumerGroupMetadata])
+def test_hints_are_found_by_the_module_that_the_class_names(kind: Any) -> None:
+    assert list(get_type_hints(kind)) == list(kind.__dataclass_fields__)

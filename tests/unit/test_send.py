@@ -155,6 +155,30 @@ def test_size_counts_keys_values_and_headers() -> None:
         assert isinstance(world.producer.send("test", partition=0, **more).exception(0), RecordTooLargeError)
 
 
+@pytest.mark.parametrize("key", [None, b"", b"k"])
+@pytest.mark.parametrize("value", [None, b"", b"v"])
+def test_the_size_limit_is_the_same_for_a_batch_s_first_record_and_the_next(
+    key: bytes | None, value: bytes | None
+) -> None:
+    for begun in (False, True):
+        world = World(max_request_size=1000, linger_ms=1000)
+        if begun:
+            world.send(b"v")
+        largest = 1000 - (61 + 21) - len(key or b"") - len(value or b"") - 4  # header: two sizes, a key of one
+        sizes = range(largest - 3, largest + 3)
+        fits = [not world.send(value, key=key, headers=[("h", bytes(size))]).done() for size in sizes]
+        assert fits == [size <= largest for size in sizes]
+
+
+def test_a_partitioner_s_mistakes_are_counted_whatever_the_record_carries() -> None:
+    world = World(partitioner_class=lambda *_: -5)
+    carried: list[dict[str, Any]] = [{}, {"key": b"k"}, {"headers": [("h", b"")]}, {"value": bytearray(b"v")}]
+    for sent, more in enumerate(carried, 1):
+        with pytest.raises(IllegalArgumentError, match="invalid partition number"):
+            world.send(partition=None, **more)
+        assert world.metric("record-error-total") == sent
+
+
 def test_negative_partition() -> None:
     """H negativePartitionShouldThrow: raised, by an argument and by a partitioner of the user's."""
     world = World()

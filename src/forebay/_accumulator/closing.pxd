@@ -14,8 +14,11 @@ cdef class BatchCloser:
     cdef void forget_ratio(self, ProducerBatch batch)
     cdef void close_full(self, PartitionQueue queue)
     cpdef void close_now(self, PartitionQueue queue)
+    cdef void hand_on(self, PartitionQueue queue, ProducerBatch batch)
+    cdef void leave(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)
     cpdef void close_batches(self, list batches)
 
 
+cdef ProducerBatch taken_from(PartitionQueue queue)
 cpdef bytearray header_of(ProducerBatch batch)

@@ -97,8 +97,13 @@ class BatchCloser:
         """Compresses what the calling thread has filled in ``queue``, outside of its lock, or has it compressed."""
         if len(self.helpers) > 0:
             helpers = self.helpers.get(threading.get_ident())
-            if helpers is not None and helpers.take(queue):
-                return
+            try:
+                if helpers is not None and helpers.take(queue):
+                    return
+            except BaseException:
+                # Ctrl-C: the sender keeps off a batch that somebody is to compress, for good if nobody does.
+                self.leave(queue)
+                raise
         self.close_now(queue)
 
     @cython.ccall
@@ -106,13 +111,7 @@ class BatchCloser:
         """Compresses the full batches of ``queue`` on the calling thread; raises nothing but Ctrl-C."""
         batch: ProducerBatch | None
         while True:
-            batch = None
-            acquire(queue.lock)
-            try:
-                if len(queue.to_close) > 0:
-                    batch = queue.to_close.pop()
-            finally:
-                release(queue.lock)
+            batch = taken_from(queue)
             if batch is None:
                 return
             try:
@@ -121,19 +120,35 @@ class BatchCloser:
                 # The record was accepted, so its send() must not raise: the sender tries again, and fails the batch
                 # if it cannot be closed.
                 logger.debug("closing %r failed", batch, exc_info=True)
+            except BaseException:
+                self.leave(queue)
+                raise
             finally:
                 # Ctrl-C in the middle: the sender closes it then.
-                acquire(queue.lock)
-                try:
-                    batch.closing = False
-                    abandoned: cython.bint = batch.let_go
-                finally:
-                    release(queue.lock)
-                if abandoned:
-                    batch.release()
-                # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.
-                if self.wake is not None:
-                    self.wake()
+                self.hand_on(queue, batch)
+
+    @cython.cfunc
+    def hand_on(self, queue: PartitionQueue, batch: ProducerBatch) -> cython.void:
+        """Nobody is closing the batch any more: it is the sender's."""
+        acquire(queue.lock)
+        try:
+            batch.closing = False
+            abandoned: cython.bint = batch.let_go
+        finally:
+            release(queue.lock)
+        if abandoned:
+            batch.release()
+        # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.
+        if self.wake is not None:
+            self.wake()
+
+    @cython.cfunc
+    def leave(self, queue: PartitionQueue) -> cython.void:
+        """Leaves the full batches of ``queue`` to the sender, as they are."""
+        batch: ProducerBatch | None = taken_from(queue)
+        while batch is not None:
+            self.hand_on(queue, batch)
+            batch = taken_from(queue)
 
     @cython.ccall
     def close_batch(self, batch: ProducerBatch) -> cython.void:
@@ -161,6 +176,16 @@ class BatchCloser:
         for batch, output in zip(open_ones, packed, strict=True):
             batch.close_with(output)
             self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+
+
+@cython.cfunc
+def taken_from(queue: PartitionQueue) -> ProducerBatch | None:
+    # A full batch of those that are to be compressed.
+    acquire(queue.lock)
+    try:
+        return queue.to_close.pop() if len(queue.to_close) > 0 else None
+    finally:
+        release(queue.lock)
 
 
 @cython.ccall

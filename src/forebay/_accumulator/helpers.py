@@ -59,8 +59,9 @@ class CompressionHelpers:
     def end(self) -> None:
         """Helps with what waits, and lets the helpers go; what Ctrl-C leaves undone here they do first."""
         try:
-            while True:
-                self._close(self._waiting.get_nowait())
+            # Not a call of get_nowait: Ctrl-C would come between that and the name, and lose the queue.
+            for queue in iter(self._waiting.get_nowait, None):
+                self._close(queue)
         except Empty:
             pass
         finally:

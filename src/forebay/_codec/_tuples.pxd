@@ -6,6 +6,18 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 
 
+cdef extern from *:
+    """
+    /* Since 3.14 a tuple keeps its hash, and memory from tp_alloc, which is zero, would be taken for one. */
+    #if PY_VERSION_HEX >= 0x030E0000
+    #define forebay_unhashed(begun) ((void)(((PyTupleObject *)(begun))->ob_hash = -1))
+    #else
+    #define forebay_unhashed(begun) ((void)(begun))
+    #endif
+    """
+    void unhashed "forebay_unhashed" (object begun) noexcept
+
+
 cdef extern from "Python.h":
     ctypedef object (*allocfunc)(PyTypeObject* kind, Py_ssize_t size)
     ctypedef struct TypeWithAlloc "PyTypeObject":
@@ -13,7 +25,9 @@ cdef extern from "Python.h":
 
 
 cdef inline object begin_tuple(object kind, Py_ssize_t size):
-    return (<TypeWithAlloc*>kind).tp_alloc(<PyTypeObject*>kind, size)
+    cdef object begun = (<TypeWithAlloc*>kind).tp_alloc(<PyTypeObject*>kind, size)
+    unhashed(begun)
+    return begun
 
 
 # Each place once, all of them before anybody else sees the tuple.

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from forebay._accumulator.closing import BatchCloser
@@ -58,3 +63,60 @@ def test_the_codec_s_failure_is_the_caller_s_to_handle() -> None:
     assert not batch.closed
     shelf.accumulator.closer.close_batch(batch)
     assert batch.closed
+
+
+class Interrupted:
+    """A codec that Ctrl-C meets."""
+
+    type = LZ4
+
+    def compress(self, chunks: object) -> bytes:
+        raise KeyboardInterrupt
+
+
+class Line:
+    """In place of helpers: takes so many queues and does nothing with them, then Ctrl-C comes."""
+
+    def __init__(self, takes: int) -> None:
+        self.left = takes
+
+    def take(self, queue: object) -> bool:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return True
+
+
+def until_interrupted(act: Callable[[], Any]) -> None:
+    try:
+        for _ in range(1000):
+            act()
+    except KeyboardInterrupt:
+        return
+    pytest.fail("no interrupt came")
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3])
+def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken: int) -> None:
+    shelf = Shelf(compressor=compressor(LZ4), batch_size=256)
+    closer = shelf.accumulator.closer
+    woken: list[bool] = []
+    closer.wake = lambda: woken.append(True)
+    closer.helpers[threading.get_ident()] = Line(taken)
+    until_interrupted(lambda: shelf.append(0, 1, os.urandom(50)))
+    assert [batch.closing for batch in shelf.batches()] == [False] * (taken + 1)
+    assert shelf.ready().nodes == [0] and len(woken) == taken + 1
+    (batch,) = shelf.drain(0)
+    closer.close_batches([batch])
+    assert batch.closed
+
+
+def test_ctrl_c_in_one_batch_leaves_those_behind_it_to_the_sender() -> None:
+    shelf = Shelf(compressor=Interrupted(), batch_size=256)  # type: ignore[arg-type]
+    closer = shelf.accumulator.closer
+    closer.helpers[threading.get_ident()] = Line(3)
+    while len(shelf.batches()) < 4:
+        shelf.append(0, 1, os.urandom(50))
+    assert [batch.closing for batch in shelf.batches()] == [True] * 3 + [False]
+    until_interrupted(lambda: closer.close_now(shelf.queue()))
+    assert not any(batch.closing for batch in shelf.batches())
