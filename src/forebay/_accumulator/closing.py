@@ -97,24 +97,32 @@ class BatchCloser:
         """Compresses what the calling thread has filled in ``queue``, outside of its lock, or has it compressed."""
         if len(self.helpers) > 0:
             helpers = self.helpers.get(threading.get_ident())
-            if helpers is not None and helpers.take(queue):
+            if helpers is not None and self.hand_on(queue, helpers):
                 return
         self.close_now(queue)
+
+    @cython.cfunc
+    def hand_on(self, queue: PartitionQueue, helpers: Any) -> cython.bint:
+        try:
+            taken: cython.bint = helpers.take(queue)
+        except BaseException:
+            # Ctrl-C on the way: nobody may have been told, and the sender passes over what is being closed.
+            self.leave_to_sender(queue)
+            raise
+        return taken
+
+    @cython.cfunc
+    def leave_to_sender(self, queue: PartitionQueue) -> cython.void:
+        batch: ProducerBatch | None = self.next_full(queue)
+        while batch is not None:
+            self.end_closing(queue, batch)
+            batch = self.next_full(queue)
 
     @cython.ccall
     def close_now(self, queue: PartitionQueue) -> cython.void:
         """Compresses the full batches of ``queue`` on the calling thread; raises nothing but Ctrl-C."""
-        batch: ProducerBatch | None
-        while True:
-            batch = None
-            acquire(queue.lock)
-            try:
-                if len(queue.to_close) > 0:
-                    batch = queue.to_close.pop()
-            finally:
-                release(queue.lock)
-            if batch is None:
-                return
+        batch: ProducerBatch | None = self.next_full(queue)
+        while batch is not None:
             try:
                 self.close_batch(batch)
             except Exception:
@@ -123,17 +131,30 @@ class BatchCloser:
                 logger.debug("closing %r failed", batch, exc_info=True)
             finally:
                 # Ctrl-C in the middle: the sender closes it then.
-                acquire(queue.lock)
-                try:
-                    batch.closing = False
-                    abandoned: cython.bint = batch.let_go
-                finally:
-                    release(queue.lock)
-                if abandoned:
-                    batch.release()
-                # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.
-                if self.wake is not None:
-                    self.wake()
+                self.end_closing(queue, batch)
+            batch = self.next_full(queue)
+
+    @cython.cfunc
+    def next_full(self, queue: PartitionQueue) -> ProducerBatch | None:
+        acquire(queue.lock)
+        try:
+            return queue.to_close.pop() if len(queue.to_close) > 0 else None
+        finally:
+            release(queue.lock)
+
+    @cython.cfunc
+    def end_closing(self, queue: PartitionQueue, batch: ProducerBatch) -> cython.void:
+        acquire(queue.lock)
+        try:
+            batch.closing = False
+            abandoned: cython.bint = batch.let_go
+        finally:
+            release(queue.lock)
+        if abandoned:
+            batch.release()
+        # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.
+        if self.wake is not None:
+            self.wake()
 
     @cython.ccall
     def close_batch(self, batch: ProducerBatch) -> cython.void:
