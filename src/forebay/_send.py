@@ -62,8 +62,7 @@ CLOSED = cython.declare(cython.int, 1)
 FORKED = cython.declare(cython.int, 2)
 
 APPENDED = cython.declare(cython.int, 1)
-WORTH_WAKING = cython.declare(cython.int, 6)
-"""A batch is full, or a new one has begun to linger."""
+WORTH_WAKING = cython.declare(cython.int, 6)  # a batch is full, or a new one has begun to linger
 
 STICKY = cython.declare(cython.int, -1)
 NO_DEADLINE = cython.declare(cython.double, -1.0)
@@ -314,7 +313,7 @@ class SendPath:
         blocking: cython.bint,
         deadline: cython.double,
     ) -> RecordFuture:
-        # At least check_size's, as nulls are -1 here.
+        # At least check_size's: a null is -1.
         size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD + 1
         future: RecordFuture = new_future()
         status: cython.int = 0

@@ -21,7 +21,9 @@ AHEAD = 2
 
 def processors_to_spare() -> int:
     """Helpers that a call may have on this machine: the processors beside the caller's own."""
-    return min(MOST, (os.cpu_count() or 1) - 1)
+    # Those that this process may use, where the system tells.
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(MOST, allowed - 1)
 
 
 class CompressionHelpers:
@@ -37,23 +39,28 @@ class CompressionHelpers:
         self._most = most
         self._started = 0
         self._waiting: SimpleQueue[Any] = SimpleQueue()
+        # Every queue that was taken, for what Ctrl-C makes us lose.
+        self._taken: set[Any] = set()
 
     def take(self, queue: Any) -> bool:
         """Whether a helper will compress the full batches of ``queue``; if not, the caller has to."""
         if self._waiting.qsize() >= AHEAD * self._started and not self._start():
             return False
+        self._taken.add(queue)
         self._waiting.put(queue)
         return True
 
     def _start(self) -> bool:
         if self._started >= self._most:
             return False
+        # Counted first: Ctrl-C may come while we wait for it to run, and who is not counted never ends.
+        self._started += 1
         try:
             threading.Thread(target=self._work, name="forebay-compression", daemon=True).start()
         except RuntimeError:
+            self._started -= 1
             self._most = self._started  # no thread to be had: the interpreter ends, or a limit of the system's
             return False
-        self._started += 1
         return True
 
     def end(self) -> None:
@@ -64,6 +71,11 @@ class CompressionHelpers:
                 self._close(queue)
         except Empty:
             pass
+        except BaseException:
+            # One may have left the line and not been begun.  A queue with nothing to compress costs a look.
+            for queue in self._taken:
+                self._waiting.put(queue)
+            raise
         finally:
             for _ in range(self._started):
                 self._waiting.put(None)

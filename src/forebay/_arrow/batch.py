@@ -13,7 +13,7 @@ import cython
 from forebay.errors import IllegalArgumentError
 
 if cython.compiled:
-    from cython.cimports.forebay._arrow.columns import BytesColumn
+    from cython.cimports.forebay._arrow.columns import BytesColumn, Column
     from cython.cimports.forebay._arrow.headers import HeadersColumn
     from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
     from cython.cimports.forebay._codec._arrow_abi import (
@@ -37,7 +37,7 @@ if cython.compiled:
         stream_schema,
     )
 else:
-    from forebay._arrow.columns import BytesColumn
+    from forebay._arrow.columns import BytesColumn, Column
     from forebay._arrow.headers import HeadersColumn
     from forebay._arrow.numbers import IntColumn, TimestampColumn
     from forebay._codec._arrow_abi import (
@@ -144,10 +144,14 @@ class ArrowBatch:
                 f"column {name!r} " + ("is there twice" if found else f"is missing; columns: {', '.join(self.names)}")
             )
         at: cython.Py_ssize_t = found[0]
-        # A struct's own offset goes on top of its children's.
-        return kind(
+        # A struct's own offset goes on top of its children's, which may go on behind its last row.
+        column: Column = kind(
             name, schema_child(self.schema, at), array_child(self.array, at), array_offset(self.array), self.owner
         )
+        if column.length < self.length:
+            raise IllegalArgumentError(f"column {name!r} has {column.length} rows, its batch has {self.length}")
+        column.length = self.length
+        return column
 
     def bytes_column(self, name: str) -> BytesColumn:
         return self._column(bytes_column, name)  # type: ignore[no-any-return]

@@ -176,13 +176,14 @@ class HeadersColumn(Column):
         """The row's encoded header section.
 
         Raises:
-            IllegalArgumentError: a null header, or one without a key; names column and row.
+            IllegalArgumentError: a null header, or one without a key; names the column; the row's number is
+                the caller's to tell.
         """
         size: cython.Py_ssize_t = self.size_of(row)
         if size < 0:
             entry: cython.longlong = self.last - self.first
             what = f"header {entry} is null" if size == NULL_HEADER else f"header {entry} has a null key"
-            raise IllegalArgumentError(f"column {self.name!r}, row {row}: {what}")
+            raise IllegalArgumentError(f"column {self.name!r}: {what}")
         encoded: bytearray = bytearray(size)
         self.write(row, bytearray_pointer(encoded), 0)
         return bytes(encoded)

@@ -124,9 +124,7 @@ class TimestampColumn(Column):
         value: cython.longlong = load_integer(self.data + (self.offset + row) * self.stride, 0, 8)
         if self.factor != 1:
             if value > MOST_SECONDS or value < -MOST_SECONDS:
-                raise IllegalArgumentError(
-                    f"column {self.name!r}, row {row}: {value} s do not fit into 64-bit milliseconds"
-                )
+                raise IllegalArgumentError(f"column {self.name!r}: {value} s do not fit into 64-bit milliseconds")
             return value * self.factor
         if value >= 0:
             return value // self.divisor

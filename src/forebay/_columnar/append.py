@@ -117,7 +117,6 @@ class TableAppender:
                 error.with_context(row=missing[0] if missing else self.row + self.count)
             raise
         self.delivery.stop_at(first_row + columns.length, ())
-        self.delivery.trim()
 
     def helped(self) -> AbstractContextManager[None]:
         """While it lasts, other threads compress what is appended."""
@@ -132,6 +131,7 @@ class TableAppender:
         while at < self.columns.length:
             self.before = self.delivery.rows
             self.row = self.first_row + at
+            self.delivery.trim()
             self.alone.wall = self.path.wall()
             count = 0
             if by_window and at >= self.mixed_until:

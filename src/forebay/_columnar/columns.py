@@ -58,7 +58,7 @@ class Columns:
     def row(self, at: cython.Py_ssize_t) -> tuple[Any, ...]:
         """(topic, partition, timestamp in ms, key, value, encoded headers) of one row, for tools and tests."""
         name: bytes | None = None if self.topics is None else self.topics.get(at)
-        topic = self.topic if name is None else name.decode()
+        topic = self.topic if name is None else name.decode("utf-8", "replace")
         partition = None if self.partitions is None or self.partitions.is_null(at) else self.partitions.value(at)
         timestamp = None if self.timestamps is None or self.timestamps.is_null(at) else self.timestamps.millis(at)
         key = None if self.keys is None else self.keys.get(at)

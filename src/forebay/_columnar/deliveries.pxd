@@ -21,4 +21,8 @@ cdef class BatchDelivery:
     cdef Py_ssize_t collect_at
     cdef Py_ssize_t seen
     cdef list missing
+    cdef bint collecting
+    cpdef void trim(self)
+    cpdef Py_ssize_t collect(self) except -1
+    cdef void count(self, Share share)
     cdef Share share_of(self, BatchResult result, long long timestamp)

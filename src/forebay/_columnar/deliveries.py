@@ -62,7 +62,9 @@ class BatchDelivery:
         self.lost = 0
         self.ended = 0
         self.raw_bytes = 0
-        self.lock = threading.Lock()
+        # Re-entrant: a signal handler that looks how far it is may come amid a look.
+        self.lock = threading.RLock()
+        self.collecting = False
         self.watch: threading.Event | None = None
         self.offsets: dict[TopicPartition, list[OffsetRun]] = {}
         self.failed_runs: list[tuple[KafkaError, Any]] = []
@@ -112,44 +114,58 @@ class BatchDelivery:
         self.by_result = {}
         self.latest = []
 
-    def trim(self) -> None:
+    @cython.ccall
+    def trim(self) -> cython.void:
         """``collect`` once there is much to be collected, so that memory follows what is in flight."""
         if len(self.shares) >= self.collect_at:
             self.collect()
             self.collect_at = FIRST_COLLECT + 2 * len(self.shares)
 
-    def collect(self) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def collect(self) -> cython.Py_ssize_t:
         """Counts what has an outcome; returns how many batches have none."""
         share: Share
         with self.lock:
-            still: list[Share] = []
-            for share in self.shares:
-                if share.unfinished_index() < 0:
-                    self._count(share)
-                else:
-                    still.append(share)
-            self.shares = still
-            self.by_result = {share.result: share for share in still} if self.by_result else {}
-            self.latest = []
-            return len(still)
+            if self.collecting:
+                return len(self.shares)  # as far as the look that we came amid has got
+            try:
+                self.collecting = True
+                still: list[Share] = []
+                for share in self.shares:
+                    if share.unfinished_index() >= 0:
+                        still.append(share)
+                    elif not share.counted:
+                        self.count(share)
+                self.shares = still
+                self.by_result = {share.result: share for share in still} if self.by_result else {}
+                self.latest = []
+                return len(still)
+            finally:
+                self.collecting = False
 
-    def _count(self, share: Share) -> None:
-        self.ended += 1
+    @cython.cfunc
+    def count(self, share: Share) -> cython.void:
         where = TopicPartition(share.result.topic, share.result.partition)
-        for outcome in share.outcomes():
-            count = len(outcome.rows)
-            if outcome.error is not None:
+        outcomes = list(share.outcomes())
+        # From here on nothing lets Ctrl-C in (compiled), so that a share is counted once and as a whole: no code of
+        # Python's runs, not even a named tuple's constructor.
+        share.counted = True
+        self.ended += 1
+        for rows, base_offset, error in outcomes:
+            count: cython.Py_ssize_t = len(rows)
+            if error is not None:
                 self.lost += count
-                self.failed_runs.append((outcome.error, outcome.rows))
+                self.failed_runs.append((error, rows))
                 continue
             self.counted += count
             runs = self.offsets.setdefault(where, [])
-            end: int = len(runs) - 1
-            last = runs[end] if runs else OffsetRun(-2, 0)
-            if last.base_offset + last.records == outcome.base_offset or last.base_offset == outcome.base_offset == -1:
-                runs[end] = OffsetRun(last.base_offset, last.records + count)
+            end: cython.Py_ssize_t = len(runs) - 1
+            last = runs[end] if runs else (-2, 0)
+            if last[0] + last[1] == base_offset or last[0] == base_offset == -1:
+                runs[end] = tuple.__new__(OffsetRun, (last[0], last[1] + count))
             else:
-                runs.append(OffsetRun(outcome.base_offset, count))
+                runs.append(tuple.__new__(OffsetRun, (base_offset, count)))
 
     # Of a future
 
@@ -306,7 +322,7 @@ class BatchDelivery:
         """Where acknowledged rows are: for each partition ranges of offsets, ascending."""
         self.collect()
         with self.lock:
-            return {where: tuple(sorted(runs)) for where, runs in self.offsets.items()}
+            return {where: tuple(sorted(runs)) for where, runs in list(self.offsets.items())}
 
     @property
     def failures(self) -> tuple[FailedRows, ...]:

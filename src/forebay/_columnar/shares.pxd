@@ -5,6 +5,7 @@ cdef class Share:
     cdef readonly BatchResult result
     cdef readonly Py_ssize_t rows
     cdef readonly long long base_timestamp
+    cdef bint counted
     cdef int first_index
     cdef int last_index
     # The latest run of rows that follow each other, in the batch and in the table.

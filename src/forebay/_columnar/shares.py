@@ -48,6 +48,7 @@ class Share:
     def __init__(self, result: BatchResult, timestamp: cython.longlong) -> None:
         self.result = result
         self.rows = 0
+        self.counted = False
         self.base_timestamp = timestamp
         self.first_index = self.last_index = -1
         self.index = -1

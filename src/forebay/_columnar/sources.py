@@ -101,6 +101,8 @@ def pieces(topic: str | None, table: Any, wanted: Mapping[str, Any]) -> Iterator
     check_topic(topic, wanted)
     feeds = feeds_of(table, wanted)
     check_lengths([(feed.what, feed.length) for feed in feeds if feed.length is not None])
+    if all(feed.length == ENDLESS for feed in feeds):
+        raise IllegalArgumentError("nothing says how many rows there are: each column is an int for all rows")
     while True:
         alive = [feed.fill() for feed in feeds]
         # A column that is the same in each row ends with the others.
@@ -250,5 +252,5 @@ def length_of(source: Any) -> int | None:
     """How many rows it says it has; None if it does not, as a stream."""
     try:
         return len(source)
-    except TypeError:
+    except Exception:  # noqa: BLE001 - TypeError mostly; query builders have errors of their own
         return None

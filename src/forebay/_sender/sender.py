@@ -155,18 +155,18 @@ class Sender:
             # After the batches: what the gate did not let out yet is asked for in the same turn.
             delay = min(delay, self.requests.turn(now))
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
-            # What failed may have changed what there is to do, and an end may be waiting for just that.
-            delay = 0
+            delay = 0  # what failed may have changed what there is to do, and an end may be waiting for just that
         delay = min(delay, self.accumulator.returning.serve(now, len(self.in_flight) == 0))
         self.client.poll(delay, now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
+        return None
 
     def has_work(self) -> bool:
         """True while a batch has no outcome, or a transaction no end.
 
-        A batch counts from its first record on, also before the schedule hears of it.  Requests of the client's own
-        do not: an end that waited for them would wait ``request.timeout.ms`` for a server that never answers.
+        A batch counts from its first record on.  Requests of the client's own do not: an end that waited for them would
+        wait ``request.timeout.ms`` for a server that never answers.
         """
         return self.accumulator.has_incomplete() or (self.session is not None and self.session.has_work())
 
@@ -213,8 +213,7 @@ class Sender:
             # Somebody waits for memory: where nothing is in flight that will give some back, what there is goes out,
             # however small.
             found = self.schedule.ready(now, True)
-            busy = {batch.last_node for batch in self.in_flight}
-            found.nodes = [node_id for node_id in found.nodes if node_id not in busy]
+            found.nodes = list(set(found.nodes) - {batch.last_node for batch in self.in_flight})
             delay = min(delay, self._send_to(found, now))
         return self._wait_until(now, min(delay, found.next_check))
 
@@ -308,6 +307,7 @@ class Sender:
             if cluster.version != self.cluster_version:
                 self.cluster_version = cluster.version
                 self.accumulator.refresh_all(cluster)
+        return None
 
     def _ask_for_leaders(self, topics: set[str], now: float) -> None:
         # The topic may have fallen out of the metadata while its batches waited.

@@ -75,7 +75,7 @@ def write(
         batches=deliveries.batches,
         bytes_sent=int(sent.get("byte-total", 0)),
         bytes_raw=raw,
-        fill=raw / (deliveries.batches * producer.batch_size) if deliveries.batches else 0.0,
+        fill=raw / (deliveries.batches * max(producer.batch_size, 1)) if deliveries.batches else 0.0,
         started_ms=started,
         finished_ms=clock.wall(),
         partitions={str(where): sum(run.records for run in runs) for where, runs in deliveries.partitions.items()},

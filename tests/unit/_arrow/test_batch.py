@@ -105,3 +105,19 @@ def test_what_is_not_arrow_is_refused_by_its_type(source: object) -> None:
 def test_an_array_without_names_is_refused() -> None:
     with pytest.raises(IllegalArgumentError, match="named columns are needed"):
         ArrowBatch(pa.array([1]))
+
+
+def test_a_slice_of_structs_ends_where_it_says() -> None:
+    """Its children go on behind it: only the struct has the slice's offset and length."""
+    array = pa.StructArray.from_arrays(
+        [pa.array([b"%d" % row for row in range(10)]), pa.array(range(10)), pa.array([[]] * 10, HEADERS)],
+        ["value", "partition", "headers"],
+    )
+    batch = ArrowBatch(array[2:5])
+    value, partition, headers = (
+        batch.bytes_column("value"),
+        batch.int_column("partition"),
+        batch.headers_column("headers"),
+    )
+    assert [column.length for column in (value, partition, headers)] == [3, 3, 3]
+    assert [(value.get(row), partition.value(row)) for row in range(3)] == [(b"2", 2), (b"3", 3), (b"4", 4)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay._arrow.columns import BytesColumn
@@ -16,6 +16,7 @@ TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view()]
 
 
 @pytest.mark.parametrize("kind", BINARY_TYPES, ids=str)
+@settings(deadline=None)
 @given(cells=st.lists(st.none() | st.binary(max_size=40)), start=st.integers(0, 5), stop=st.integers(0, 50))
 def test_binary_cells_equal_pyarrows(kind: pa.DataType, cells: list[bytes | None], start: int, stop: int) -> None:
     array = cut(pa.array(cells, kind), start, stop)
@@ -25,6 +26,7 @@ def test_binary_cells_equal_pyarrows(kind: pa.DataType, cells: list[bytes | None
 
 
 @pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
+@settings(deadline=None)
 @given(cells=st.lists(st.none() | st.text(max_size=20)), start=st.integers(0, 5))
 def test_text_cells_are_utf8(kind: pa.DataType, cells: list[str | None], start: int) -> None:
     array = cut(pa.array(cells, kind), start, 100)
@@ -33,6 +35,7 @@ def test_text_cells_are_utf8(kind: pa.DataType, cells: list[str | None], start: 
     assert [column.get(row) for row in range(column.length)] == expected
 
 
+@settings(deadline=None)
 @given(cells=st.lists(st.none() | st.binary(min_size=3, max_size=3), min_size=1), start=st.integers(0, 5))
 def test_fixed_size_binary(cells: list[bytes | None], start: int) -> None:
     array = cut(pa.array(cells, pa.binary(3)), start, 100)

@@ -63,11 +63,11 @@ def test_headers_over_a_sliced_struct() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ([None], "row 1: header 0 is null"),
-        ([{"key": "k", "value": b""}, {"key": None, "value": b""}], "row 1: header 1 has a null key"),
+        ([None], "column 'headers': header 0 is null"),
+        ([{"key": "k", "value": b""}, {"key": None, "value": b""}], "column 'headers': header 1 has a null key"),
     ],
 )
-def test_headers_that_kafka_has_no_bytes_for_are_refused_with_the_row(bad: list[Any], message: str) -> None:
+def test_headers_that_kafka_has_no_bytes_for_are_refused(bad: list[Any], message: str) -> None:
     column = batch_of(headers=pa.array([[], bad], HEADERS)).headers_column("headers")
     with pytest.raises(IllegalArgumentError, match=message):
         column.section(1)

@@ -47,9 +47,14 @@ def arrow(rows: list[dict[str, Any]], *names: str) -> pa.RecordBatch:
 
 
 def append(
-    world: World, rows: list[dict[str, Any]], *names: str, topic: str | None = None, first_row: int = 0
+    world: World,
+    rows: list[dict[str, Any]],
+    *names: str,
+    topic: str | None = None,
+    first_row: int = 0,
+    delivery: BatchDelivery | None = None,
 ) -> BatchDelivery:
-    deliveries = BatchDelivery()
+    deliveries = BatchDelivery() if delivery is None else delivery
     append_columns(world.producer, sink_columns(arrow(rows, *names), topic), deliveries, first_row)
     return deliveries
 

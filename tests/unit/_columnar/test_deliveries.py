@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
+from forebay._columnar import deliveries as deliveries_module
 from forebay._future import BatchResult
 from forebay._future_split import split_result
 from forebay.errors import KafkaError, TimeoutError
@@ -165,3 +166,67 @@ def test_a_long_stream_holds_what_is_in_flight() -> None:
     assert delivery.collect() <= 3
     assert delivery.acknowledged > 1100
     assert len(delivery.partitions[TopicPartition("t", 0)]) == 1
+
+
+def test_a_single_large_piece_holds_what_is_in_flight() -> None:
+    """Acknowledgements arrive while the one piece is read: they are counted then, and not at its end alone."""
+    world = World(topics={"t": 1}, batch_size=200, buffer_memory=4000)
+    delivery = BatchDelivery()
+    busy: list[int] = []
+    seen: list[str] = []
+
+    def wakeup() -> None:
+        if not busy:
+            seen.append(repr(delivery).partition(": ")[2])
+            busy.append(1)
+            world.settle(3)
+            busy.clear()
+
+    world.selector.wakeup = wakeup  # type: ignore[method-assign]
+    append(world, [{"value": bytes(60)}] * 20_000, "value", topic="t", delivery=delivery)
+    del world.selector.wakeup
+    assert int(seen[-1].partition(" ")[0]) > 10_000
+
+
+def interrupting(monkeypatch: pytest.MonkeyPatch, look: Any) -> None:
+    """Has ``look`` called amid a collect: while the second batch is counted."""
+    seen: list[int] = []
+
+    def counting(*fields: Any) -> TopicPartition:
+        seen.append(1)
+        if len(seen) == 2:
+            look()
+        return TopicPartition(*fields)
+
+    monkeypatch.setattr(deliveries_module, "TopicPartition", counting)
+
+
+def three_batches() -> Any:
+    world = World(topics={"t": 3})
+    delivery = world.producer.send_batch("t", [b"a"] * 9, partition=[0, 1, 2] * 3)
+    world.settle()
+    return delivery
+
+
+def test_ctrl_c_amid_a_look_counts_no_row_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    delivery = three_batches()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    interrupting(monkeypatch, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        delivery.collect()
+    assert (delivery.acknowledged, delivery.batches, delivery.done()) == (9, 3, True)
+    assert delivery.partitions == {("t", number): ((0, 3),) for number in range(3)}
+
+
+def test_a_signal_handler_may_look_amid_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    delivery = three_batches()
+    seen: list[int] = []
+    # On a thread of its own, for it must not hang the tests.
+    interrupting(monkeypatch, lambda: seen.append(delivery.acknowledged))
+    looking = threading.Thread(target=lambda: seen.append(delivery.acknowledged), daemon=True)
+    looking.start()
+    looking.join(20)
+    assert seen == [3, 9]

@@ -15,6 +15,7 @@ from forebay.errors import (
     KafkaError,
     ProducerClosedError,
     RecordTooLargeError,
+    TimeoutError,
 )
 from forebay.model import ProducerRecord
 from tests.fakes.world import Told, World
@@ -231,3 +232,39 @@ def test_an_interceptor_may_not_need_a_serializer() -> None:
     world = World(topics={"t": 1}, interceptor_classes=[Text()])
     with pytest.raises(TypeError, match="an interceptor made the value a str; columns pass no serializer"):
         world.producer.send_batch("t", [b"a"])
+
+
+def test_a_slice_of_structs_is_sent_and_no_row_behind_it() -> None:
+    world = World(topics={"t": 1})
+    rows = pa.array([{"value": b"%d" % row} for row in range(10)])
+    assert world.producer.send_batch("t", pa.chunked_array([rows[2:5], rows[7:8]])).rows == 4
+    world.settle()
+    assert world.values("t") == [b"2", b"3", b"4", b"7"]
+
+
+def test_something_has_to_say_how_many_rows_there_are() -> None:
+    world = World(topics={"t": 1}, max_block_ms=0)
+    with pytest.raises(IllegalArgumentError, match="nothing says how many rows there are") as caught:
+        world.producer.send_batch("t", {"partition": 0, "timestamp": 5}, value=None)
+    assert caught.value.delivery.rows == 0
+
+
+def test_a_table_that_does_not_know_its_length_is_read_to_its_end() -> None:
+    class Query:
+        """As query builders have it, which want to be asked with a query."""
+
+        def __len__(self) -> int:
+            raise RuntimeError("use count()")
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.table({"value": [b"a", b"b"]}).__arrow_c_stream__(requested_schema)
+
+    world = World(topics={"t": 1})
+    assert world.producer.send_batch("t", Query()).rows == 2
+
+
+def test_a_topic_that_is_no_text_is_refused_as_one_that_is_not_there() -> None:
+    for interceptors in ([], [Interceptor()]):
+        world = World(topics={"t": 1}, max_block_ms=0, interceptor_classes=interceptors)
+        with pytest.raises(TimeoutError, match="not present in metadata.*row=1"):
+            world.producer.send_batch(None, {"value": [b"a", b"b"], "name": [b"t", b"\xff"]}, topic_column="name")

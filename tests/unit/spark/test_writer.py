@@ -117,3 +117,10 @@ def test_a_column_of_a_wrong_type_fails_the_task_and_gives_the_producer_up() -> 
 
 def test_outside_of_spark_there_is_no_task() -> None:
     assert current_task() == TaskId(-1, -1)
+
+
+def test_a_task_without_batching_has_a_report_too() -> None:
+    producer = FakeProducer(rows_per_batch=1)
+    producer.batch_size = 0
+    report, _ = run(producer, rows("a", "b"))
+    assert (report.rows, report.acknowledged, report.fill) == (2, 2, 71 * 2 / 2)
