@@ -74,20 +74,17 @@ class BatchResult:
         self.topic = topic
         self.partition = partition
         self.account = account
-        self.base_offset = -1
-        self.log_append_time = -1
+        self.base_offset = self.log_append_time = -1
         self.error = None
         self.record_errors: dict[int, Any] | None = None
-        self.record_count = 0
+        self.record_count = self.open_parts = 0
         self.state = PENDING
         self.born = _forks
         self.deliveries: DeliveryCallbacks | None = None
-        self.callbacks = NOBODY
-        self.waiters = NOBODY
+        self.callbacks = self.waiters = NOBODY
         self.first = first
         self.parts: list[Any] | None = None
         self.parent: BatchResult | None = None
-        self.open_parts = 0
         if not cython.compiled:
             self.lock = threading.Lock()
 
@@ -184,14 +181,15 @@ class BatchResult:
     @cython.cfunc
     def run_deliveries(self, deliveries: DeliveryCallbacks, report: Any) -> cython.void:
         function: Any = None
-        error: Any = self.error
+        shared: Any = None if self.error is None else own_copy(self.error)
         at: cython.int
         for at in range(deliveries.count):
             function = deliveries.seek(at, function)
             if function is None:
                 continue
-            if self.record_errors is not None and self.error is not None:
-                error = self.record_errors.get(at, self.error)
+            error: Any = shared
+            if error is not None and self.record_errors is not None and at in self.record_errors:
+                error = own_copy(self.record_errors[at])
             try:
                 function(self.metadata_of(at, deliveries.timestamp, deliveries.key_size, deliveries.value_size), error)
             except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
@@ -355,7 +353,7 @@ class BatchResult:
 
 # Not tracked by the garbage collector, which would walk every record in the buffer again and again.  So no cycle may
 # lead through a future for good: the one through the callbacks of its batch is cut when the batch has its outcome, and
-# the one through the traceback of the batch's error cannot come about, because ``result`` raises a copy.
+# the one through the traceback of the batch's error cannot come about, because nobody gets that error, but copies.
 @cython.final
 @cython.no_gc
 @cython.freelist(256)
@@ -406,7 +404,7 @@ class RecordFuture:
         """
         error = self.exception(timeout)
         if error is not None:
-            raise own_copy(error)
+            raise error
         return self.metadata()  # type: ignore[no-any-return]
 
     def get(self, timeout: float | None = None) -> RecordMetadata:
@@ -414,7 +412,7 @@ class RecordFuture:
         return self.result(timeout)
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """Waits as ``result`` does, and returns the error (None on success) instead of raising it."""
+        """Waits as ``result`` does, and returns a copy of the error (None on success) instead of raising it."""
         if not self.is_visible() and not self.batch.wait(
             threading.TIMEOUT_MAX * 1000 if timeout is None else timeout * 1000, self.index
         ):
@@ -422,7 +420,8 @@ class RecordFuture:
                 f"No acknowledgement for the record for {self.batch.topic}-{self.batch.partition} within {timeout} s; "
                 "it is still on its way."
             )
-        return self.batch.error_of(self.index)  # type: ignore[no-any-return]
+        error = self.batch.error_of(self.index)
+        return None if error is None else own_copy(error)
 
     def add_done_callback(self, function: Callable[[RecordFuture], object]) -> None:
         """Calls ``function(future)`` on completion, on the sender thread; at once if it is done.

@@ -8,6 +8,7 @@ import os
 import pickle
 import threading
 import traceback
+import weakref
 from typing import Any
 
 import pytest
@@ -233,6 +234,36 @@ def test_a_shared_error_does_not_grow() -> None:
             future.result(0)
         depths.append(len(traceback.extract_tb(error.__traceback__)))
     assert depths[0] == depths[-1]
+
+
+@pytest.mark.parametrize("way", ["result", "exception", "callback", "one record's"])
+def test_raising_the_error_pins_no_frame(way: str) -> None:
+    """The future is not tracked by the garbage collector, so nothing that it leads to may lead back to it."""
+
+    class Local:
+        pass
+
+    def use(local: Local) -> None:
+        told: list[Any] = []
+        shelf = Shelf()
+        future = shelf.append(callback=lambda metadata, error: told.append(error))
+        (batch,) = shelf.drain(0)
+        single = {0: CorruptRecordError("first")} if way == "one record's" else None
+        assert batch.fail(KafkaError("batch"), single, quiet)
+        shelf.accumulator.deallocate(batch)
+        if way == "result":
+            future.result()
+        error = future.exception() if way == "exception" else told[0]
+        assert error is not None
+        raise error
+
+    local = Local()
+    pinned = weakref.ref(local)
+    with pytest.raises(KafkaError) as caught:
+        use(local)
+    del local, caught
+    gc.collect()
+    assert pinned() is None
 
 
 def test_it_is_made_by_send_alone() -> None:
