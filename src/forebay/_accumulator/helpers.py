@@ -48,12 +48,13 @@ class CompressionHelpers:
     def _start(self) -> bool:
         if self._started >= self._most:
             return False
+        self._started += 1  # first: Ctrl-C may come when the thread runs already, and it has to be let go all the same
         try:
             threading.Thread(target=self._work, name="forebay-compression", daemon=True).start()
         except RuntimeError:
+            self._started -= 1
             self._most = self._started  # no thread to be had: the interpreter ends, or a limit of the system's
             return False
-        self._started += 1
         return True
 
     def end(self) -> None:
