@@ -220,10 +220,7 @@ class RecordAccumulator:
         callback: Any = None,
         ticket: Any = None,
     ) -> tuple[int, RecordFuture]:
-        """``append`` for callers that are not compiled: its status and the record's future.
-
-        The future belongs to a batch only if the status has APPENDED.
-        """
+        """``append`` for callers that are not compiled: its status, and a future that counts if that has APPENDED."""
         section: bytes = encode_headers(headers)
         record: RecordView = record_view(timestamp, key, value, section)
         future: RecordFuture = new_future()
@@ -368,7 +365,11 @@ class RecordAccumulator:
         # Known to flush and close from the moment it holds a record, and not before: they wait for all there are.
         if not self.incomplete_batches.admit(batch):
             return status & CLOSED_LAST
-        batch.try_append(record, future, callback)
+        try:
+            batch.try_append(record, future, callback)
+        except BaseException:  # no memory for the callback: a flush must not wait for what is in no queue
+            self.incomplete_batches.discard(batch)
+            raise
         queue.add(batch)
         cython.cast(Buffer, batch.chunk).retain()
         queue.scheduled = True
