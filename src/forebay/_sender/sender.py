@@ -206,16 +206,16 @@ class Sender:
         found: ReadyNodes = self.schedule.ready(now, send_all)
         if len(found.unknown_leader_topics) > 0:
             self._ask_for_leaders(found.unknown_leader_topics, now)
-        delay: cython.double = INFINITY
+        delay: cython.double = found.next_check
         if len(found.nodes) > 0:
-            delay = self._send_to(found, now)
+            delay = min(delay, self._send_to(found, now))
         if self.accumulator.pool.starved():
             # Somebody waits for memory: where nothing is in flight that will give some back, what there is goes out,
-            # however small.
+            # however small.  What has to wait for an answer all the same lingers no longer than it would anyway.
             found = self.schedule.ready(now, True)
             found.nodes = list(set(found.nodes) - {batch.last_node for batch in self.in_flight})
-            delay = min(delay, self._send_to(found, now))
-        return self._wait_until(now, min(delay, found.next_check))
+            delay = min(delay, self._send_to(found, now), found.next_check)
+        return self._wait_until(now, delay)
 
     @cython.cfunc
     def _send_all(self) -> cython.bint:

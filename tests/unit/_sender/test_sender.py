@@ -18,6 +18,7 @@ from forebay.errors import (
 from tests.fakes.answers import held, hold, reply
 from tests.fakes.broker import PRODUCE, Received
 from tests.fakes.produce import Answer, batches_of
+from tests.fakes.tickets import CountingTicket
 from tests.fakes.world import Told, World
 
 NOT_LEADER = 6
@@ -232,13 +233,26 @@ def test_a_full_pool_sends_small_batches_only_when_nothing_else_can_go() -> None
     world.send(b"small", partition=1)
     world.settle()
     assert world.cluster.requests() == []
-    from tests.fakes.tickets import CountingTicket
-
     ticket = CountingTicket()
     assert world.pool.allocate(1000, 0, ticket) is None
     world.settle()
     assert ticket.woken == 1
     assert world.values() == [b"small"] and world.values(partition=1) == [b"small"]
+
+
+def test_linger_ends_in_time_also_while_somebody_waits_for_memory() -> None:
+    world = World(linger_ms=20, batch_size=1000, buffer_memory=4000)
+    world.cluster.brokers[0].held.add(PRODUCE)
+    world.send(bytes(900), partition=0)
+    world.run(20)
+    assert len(world.sender.in_flight) == 1
+    world.send(b"small", partition=1)
+    sent = world.now
+    assert world.pool.allocate(4000, 0, CountingTicket()) is None and world.pool.starved()
+    while len(world.sender.in_flight) < 2:
+        world.wait()
+        assert world.now <= sent + 20
+    assert world.now == sent + 20
 
 
 def test_everything_goes_at_close() -> None:
