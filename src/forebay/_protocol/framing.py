@@ -24,6 +24,7 @@ else:
 SIZE_BYTES = 4
 """Length of the length."""
 
+MAX_INT16 = cython.declare(cython.Py_ssize_t, 0x7FFF)
 MAX_INT32 = 0x7FFFFFFF
 
 MAX_RESPONSE_SIZE = 100 << 20
@@ -60,7 +61,7 @@ def request_frame(
         body: bytes-like objects whose ``len`` is their size in bytes.
 
     Raises:
-        IllegalArgumentError: the request is longer than an int32 can say.
+        IllegalArgumentError: the request is longer than an int32 can say, or the client id than an int16.
     """
     name = None if client_id is None else client_id.encode()
     return framed(api_key, version, is_flexible(api_key, version), correlation_id, name, list(body))
@@ -76,6 +77,8 @@ def framed(
     body: list[Any],
 ) -> list[Any]:
     """``request_frame`` for who has looked up ``flexible`` and encoded the client id before."""
+    if name is not None and len(name) > MAX_INT16:
+        raise IllegalArgumentError(f"client.id of {len(name)} bytes, at most {MAX_INT16} are allowed: {name[:40]!r}...")
     at: cython.Py_ssize_t = 14 + (0 if name is None else len(name)) + (1 if flexible else 0)
     head: bytearray = bytearray(at)
     size: cython.longlong = at - 4

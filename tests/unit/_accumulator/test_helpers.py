@@ -74,6 +74,30 @@ def test_what_an_interrupt_left_is_done_by_the_helpers() -> None:
     assert set(done) == set(range(taken)) != set()
 
 
+def test_a_helper_whose_start_was_interrupted_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        begin(thread)
+        raise KeyboardInterrupt
+
+    begin = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    helpers = CompressionHelpers(print, 1)
+    with pytest.raises(KeyboardInterrupt):
+        helpers.take(1)
+    helpers.end()
+    until_ended()
+
+
+def test_where_no_thread_can_be_had_the_caller_has_to_do_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    helpers = CompressionHelpers(print, 2)
+    assert [helpers.take(number) for number in range(3)] == [False] * 3
+    helpers.end()
+
+
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
 def test_helped_batches_hold_every_row_in_order(codec: str) -> None:
     world = World(topics={"t": 2}, batch_size=2000, compression_type=codec, buffer_memory=1 << 25, linger_ms=1000)

@@ -43,6 +43,13 @@ def test_request_frame_is_length_header_and_the_given_buffers(
     assert all(mine is given_one for mine, given_one in zip(frame[1:], body, strict=True))
 
 
+def test_a_client_id_longer_than_its_length_can_say_is_refused() -> None:
+    (longest,) = framing.request_frame(ApiKey.METADATA, 5, 1, "x" * 32767, [])
+    assert longest[12:14] == b"\x7f\xff"
+    with pytest.raises(IllegalArgumentError, match="client.id of 32768 bytes, at most 32767"):
+        framing.request_frame(ApiKey.METADATA, 5, 1, "x" * 32768, [])
+
+
 def test_a_request_longer_than_its_length_can_say_is_refused() -> None:
     class Huge:
         def __len__(self) -> int:
