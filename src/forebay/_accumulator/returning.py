@@ -57,7 +57,7 @@ class MemoryReturn:
     @cython.ccall
     @cython.exceptval(-1)
     def serve(self, now: cython.double, idle: cython.bint) -> cython.double:
-        """To be called before the sender waits, in each turn; ms until it is due again, infinite if nothing is held.
+        """To be called in each turn before anybody asks who waits; ms until it is due again, infinite if none is held.
 
         Args:
             idle: nothing is in flight that could give back more.

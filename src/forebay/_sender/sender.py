@@ -150,14 +150,14 @@ class Sender:
         # manager's turn, in which it acts on what failed.
         self._expire(now)
         delay: cython.double = -1 if self.transactions is None else self._prepare(now)
+        held: cython.double = self.accumulator.returning.serve(now, len(self.in_flight) == 0)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
         if self.requests is not None:
             # After the batches: what the gate did not let out yet is asked for in the same turn.
             delay = min(delay, self.requests.turn(now))
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
             delay = 0  # what failed may have changed what there is to do, and an end may be waiting for just that
-        delay = min(delay, self.accumulator.returning.serve(now, len(self.in_flight) == 0))
-        self.client.poll(delay, now)
+        self.client.poll(min(delay, held), now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
         return None
