@@ -20,8 +20,8 @@ PATIENCE = cython.declare(cython.longlong, 2)
 """ms, by the records' timestamps, as a clock of its own would cost each call a fifth."""
 MOST_CALLS = cython.declare(cython.int, 10_000)
 """Where timestamps say nothing, being the caller's: a millisecond of calls with little else in between."""
-MOST_NAPS = cython.declare(cython.int, 50)
-"""A millisecond: the sender takes what it waits for within one nap, unless a thread that computes was quicker."""
+MOST_NAPS = cython.declare(cython.int, 20)
+"""A millisecond or two.  The sender takes what it waits for within one, unless a thread that computes is quicker."""
 
 
 @cython.final
@@ -52,10 +52,14 @@ class GilClaim:
         self.passed += 1
         if self.passed < MOST_CALLS and 0 <= timestamp - self.first < PATIENCE:
             return
-        # From now on each call gives way, whichever thread's: one that waits for the GIL too may be quicker to take it.
+        # Until the sender has it each call gives way, whichever thread's: others that wait for it may be quicker.
         self.passed = MOST_CALLS
         left: cython.int = MOST_NAPS
         with cython.nogil:
             while self.waiting and left > 0:
                 left -= 1
                 nap()
+        if left == 0:
+            # A thread that computes takes it each time: who goes on giving way gets nothing done, and helps nobody.
+            self.passed = 1
+            self.first = timestamp
