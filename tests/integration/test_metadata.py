@@ -116,7 +116,8 @@ def test_errors_of_a_topic_that_do_not_pass_come_at_once(
         assert time.monotonic() - begun < 5
         assert type(error) is kind
         assert name in str(error)
-        assert heard == [((name, -1, -1, -1, -1, -1), error)]
+        ((metadata, told),) = heard
+        assert metadata == (name, -1, -1, -1, -1, -1) and (type(told), str(told)) == (kind, str(error))
         with pytest.raises(kind, match=name):
             ours.partitions_for(name)
         assert ours.send(other, b"v").result(WAIT_S).offset == 0
