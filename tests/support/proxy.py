@@ -190,7 +190,11 @@ class KafkaProxy:
         self.close()
 
     async def _settled(self) -> None:
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        # One that was accepted as the listeners closed begins a moment later.
+        while self._connections:
+            self._cancel_connections()
+            await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the next turn
 
     # -- listeners (loop's thread) ----------------------------------------------------------------------------
 
@@ -245,8 +249,8 @@ class KafkaProxy:
     async def _pass(self, node: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             upstream_reader, upstream_writer = await asyncio.open_connection(*node)
-        except OSError:
-            # A broker that is away is away for the client too, at once.
+        except BaseException:
+            # A broker that is away is away for the client too, at once; a cut may come while we connect.
             writer.transport.abort()
             raise
         asked: dict[int, Passing] = {}
