@@ -22,13 +22,13 @@ else:
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._mutex import acquire, release
 
-# Bytes, measured with CPython 3.11 on 64-bit Linux (bench/memory.py shows the sum of it).
+# Bytes, with CPython 3.11 on 64-bit Linux, rather too many than too few (bench/memory.py shows the sum of it).
 BATCH_COST = 1536
-"""A batch with its result, its lists, its place in every list on the way, and the holes it leaves."""
+"""A batch with its result, its list of chunks, its place in every list on the way, and the holes it leaves."""
 BATCH_COST_FREE = 8 << 20
 """So much of it is not counted: with few batches ``buffer.memory`` is for records alone, as in Java."""
 CHUNK_COST = cython.declare(cython.Py_ssize_t, 208)
-"""A further chunk's buffer and the head of its bytearray."""
+"""A further chunk's buffer, its place in the list and the head that the allocator puts before it."""
 NUMBERS_COST = cython.declare(cython.Py_ssize_t, 24)
 """What a batch keeps of each record up to the last with a callback, with what a growing array has in reserve."""
 PLACE_COST = cython.declare(cython.Py_ssize_t, 64)
