@@ -223,7 +223,8 @@ class EmbeddedBroker:
     def push_node_errors(self, node: int, api_key: int, *errors: tuple[int | type[KafkaError], int]) -> None:
         """Fails or delays the next requests of this API on ``node``: pairs of code and delay in ms.
 
-        These come before those of :meth:`push_request_errors`.
+        For this API the node goes by its own list from now on, also when it is used up: what
+        :meth:`push_request_errors` holds no longer reaches it.
         """
         self._call("push_node_errors", node, int(api_key), [(_code(code), rtt_ms) for code, rtt_ms in errors])
 
