@@ -22,16 +22,15 @@ from forebay._callback_thread import leave_forked_child, on_sender_thread, repor
 from forebay._ticket import ThreadTicket
 from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
-from forebay.model import RecordMetadata
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._tuples import begin_tuple, finished_tuple, put_item
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._record_metadata import RecordMetadata, new_metadata
 else:
-    from forebay._codec._tuples import begin_tuple, finished_tuple, put_item
     from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._mutex import acquire, release
+    from forebay._record_metadata import RecordMetadata, new_metadata
 
 logger = logging.getLogger("forebay.callbacks")
 
@@ -219,14 +218,14 @@ class BatchResult:
                 offset = self.base_offset + at
             if self.log_append_time >= 0:
                 timestamp = self.log_append_time
-        metadata: Any = begin_tuple(RecordMetadata, 6)
-        put_item(metadata, 0, self.topic)
-        put_item(metadata, 1, self.partition)
-        put_item(metadata, 2, offset)
-        put_item(metadata, 3, timestamp)
-        put_item(metadata, 4, key_size)
-        put_item(metadata, 5, value_size)
-        return finished_tuple(RecordMetadata, metadata)
+        metadata: RecordMetadata = new_metadata()
+        metadata.of_topic = self.topic
+        metadata.of_partition = self.partition
+        metadata.at_offset = offset
+        metadata.at_time = timestamp
+        metadata.key_size = key_size
+        metadata.value_size = value_size
+        return metadata
 
     @cython.cfunc
     def run_callbacks(self, report: Any) -> cython.bint:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from forebay._record_metadata import RecordMetadata as RecordMetadata
+
 if TYPE_CHECKING:
     from forebay._inputs import ConsumerGroupMetadata as ConsumerGroupMetadata
     from forebay._inputs import OffsetAndMetadata as OffsetAndMetadata
@@ -59,34 +61,6 @@ class PartitionInfo(NamedTuple):
     replicas: tuple[int, ...] = ()
     in_sync_replicas: tuple[int, ...] = ()
     offline_replicas: tuple[int, ...] = ()
-
-
-class RecordMetadata(NamedTuple):
-    """Where a record went.
-
-    ``offset`` is -1 when the broker does not tell it (acks=0, or a duplicate that was acknowledged before);
-    ``timestamp`` is the broker's append time for such topics, else the record's own, in ms; sizes are in bytes,
-    -1 for a null key or value.  For a failed record offset, timestamp and sizes are -1 and ``partition`` is -1
-    if it was not known yet.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    serialized_key_size: int
-    serialized_value_size: int
-
-    @property
-    def has_offset(self) -> bool:
-        return self.offset != NO_OFFSET
-
-    @property
-    def has_timestamp(self) -> bool:
-        return self.timestamp != NO_TIMESTAMP
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}@{self.offset}"
 
 
 class TransactionIdentity(NamedTuple):

@@ -25,7 +25,6 @@ from forebay.model import (
 def test_values_print_as_kafka_prints_them() -> None:
     assert str(TopicPartition("topic", 3)) == "topic-3"
     assert str(Node(1, "a", 9092)) == "a:9092 (id 1)"
-    assert str(RecordMetadata("topic", 3, 42, 0, -1, 1)) == "topic-3@42"
 
 
 @pytest.mark.parametrize(
@@ -46,14 +45,6 @@ def test_values_print_as_kafka_prints_them() -> None:
 )
 def test_they_pickle_and_compare(value: object) -> None:
     assert pickle.loads(pickle.dumps(value)) == value
-
-
-def test_metadata_knows_whether_the_broker_told_an_offset_and_a_timestamp() -> None:
-    """I RecordMetadataTest: -1 stands for an offset or a timestamp that is not known, 0 does not."""
-    unknown = RecordMetadata("t", 0, -1, -1, -1, -1)
-    known = RecordMetadata("t", 0, 0, 0, 0, 0)
-    assert (unknown.has_offset, unknown.has_timestamp) == (False, False)
-    assert (known.has_offset, known.has_timestamp) == (True, True)
 
 
 def test_what_users_make_has_its_public_home_here_and_nothing_else_is_made_up() -> None:

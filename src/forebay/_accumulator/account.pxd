@@ -14,6 +14,7 @@ cdef class BatchAccount:
     cdef readonly bint stopped
     cpdef void open(self, object callback)
     cdef void add_chunk(self)
+    cdef bint afford_another(self) noexcept
     cpdef bint afford(self, object callback, bint repeated, Py_ssize_t skipped, int records) except? -1
     cpdef void charge(self, Py_ssize_t size)
     cpdef Py_ssize_t of_records(self)

@@ -224,6 +224,14 @@ class ProducerBatch:
         # Makes room for it, so that keeping it cannot fail once the record is in.
         index: cython.Py_ssize_t = self.record_count
         callbacks: DeliveryCallbacks | None = self.callbacks
+        if (
+            callbacks is not None
+            and callbacks.count == index
+            and index < callbacks.room
+            and callbacks.repeats(callback)
+            and self.account.afford_another()
+        ):
+            return True  # one function for all records, as most applications have it: nothing but two numbers more
         if callbacks is None:
             callbacks = DeliveryCallbacks()
             self.callbacks = callbacks

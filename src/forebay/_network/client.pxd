@@ -29,6 +29,7 @@ cdef class NetworkClient:
     cpdef bint ready(self, object node, double now) except? -1
     cpdef bint is_ready(self, object node, double now) except? -1
     cpdef bint can_send(self, int node_id, double now) except? -1
+    cpdef int slots(self, int node_id, double now) except? -1
     cpdef send(self, ClientRequest request, double now)
     cpdef transmit(self, ClientRequest request, double now)
     cpdef double poll(self, double timeout_ms, double now) except? -1

@@ -64,7 +64,6 @@ _MAX_CORRELATION = 0x7FFFFFFF - 8
 _COPIED = cython.declare(cython.Py_ssize_t, 16384)
 """Up to so many received bytes are copied rather than looked at through views, which cost more."""
 # An enum's member is looked up by its name at each mention of it.
-READY = cython.declare(object, State.READY)
 CONNECTING = cython.declare(object, State.CONNECTING)
 
 
@@ -146,17 +145,21 @@ class NetworkClient:
     @cython.exceptval(-1)
     def can_send(self, node_id: cython.int, now: cython.double) -> cython.bint:
         """As ``is_ready``, also for what goes before the users' requests."""
-        found = self._nodes.get(node_id)
-        if found is None:
+        if self.slots(node_id, now) == 0:
             return False
-        state: NodeState = found
-        if state.state is not READY or now < state.throttled_until:
-            return False
+        # One turn's requests at a time on their way out: in the accumulator what waits can still grow or expire.
+        channel: Channel = self._nodes[node_id].channel
+        return channel.pending == 0
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def slots(self, node_id: cython.int, now: cython.double) -> cython.int:
+        """How many requests the node takes before it has answered another; 0 unless connected and not throttled."""
+        state: NodeState | None = self._nodes.get(node_id)
+        if state is None or not state.takes_requests(now):
+            return 0
         connection: Connection = state.connection
-        channel: Channel = state.channel
-        # One request at a time on its way out: bytes queued behind others would only wait here instead of in the
-        # accumulator, where they could still grow or expire.
-        return connection.in_flight.count < self._max_in_flight and channel.pending == 0
+        return max(0, self._max_in_flight - connection.in_flight.count)
 
     def connection_delay(self, node: Node, now: float) -> float:
         """Ms until a connection to ``node`` may be begun; infinite while there is one or one is being made."""
@@ -175,13 +178,11 @@ class NetworkClient:
 
     def connection_failed(self, node: Node) -> bool:
         """Whether the last connection to ``node``, or the attempt at one, failed."""
-        state = self._nodes.get(node.id)
-        return state is not None and state.state in ABSENT
+        return (state := self._nodes.get(node.id)) is not None and state.state in ABSENT
 
     def authentication_error(self, node: Node) -> AuthenticationError | None:
         """Why ``node`` refused us when it was last tried."""
-        state = self._nodes.get(node.id)
-        return state.authentication_error if state is not None else None
+        return state.authentication_error if (state := self._nodes.get(node.id)) is not None else None
 
     def least_loaded_node(self, now: float) -> Node | None:
         """The node to ask something that any node can answer; it may have to be connected first."""
@@ -194,8 +195,7 @@ class NetworkClient:
 
     def connection_error(self, node_id: int) -> KafkaError | None:
         """What ended the last connection to a node, or the attempt at one, since it was ready."""
-        state = self._nodes.get(node_id)
-        return None if state is None else state.last_error
+        return state.last_error if (state := self._nodes.get(node_id)) is not None else None
 
     def unready_reason(self, node_id: int, now: float) -> str | None:
         """Why a node cannot be sent to now, in words; None if it can."""
@@ -217,8 +217,7 @@ class NetworkClient:
 
     def api_versions(self, node_id: int) -> Mapping[int, Range] | None:
         """``(oldest, newest)`` version by API key that a connected node knows."""
-        versions = self.versions.get(node_id)
-        return versions.ranges if versions is not None else None
+        return versions.ranges if (versions := self.versions.get(node_id)) is not None else None
 
     def max_usable_produce_magic(self) -> int:
         """The newest record format that every connected broker takes; 2 if none is connected."""
@@ -233,7 +232,7 @@ class NetworkClient:
         Raises:
             IllegalStateError: the node is not ready; the request was not taken.
         """
-        if not self.can_send(request.node_id, now):
+        if self.slots(request.node_id, now) == 0:
             raise IllegalStateError(f"Attempt to send a request to node {request.node_id} which is not ready.")
         self.transmit(request, now)
 
@@ -244,6 +243,7 @@ class NetworkClient:
         connection: Connection = state.connection
         request.created = now
         channel: Channel = state.channel
+        before: cython.Py_ssize_t = channel.pending
         try:
             buffers: list[Any] = connection.encode(request, self._correlation, now)
             # Nobody else ends the turn for a request without an answer, or for a caller who waits for the writing.
@@ -258,7 +258,7 @@ class NetworkClient:
             return
         self._correlation = 0 if self._correlation == _MAX_CORRELATION else self._correlation + 1
         self.in_flight += 1
-        self._exchange.sent(state.sensors, channel.pending)
+        self._exchange.sent(state.sensors, channel.pending - before)
         self._next_check = min(self._next_check, request.deadline)
 
     # -- the turn -----------------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
     }
 )
 
+# An enum's member is looked up by its name at each mention of it.
+READY = cython.declare(object, State.READY)
 ABSENT = (State.DISCONNECTED, State.AUTHENTICATION_FAILED)
 
 
@@ -96,6 +98,12 @@ class NodeState:
         self.resolution: Any = None
         self.sensors: Any = None
         self.setup: Any = None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def takes_requests(self, now: cython.double) -> cython.bint:
+        """Connected, and not asked to be left alone for a while (KIP-219)."""
+        return self.state is READY and now >= self.throttled_until
 
     def move(self, to: State) -> None:
         """Changes the state.

@@ -4,6 +4,7 @@ from forebay._accumulator.batch cimport ProducerBatch
 from forebay._network.client cimport NetworkClient
 from forebay._network.inflight cimport ClientResponse
 from forebay._protocol.produce cimport PartitionResponse, ProduceResponse
+from forebay._sender.draining cimport Draining
 from forebay._sender.outcomes cimport BatchOutcomes
 from forebay._sender.produce cimport ProduceCall
 from forebay._accumulator.schedule cimport ReadyNodes
@@ -23,6 +24,7 @@ cdef class Sender:
     cdef double next_roll
     cdef object followed
     cdef int timeout_ms
+    cdef readonly Draining draining
     cdef readonly object requests
     cdef object session
     cdef object producer_ids
@@ -30,7 +32,6 @@ cdef class Sender:
     cdef object log
     cdef readonly BatchOutcomes outcomes
     cdef int acks
-    cdef Py_ssize_t max_request_size
     cdef double delivery_timeout_ms
     cdef bint guarantee_order
     cdef long long cluster_version
@@ -43,7 +44,6 @@ cdef class Sender:
     cdef double send_ready(self, double now) except? -2
     cdef bint _send_all(self)
     cdef double _send_to(self, ReadyNodes found, double now) except? -2
-    cdef double _drain_for(self, ReadyNodes found, list calls, double now) except? -2
     cdef list _closed(self, list calls, double now)
     cdef double _wait_until(self, double now, double delay) except? -2
     cdef _follow_metadata(self)

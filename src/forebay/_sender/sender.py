@@ -30,6 +30,7 @@ if cython.compiled:
     from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
     from cython.cimports.forebay._protocol.produce import PartitionResponse, ProduceResponse
+    from cython.cimports.forebay._sender.draining import Draining
     from cython.cimports.forebay._sender.outcomes import BatchOutcomes
     from cython.cimports.forebay._sender.produce import ProduceCall, match
     from cython.cimports.forebay._sender.sensors import RequestSensors
@@ -42,6 +43,7 @@ else:
     from forebay._network.client import NetworkClient
     from forebay._network.inflight import ClientRequest, ClientResponse
     from forebay._protocol.produce import PartitionResponse, ProduceResponse
+    from forebay._sender.draining import Draining
     from forebay._sender.outcomes import BatchOutcomes
     from forebay._sender.produce import ProduceCall, match
     from forebay._sender.sensors import RequestSensors
@@ -98,9 +100,9 @@ class Sender:
         self.producer_ids = ProducerIdRequests(
             client, transactions, options.request_timeout_ms, fail_waiting=self.fail_waiting
         )
+        self.draining = Draining(accumulator, client, metadata, transactions, options.max_request_size)
         self.acks = options.acks
         self.timeout_ms = options.request_timeout_ms
-        self.max_request_size = options.max_request_size
         self.delivery_timeout_ms = options.delivery_timeout_ms
         self.guarantee_order = options.guarantee_order
         self.cluster_version = -1
@@ -230,42 +232,15 @@ class Sender:
         delay: cython.double
         calls: list[Any] = []
         try:
-            delay = self._drain_for(found, calls, now)
+            delay = self.draining.collect(found, calls, now)
             if len(calls) == 0:
                 return delay
             for node_id, batches, more in self._closed(calls, now):
-                # Where more waits, the turn ends as soon as this request is written, so that the next can follow.
                 self.send(node_id, batches, now, more)
         except BaseException:
-            self._put_back(calls, now)
+            self.draining.put_back(calls, now)
             raise
         return min(delay, self.schedule.behind_check)
-
-    @cython.cfunc
-    @cython.exceptval(-2)
-    def _drain_for(self, found: ReadyNodes, calls: list[Any], now: cython.double) -> cython.double:
-        delay: cython.double = INFINITY
-        cluster = self.metadata.cluster()
-        for node_id in found.nodes:
-            node = cluster.node(node_id)
-            if node is None or not self.client.ready(node, now):
-                if node is not None:
-                    delay = min(delay, self.client.poll_delay(node, now))
-                    self.schedule.loads.update_node_latency(node_id, now, False)
-                continue
-            self.schedule.loads.update_node_latency(node_id, now, True)
-            batches: list[Any] = self.schedule.drain(node_id, self.max_request_size, now, self.transactions)
-            if len(batches) > 0:
-                calls.append((node_id, batches, self.schedule.more))
-        return delay
-
-    def _put_back(self, calls: list[Any], now: cython.double) -> None:
-        """Lets what was drained, but not sent, wait again; else nobody would know of it."""
-        batch: ProducerBatch
-        for _, batches, _ in calls:
-            for batch in batches:
-                if not batch.in_flight and not batch.done:
-                    self.schedule.reenqueue(batch, now, self.transactions)
 
     @cython.cfunc
     def _closed(self, calls: list[Any], now: cython.double) -> list[Any]:

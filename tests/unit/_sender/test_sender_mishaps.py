@@ -97,7 +97,7 @@ def test_what_was_drained_and_not_sent_goes_back() -> None:
     futures = [world.send(partition=partition) for partition in (0, 1)]
     world.accumulator.schedule.ready(world.now, True)
     nodes = world.accumulator.schedule.drain(0, 10_000, world.now, None)
-    world.sender._put_back([(0, nodes, False)], world.now)
+    world.sender.draining.put_back([(0, nodes, False)], world.now)
     assert len(nodes) == 2
     world.run(500)
     assert [future.result(0).offset for future in futures] == [0, 0]

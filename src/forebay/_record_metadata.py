@@ -1,0 +1,155 @@
+"""RecordMetadata: where a record went.
+
+One is made for each delivery callback, and most are looked at little, if at all: so it holds plain numbers and makes
+Python's of them when they are asked for.  A named tuple, which it behaves like, costs several times as much to make
+and to take down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import cython
+
+
+# Not tracked by the garbage collector: a string and five numbers close no cycle.
+@cython.final
+@cython.no_gc
+@cython.freelist(64)
+@cython.cclass
+class RecordMetadata:
+    """Where a record went; unpacks, compares and sorts as a tuple of its fields, and cannot be changed.
+
+    ``offset`` is -1 when the broker does not tell it (acks=0, or a duplicate that was acknowledged before);
+    ``timestamp`` is the broker's append time for such topics, else the record's own, in ms; sizes are in bytes,
+    -1 for a null key or value.  For a failed record offset, timestamp and sizes are -1 and ``partition`` is -1
+    if it was not known yet.
+    """
+
+    __match_args__ = ("topic", "partition", "offset", "timestamp", "serialized_key_size", "serialized_value_size")
+    _fields = __match_args__
+
+    def __init__(
+        self,
+        topic: str,
+        partition: cython.int,
+        offset: cython.longlong,
+        timestamp: cython.longlong,
+        serialized_key_size: cython.longlong,
+        serialized_value_size: cython.longlong,
+    ) -> None:
+        self.of_topic = topic
+        self.of_partition = partition
+        self.at_offset = offset
+        self.at_time = timestamp
+        self.key_size = serialized_key_size
+        self.value_size = serialized_value_size
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.of_topic
+
+    @property
+    def partition(self) -> int:
+        """The partition's number, or -1."""
+        return self.of_partition
+
+    @property
+    def offset(self) -> int:
+        """The record's offset in its partition, or -1."""
+        return self.at_offset
+
+    @property
+    def timestamp(self) -> int:
+        """Unix ms, or -1."""
+        return self.at_time
+
+    @property
+    def serialized_key_size(self) -> int:
+        """Bytes, -1 for a null key."""
+        return self.key_size
+
+    @property
+    def serialized_value_size(self) -> int:
+        """Bytes, -1 for a null value."""
+        return self.value_size
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether the broker told the offset."""
+        return self.at_offset != -1
+
+    @property
+    def has_timestamp(self) -> bool:
+        """Whether there is a timestamp."""
+        return self.at_time != -1
+
+    @cython.ccall
+    def as_tuple(self) -> tuple[Any, ...]:
+        """The fields in their order, named in ``_fields``."""
+        return (self.of_topic, self.of_partition, self.at_offset, self.at_time, self.key_size, self.value_size)
+
+    def _asdict(self) -> dict[str, Any]:
+        """The fields by name, as of a named tuple."""
+        return dict(zip(RecordMetadata._fields, self.as_tuple(), strict=True))
+
+    def _replace(self, **changes: Any) -> RecordMetadata:
+        """A copy with other values, as of a named tuple."""
+        return RecordMetadata(**{**self._asdict(), **changes})
+
+    def __len__(self) -> int:
+        return len(RecordMetadata._fields)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.as_tuple()[at]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.as_tuple())
+
+    def __hash__(self) -> int:
+        return hash(self.as_tuple())
+
+    def __eq__(self, other: object) -> Any:
+        theirs = fields_of(other)
+        return NotImplemented if theirs is None else self.as_tuple() == theirs
+
+    def __lt__(self, other: object) -> Any:
+        theirs = fields_of(other)
+        return NotImplemented if theirs is None else self.as_tuple() < theirs
+
+    def __le__(self, other: object) -> Any:
+        theirs = fields_of(other)
+        return NotImplemented if theirs is None else self.as_tuple() <= theirs
+
+    def __gt__(self, other: object) -> Any:
+        theirs = fields_of(other)
+        return NotImplemented if theirs is None else self.as_tuple() > theirs
+
+    def __ge__(self, other: object) -> Any:
+        theirs = fields_of(other)
+        return NotImplemented if theirs is None else self.as_tuple() >= theirs
+
+    def __reduce__(self) -> Any:
+        return RecordMetadata, self.as_tuple()
+
+    def __str__(self) -> str:
+        return f"{self.of_topic}-{self.of_partition}@{self.at_offset}"
+
+    def __repr__(self) -> str:
+        return f"RecordMetadata({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
+
+
+@cython.cfunc
+def fields_of(other: object) -> Any:
+    """What ``other`` compares by; None if it is nothing of the kind."""
+    if isinstance(other, RecordMetadata):
+        return other.as_tuple()
+    return other if isinstance(other, tuple) else None
+
+
+@cython.cfunc
+def new_metadata() -> RecordMetadata:
+    """One whose fields are still to be set."""
+    return RecordMetadata.__new__(RecordMetadata)

@@ -1,0 +1,15 @@
+from forebay._accumulator.schedule cimport BatchSchedule, ReadyNodes
+from forebay._network.client cimport NetworkClient
+from forebay._transactions.manager cimport TransactionManager
+
+
+cdef class Draining:
+    cdef BatchSchedule schedule
+    cdef NetworkClient client
+    cdef object metadata
+    cdef TransactionManager transactions
+    cdef Py_ssize_t max_request_size
+    cdef bint compresses
+    cdef double collect(self, ReadyNodes found, list calls, double now) except? -2
+    cdef _drain(self, int node_id, list calls, double now)
+    cpdef put_back(self, list calls, double now)

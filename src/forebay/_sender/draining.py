@@ -1,0 +1,104 @@
+"""Draining: which batches leave in a turn, and in how many requests.
+
+Of each node that can take a request, everything that is due; what was drained, but could not be sent, goes back.
+Sender thread only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.schedule import ReadyNodes
+    from cython.cimports.forebay._network.client import NetworkClient
+    from cython.cimports.forebay._transactions.manager import TransactionManager
+else:
+    from forebay._accumulator.accumulator import RecordAccumulator
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.schedule import ReadyNodes
+    from forebay._network.client import NetworkClient
+    from forebay._transactions.manager import TransactionManager
+
+INFINITY: cython.double = math.inf
+
+
+@cython.final
+@cython.cclass
+class Draining:
+    """Takes from the accumulator what the network takes.
+
+    Args:
+        transactions: decides whether a partition may be drained and stamps its batches, or None.
+        max_request_size: bytes of one request, and of all that one node gets in a turn (``max.request.size``).
+    """
+
+    def __init__(
+        self,
+        accumulator: RecordAccumulator,
+        client: NetworkClient,
+        metadata: Any,
+        transactions: TransactionManager | None,
+        max_request_size: int,
+    ) -> None:
+        self.schedule = accumulator.schedule
+        self.client = client
+        self.metadata = metadata
+        self.transactions = transactions
+        self.max_request_size = max_request_size
+        self.compresses = accumulator.closer.codec_id != 0
+
+    @cython.cfunc
+    @cython.exceptval(-2)
+    def collect(self, found: ReadyNodes, calls: list[Any], now: cython.double) -> cython.double:
+        """Adds (node, batches, prompt) to ``calls`` for each request that can go; ms until a node is worth asking.
+
+        ``prompt`` says that the turn is to end once the request is written, for more can follow it.
+        """
+        delay: cython.double = INFINITY
+        cluster = self.metadata.cluster()
+        for node_id in found.nodes:
+            node = cluster.node(node_id)
+            if node is None or not self.client.ready(node, now):
+                if node is not None:
+                    delay = min(delay, self.client.poll_delay(node, now))
+                    self.schedule.loads.update_node_latency(node_id, now, False)
+                continue
+            self.schedule.loads.update_node_latency(node_id, now, True)
+            self._drain(node_id, calls, now)
+        return delay
+
+    @cython.cfunc
+    def _drain(self, node_id: cython.int, calls: list[Any], now: cython.double) -> object:
+        # A turn costs two hand-overs of the GIL, so what is due does not wait for the next one while the node takes it.
+        # With a codec it does: the first request would leave only when the batches of all of them are compressed.
+        slots: cython.int = 1 if self.compresses else self.client.slots(node_id, now)
+        room: cython.Py_ssize_t = self.max_request_size
+        more: cython.bint = True
+        batch: ProducerBatch
+        while more and slots > 0 and room > 0:
+            batches: list[Any] = self.schedule.drain(node_id, room, now, self.transactions)
+            if len(batches) == 0:
+                break
+            slots -= 1
+            more = self.schedule.more
+            for batch in batches:
+                room -= batch.estimated_size()
+            # With no slot left it is an answer that ends the turn.
+            prompt: cython.bint = more and (self.compresses or (slots > 0 and room <= 0))
+            calls.append((node_id, batches, prompt))
+        return None
+
+    @cython.ccall
+    def put_back(self, calls: list[Any], now: cython.double) -> object:
+        """Lets what was drained, but not sent, wait again; else nobody would know of it."""
+        batch: ProducerBatch
+        for _, batches, _ in calls:
+            for batch in batches:
+                if not batch.in_flight and not batch.done:
+                    self.schedule.reenqueue(batch, now, self.transactions)
+        return None
