@@ -174,8 +174,11 @@ cdef inline Py_ssize_t optional_size(object data) noexcept:
 
 cdef extern from "Python.h":
     Py_ssize_t Py_SIZE(object)
+    void Py_SET_SIZE(object, Py_ssize_t size)
     object fresh_bytes "PyBytes_FromStringAndSize" (const char* contents, Py_ssize_t size)
     bint is_ascii "PyUnicode_IS_ASCII" (object text) noexcept
+    Py_ssize_t ascii_size "PyUnicode_GET_LENGTH" (object text) noexcept
+    const unsigned char* ascii_pointer "(const unsigned char *)PyUnicode_DATA" (object text) noexcept
 
 
 # Bytes that are written once, before anybody else sees them.
@@ -188,6 +191,14 @@ cdef inline unsigned char* writable_pointer(object fresh) noexcept:
 
 
 cdef inline object finished_bytes(object fresh):
+    return fresh
+
+
+# The first ``size`` bytes of them.  The rest stays allocated as long as the object lives: no copy, and no second look
+# at what it is made from to know the size before.
+cdef inline object shortened_bytes(object fresh, Py_ssize_t size):
+    writable_pointer(fresh)[size] = 0
+    Py_SET_SIZE(fresh, size)
     return fresh
 
 

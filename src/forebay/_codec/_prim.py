@@ -164,6 +164,18 @@ def finished_bytes(fresh: Any) -> bytes:
     return bytes(fresh)
 
 
+def shortened_bytes(fresh: Any, size: int) -> bytes:
+    return bytes(fresh[:size])
+
+
+def ascii_size(text: str) -> int:
+    return len(text)
+
+
+def ascii_pointer(text: str) -> bytes:
+    return text.encode("ascii")
+
+
 def is_ascii(text: str) -> bool:
     return text.isascii()
 

@@ -22,6 +22,6 @@ cdef void fill_header(
     int leader_epoch,
 ) noexcept nogil
 cpdef bytes encode_headers(object headers)
-cdef Py_ssize_t plain_headers_size(object headers) except? -2
 cdef Py_ssize_t headers_size(object headers) except? -1
 cdef Py_ssize_t header_size(Py_ssize_t key_size, Py_ssize_t value_size) noexcept
+cdef bytes plain_section(object headers)

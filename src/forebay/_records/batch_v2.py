@@ -18,6 +18,8 @@ if cython.compiled:
     from cython.cimports.forebay._codec._prim import (
         RecordPointer,
         RecordView,
+        ascii_pointer,
+        ascii_size,
         bytearray_pointer,
         bytes_of,
         crc32c,
@@ -32,6 +34,7 @@ if cython.compiled:
         put_raw,
         put_varint,
         record_view,
+        shortened_bytes,
         utf8_pointer,
         utf8_size,
         varint_size,
@@ -44,6 +47,8 @@ else:
     from forebay._codec._prim import (
         RecordPointer,
         RecordView,
+        ascii_pointer,
+        ascii_size,
         bytearray_pointer,
         bytes_of,
         crc32c,
@@ -58,6 +63,7 @@ else:
         put_raw,
         put_varint,
         record_view,
+        shortened_bytes,
         utf8_pointer,
         utf8_size,
         varint_size,
@@ -71,6 +77,12 @@ HEADER_SIZE = 61
 
 MAX_RECORD_OVERHEAD = 21
 """Most bytes of a record's length, attributes, timestamp delta and offset delta together."""
+
+MAX_VARINT = cython.declare(cython.Py_ssize_t, 5)
+"""Bytes of the largest size."""
+
+SHORT_SECTION = cython.declare(cython.Py_ssize_t, 256)
+"""Most bytes of headers that are written before their size is known."""
 
 NO_HEADERS = b"\x00"
 """The encoded header section of a record without headers."""
@@ -135,6 +147,17 @@ def put_record(
     return size
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def put_header_value(to: cython.p_uchar, at: cython.Py_ssize_t, value: Any) -> cython.Py_ssize_t:
+    size: cython.Py_ssize_t = optional_size(value)
+    at = put_varint(to, at, zigzag(size))
+    if size > 0:
+        at = put_raw(to, at, optional_pointer(value), size)
+    return at
+
+
 @cython.ccall
 def encode_headers(headers: Any) -> bytes:
     """A record's header section, of whatever ``send()`` takes as headers: count, then key and value of each.
@@ -142,44 +165,47 @@ def encode_headers(headers: Any) -> bytes:
     Raises:
         TypeError, IllegalArgumentError: as ``checked_headers``.
     """
-    size: cython.Py_ssize_t = plain_headers_size(headers)
-    if size < 0:
-        headers = checked_headers(headers)
-        size = headers_size(headers)
-    section: bytes = bytes_of(size)
+    section: bytes | None = plain_section(headers)
+    if section is not None:
+        return section
+    headers = checked_headers(headers)
+    section = bytes_of(headers_size(headers))
     to: cython.p_uchar = writable_pointer(section)
     at: cython.Py_ssize_t = put_varint(to, 0, zigzag(len(headers)))
-    for pair in headers:
-        both: tuple[Any, ...] = pair
-        key: str = both[0]
-        value: bytes | None = both[1]
+    for key, value in headers:
         key_size: cython.Py_ssize_t = utf8_size(key)
         at = put_varint(to, at, zigzag(key_size))
         at = put_raw(to, at, utf8_pointer(key), key_size)
-        value_size: cython.Py_ssize_t = optional_size(value)
-        at = put_varint(to, at, zigzag(value_size))
-        if value_size > 0:
-            at = put_raw(to, at, optional_pointer(value), value_size)
+        at = put_header_value(to, at, value)
     return finished_bytes(section)
 
 
 @cython.cfunc
-@cython.exceptval(-2)
-def plain_headers_size(headers: Any) -> cython.Py_ssize_t:
-    # Of the section; -1 where any of them needs a closer look.
+def plain_section(headers: Any) -> bytes | None:
+    # What most headers are, in one walk: pairs of ASCII and bytes, short together.  None where one needs a closer look.
     if type(headers) is not list and type(headers) is not tuple:
-        return -1
-    size: cython.Py_ssize_t = varint_size(zigzag(len(headers)))
+        return None
+    section: bytes = bytes_of(SHORT_SECTION)
+    to: cython.p_uchar = writable_pointer(section)
+    count: cython.Py_ssize_t = len(headers)
+    at: cython.Py_ssize_t = put_varint(to, 0, zigzag(count))
     for pair in headers:
+        count -= 1
         if type(pair) is not tuple:
-            return -1
+            return None
         both: tuple[Any, ...] = pair
         if len(both) != 2 or type(both[0]) is not str or not is_ascii(both[0]):
-            return -1
+            return None
         if both[1] is not None and type(both[1]) is not bytes:
-            return -1
-        size += header_size(len(cython.cast(str, both[0])), optional_size(both[1]))
-    return size
+            return None
+        key_size: cython.Py_ssize_t = ascii_size(both[0])
+        if at + 2 * MAX_VARINT + key_size + optional_size(both[1]) > SHORT_SECTION:
+            return None
+        at = put_varint(to, at, zigzag(key_size))
+        at = put_raw(to, at, ascii_pointer(both[0]), key_size)
+        at = put_header_value(to, at, both[1])
+    # Unequal where another thread changed the list meanwhile, which it can without a GIL.
+    return shortened_bytes(section, at) if count == 0 else None
 
 
 @cython.cfunc
