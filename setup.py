@@ -13,6 +13,7 @@ from setuptools import Extension, setup
 COMPILED = [
     "_clock",
     "_gil",
+    "_gate",
     "_metrics.sensor",
     "_delivery_callbacks",
     "_future",

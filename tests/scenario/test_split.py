@@ -112,7 +112,7 @@ def test_a_part_is_done_before_the_others() -> None:
 @pytest.mark.parametrize("outcome", ["written", "refused", "too late"])
 def test_who_waits_meanwhile_goes_on_with_the_part(outcome: str) -> None:
     """One wait with one limit, over any number of splits."""
-    world = limited(200)
+    world = limited(200, idempotent=True)  # in the order of the records
     futures = send_all(world, 30)
     heard: list[Any] = []
     begun = threading.Barrier(2)

@@ -27,7 +27,6 @@ TESTED_ELSEWHERE = {
     "_network/options.py": "a declaration, used by every test of the client",
     "_sender/options.py": "a declaration, used by every test of the sender",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
-    "_transactions/gate.py": "protocols, checked by mypy",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
     "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",
 }

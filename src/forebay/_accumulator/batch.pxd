@@ -1,15 +1,15 @@
 from forebay._codec._prim cimport RecordPointer
 from forebay._accumulator.account cimport BatchAccount
 from forebay._accumulator.pool cimport Buffer, BufferPool
+from forebay._gate cimport StampedBatch
 from forebay._delivery_callbacks cimport DeliveryCallbacks
 from forebay._future cimport BatchResult, RecordFuture
 from forebay._records.rows cimport RowWindow
 
 
-cdef class ProducerBatch:
+cdef class ProducerBatch(StampedBatch):
     # Fields of eight bytes before those of four: gaps between them would cost every batch that waits.
     cdef readonly str topic
-    cdef readonly object queue
     cdef readonly BatchResult result
     cdef readonly BatchAccount account
     # Shared with the result: appends are made under the queue's lock, the sender reads once the batch is closed.
@@ -33,9 +33,7 @@ cdef class ProducerBatch:
     cdef public long long drain_number
     cdef public double retry_at
     cdef public object last_error
-    cdef readonly long long producer_id
     cdef readonly int partition
-    cdef readonly int record_count
     cdef readonly bint compressed
     cdef readonly bint closed_for_appends
     cdef public bint closing
@@ -49,9 +47,6 @@ cdef class ProducerBatch:
     cdef readonly int leader_epoch
     cdef readonly int attempts_when_leader_last_changed
     cdef public int last_node
-    cdef readonly int producer_epoch
-    cdef readonly int base_sequence
-    cdef readonly bint transactional
     cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback)
     cdef Py_ssize_t take_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until)
     cdef Py_ssize_t raw_room(self) noexcept
@@ -71,7 +66,6 @@ cdef class ProducerBatch:
     cpdef void close_with(self, bytes packed)
     cdef void seal_chunk(self)
     cpdef bint has_sequence(self)
-    cpdef void set_producer_state(self, long long producer_id, int producer_epoch, int base_sequence, bint transactional)
     cpdef bint update_leader_epoch(self, int epoch)
     cpdef bint leader_changed_for_retry(self)
     cpdef void hold(self, list held)

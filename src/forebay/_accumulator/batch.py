@@ -20,6 +20,7 @@ if cython.compiled:
     from cython.cimports.forebay._codec.piece import piece_at
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._future import BatchResult, RecordFuture
+    from cython.cimports.forebay._gate import GatedQueue, StampedBatch
     from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
     from cython.cimports.forebay._records.rows import RowWindow
 else:
@@ -29,6 +30,7 @@ else:
     from forebay._codec.piece import piece_at
     from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._future import BatchResult, RecordFuture
+    from forebay._gate import GatedQueue, StampedBatch
     from forebay._records.batch_v2 import put_record, record_body_size, record_size
     from forebay._records.rows import RowWindow
 
@@ -55,7 +57,7 @@ ABORTED = cython.declare(cython.int, 3)
 @cython.final
 @cython.no_gc
 @cython.cclass
-class ProducerBatch:
+class ProducerBatch(StampedBatch):
     """A batch for ``queue``'s partition.
 
     Args:
@@ -72,7 +74,7 @@ class ProducerBatch:
 
     def __init__(
         self,
-        queue: Any,
+        queue: GatedQueue,
         topic: str,
         partition: cython.int,
         chunk: Buffer,
@@ -398,20 +400,6 @@ class ProducerBatch:
     def has_sequence(self) -> cython.bint:
         """True once a producer id, epoch and sequence were stamped."""
         return self.base_sequence != -1
-
-    @cython.ccall
-    def set_producer_state(
-        self,
-        producer_id: cython.longlong,
-        producer_epoch: cython.int,
-        base_sequence: cython.int,
-        transactional: cython.bint,
-    ) -> cython.void:
-        """Stamps the batch: at its first drain, and again only by an epoch bump."""
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.base_sequence = base_sequence
-        self.transactional = transactional
 
     @cython.ccall
     def update_leader_epoch(self, epoch: cython.int) -> cython.bint:

@@ -1,3 +1,4 @@
+from forebay._gate cimport Gate
 from forebay._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.loads cimport PartitionLoads
@@ -42,11 +43,11 @@ cdef class BatchSchedule:
     cdef void look_behind(self, PartitionQueue queue, double now)
     cdef void wake(self, PartitionQueue queue)
     cdef void wake_parked(self, double now)
-    cpdef list drain(self, int node_id, Py_ssize_t max_size, double now, object gate)
-    cdef ProducerBatch take(self, PartitionQueue queue, Py_ssize_t room, double now, object gate)
+    cpdef list drain(self, int node_id, Py_ssize_t max_size, double now, Gate gate)
+    cdef ProducerBatch take(self, PartitionQueue queue, Py_ssize_t room, double now, Gate gate)
     cdef bint backs_off(self, ProducerBatch batch, double now)
-    cpdef void reenqueue(self, ProducerBatch batch, double now, object gate)
-    cpdef void put_back(self, ProducerBatch batch, object gate)
+    cpdef void reenqueue(self, ProducerBatch batch, double now, Gate gate)
+    cpdef void put_back(self, ProducerBatch batch, Gate gate)
     cpdef list expired(self, double now)
     cdef void expire(self, PartitionQueue queue, double now, list gone)
     cpdef double next_expiry_at(self)

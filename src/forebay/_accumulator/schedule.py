@@ -25,6 +25,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.loads import PartitionLoads
     from cython.cimports.forebay._accumulator.parking import ParkedQueues
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
@@ -33,6 +34,7 @@ else:
     from forebay._accumulator.loads import PartitionLoads
     from forebay._accumulator.parking import ParkedQueues
     from forebay._accumulator.topic import PartitionQueue
+    from forebay._gate import Gate
     from forebay._mutex import acquire, release
 
 NO_LEADER = cython.declare(cython.int, -1)
@@ -293,7 +295,9 @@ class BatchSchedule:
     # Draining
 
     @cython.ccall
-    def drain(self, node_id: cython.int, max_size: cython.Py_ssize_t, now: cython.double, gate: Any) -> list[Any]:
+    def drain(
+        self, node_id: cython.int, max_size: cython.Py_ssize_t, now: cython.double, gate: Gate | None
+    ) -> list[Any]:
         """At most one batch a partition for one request to ``node_id``, together at most ``max_size`` bytes.
 
         A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
@@ -357,7 +361,7 @@ class BatchSchedule:
 
     @cython.cfunc
     def take(
-        self, queue: PartitionQueue, room: cython.Py_ssize_t, now: cython.double, gate: Any
+        self, queue: PartitionQueue, room: cython.Py_ssize_t, now: cython.double, gate: Gate | None
     ) -> ProducerBatch | None:
         # ``dropped`` tells the caller that the queue is empty and left the line; from that moment an append may put
         # it into ``activated``, so asking ``scheduled`` later would be a race.
@@ -399,14 +403,14 @@ class BatchSchedule:
     # Retry and expiry
 
     @cython.ccall
-    def reenqueue(self, batch: ProducerBatch, now: cython.double, gate: Any) -> cython.void:
+    def reenqueue(self, batch: ProducerBatch, now: cython.double, gate: Gate | None) -> cython.void:
         """Puts a batch back for another attempt after its backoff, which is drawn here, once."""
         batch.attempts += 1
         batch.retry_at = now + self.backoff.delay(batch.attempts - 1)
         self.put_back(batch, gate)
 
     @cython.ccall
-    def put_back(self, batch: ProducerBatch, gate: Any) -> cython.void:
+    def put_back(self, batch: ProducerBatch, gate: Gate | None) -> cython.void:
         """Puts a batch where it belongs in its queue, and the queue where it is looked at."""
         queue: PartitionQueue = batch.queue
         if batch.move_to(queue.leader_id):

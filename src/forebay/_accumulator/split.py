@@ -26,6 +26,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._codec._prim import RecordView, optional_size, record_view, view_of
     from cython.cimports.forebay._future_split import split_result
+    from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
@@ -33,6 +34,7 @@ else:
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._codec._prim import RecordView, optional_size, record_view, view_of
     from forebay._future_split import split_result
+    from forebay._gate import Gate
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 
 SPLIT = cython.declare(cython.int, 4)
@@ -41,7 +43,7 @@ HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 NO_LIMIT: cython.Py_ssize_t = 1 << 62
 
 
-def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, gate: Any) -> int:
+def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, gate: Gate | None) -> int:
     """Puts what ``batch`` is split into in its place; how many batches that are.  Sender thread.
 
     Args:

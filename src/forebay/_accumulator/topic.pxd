@@ -1,13 +1,12 @@
+from forebay._gate cimport Gate, GatedQueue
 from forebay._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.partitioner cimport BuiltInPartitioner
 from forebay._accumulator.pool cimport BufferPool
 
 
-cdef class PartitionQueue:
+cdef class PartitionQueue(GatedQueue):
     cdef Mutex lock
-    cdef readonly str topic
-    cdef readonly int partition
     # Guarded by lock.
     cdef readonly list batches
     cdef ProducerBatch last
@@ -25,7 +24,6 @@ cdef class PartitionQueue:
     cdef double due
     cdef public bint muted
     cdef public int in_flight
-    cdef public object gate_state
     cdef public object sensors
     cdef readonly TopicState state
     cdef void add(self, ProducerBatch batch)
@@ -33,7 +31,7 @@ cdef class PartitionQueue:
     cdef void take_all(self, bint unsent_only, list taken)
     cpdef bint has(self, ProducerBatch batch)
     cpdef bint lets_go(self, ProducerBatch batch)
-    cpdef void insert(self, ProducerBatch batch, object gate)
+    cpdef void insert(self, ProducerBatch batch, Gate gate)
 
 
 cdef class TopicState:

@@ -15,6 +15,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
     from cython.cimports.forebay._accumulator.pool import BufferPool
+    from cython.cimports.forebay._gate import Gate, GatedQueue
     from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
@@ -22,12 +23,13 @@ else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
     from forebay._accumulator.pool import BufferPool
+    from forebay._gate import Gate, GatedQueue
     from forebay._mutex import acquire, release
 
 
 @cython.final
 @cython.cclass
-class PartitionQueue:
+class PartitionQueue(GatedQueue):
     """The batches of one partition, oldest first.  Appends go to ``last`` while it is open.
 
     ``batches``, ``last``, ``scheduled`` (the schedule knows that it has batches), ``parked`` (but looks at it only when
@@ -37,9 +39,8 @@ class PartitionQueue:
     """
 
     def __init__(self, state: TopicState, partition: cython.int) -> None:
+        GatedQueue.__init__(self, state.name, partition)
         self.state = state
-        self.topic = state.name
-        self.partition = partition
         self.batches: list[Any] = []
         self.last: ProducerBatch | None = None
         self.scheduled = False
@@ -54,7 +55,6 @@ class PartitionQueue:
         self.due = 0.0
         self.muted = False
         self.in_flight = 0
-        self.gate_state = None
         self.sensors = None
         if not cython.compiled:
             self.lock = threading.Lock()
@@ -73,7 +73,7 @@ class PartitionQueue:
         return batch
 
     @cython.ccall
-    def insert(self, batch: ProducerBatch, gate: Any) -> cython.void:
+    def insert(self, batch: ProducerBatch, gate: Gate | None) -> cython.void:
         """Puts a batch that is to be sent again where it belongs: in order of sequence, else of the first drains.
 
         Sender thread; takes the lock for the insertion only, as nobody else takes from the head or the middle.

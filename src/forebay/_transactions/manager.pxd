@@ -1,8 +1,9 @@
+from forebay._gate cimport Gate, GatedQueue, StampedBatch
 from forebay._transactions.partitions cimport TransactionPartitions
 from forebay._transactions.sequences cimport PartitionSequences
 
 
-cdef class TransactionManager:
+cdef class TransactionManager(Gate):
     cdef readonly long long producer_id
     cdef readonly int producer_epoch
     cdef readonly object state
@@ -23,16 +24,16 @@ cdef class TransactionManager:
     cpdef void begin_turn(self)
     cpdef bint needs_producer_id(self, double now, bint has_undrained)
     cpdef double time_to_next_request(self, double now, bint has_undrained)
-    cpdef bint may_drain(self, object queue, object batch)
-    cpdef void stamp(self, object queue, object batch)
-    cpdef bint comes_before(self, object batch, object other)
-    cpdef void on_completed(self, object batch, long long base_offset)
-    cpdef bint can_retry(self, object batch, object error, long long log_start_offset)
-    cpdef void on_failed(self, object batch, object error, bint adjust_sequences)
-    cpdef void on_split(self, object batch, object children)
-    cpdef void park(self, object queue)
+    cpdef bint may_drain(self, GatedQueue queue, StampedBatch batch) except -1
+    cpdef int stamp(self, GatedQueue queue, StampedBatch batch) except -1
+    cpdef bint comes_before(self, StampedBatch batch, StampedBatch other) except -1
+    cpdef void on_completed(self, StampedBatch batch, long long base_offset)
+    cpdef bint can_retry(self, StampedBatch batch, object error, long long log_start_offset)
+    cpdef void on_failed(self, StampedBatch batch, object error, bint adjust_sequences)
+    cpdef int on_split(self, StampedBatch batch, object children) except -1
+    cpdef void park(self, GatedQueue queue)
     cpdef void fail(self, object error)
-    cdef PartitionSequences sequences_of(self, object queue)
+    cdef PartitionSequences sequences_of(self, GatedQueue queue)
     cdef void resolve(self)
     cdef void bump(self)
     cdef void rewrite(self)

@@ -43,9 +43,11 @@ from forebay.errors import (
 )
 
 if cython.compiled:
+    from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
     from cython.cimports.forebay._transactions.partitions import TransactionPartitions
     from cython.cimports.forebay._transactions.sequences import PartitionSequences
 else:
+    from forebay._gate import Gate, GatedQueue, StampedBatch
     from forebay._transactions.partitions import TransactionPartitions
     from forebay._transactions.sequences import PartitionSequences
 
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
     from forebay._backoff import ExponentialBackoff
     from forebay._protocol.init_producer_id import InitProducerIdResponse
     from forebay._transactions.dialog import TransactionDialog
-    from forebay._transactions.gate import GatedQueue, StampedBatch
 
 log = logging.getLogger("forebay.transactions")
 
@@ -69,7 +70,7 @@ PASSING = (ClusterAuthorizationError, TransactionalIdAuthorizationError, Transac
 
 @cython.final
 @cython.cclass
-class TransactionManager:
+class TransactionManager(Gate):
     """The idempotent producer's bookkeeping.
 
     Args:
@@ -213,6 +214,7 @@ class TransactionManager:
     # ---- the accumulator's gate
 
     @cython.ccall
+    @cython.exceptval(-1, check=False)
     def may_drain(self, queue: GatedQueue, batch: StampedBatch) -> cython.bint:
         """Whether ``batch``, the head of ``queue``, may be sent now; if not, only this partition is skipped.
 
@@ -235,20 +237,23 @@ class TransactionManager:
         return sequences.accepts_new(self.max_in_flight)
 
     @cython.ccall
-    def stamp(self, queue: GatedQueue, batch: StampedBatch) -> cython.void:
+    @cython.exceptval(-1, check=False)
+    def stamp(self, queue: GatedQueue, batch: StampedBatch) -> cython.int:
         """To be called at every drain: the first gives ``batch`` its id, epoch and sequence, for good."""
         sequences: PartitionSequences = self.sequences_of(queue)
         if batch.base_sequence >= 0:
             if len(sequences.rewritten) > 0:
                 sequences.forget_rewrite(batch)
-            return
+            return 0
         if not sequences.is_stamped_by(self.producer_id, self.producer_epoch):
             sequences.start(self.producer_id, self.producer_epoch, 0)
         if self.members is not None:
             self.members.started = True
         sequences.assign(batch)
+        return 0
 
     @cython.ccall
+    @cython.exceptval(-1, check=False)
     def comes_before(self, batch: StampedBatch, other: StampedBatch) -> cython.bint:
         """Whether a re-enqueued ``batch`` must stand ahead of ``other``, of the same queue.
 
@@ -363,11 +368,13 @@ class TransactionManager:
             self.unresolved.append(sequences)
 
     @cython.ccall
-    def on_split(self, batch: StampedBatch, children: Sequence[StampedBatch]) -> cython.void:
+    @cython.exceptval(-1, check=False)
+    def on_split(self, batch: StampedBatch, children: Sequence[StampedBatch]) -> cython.int:
         """``batch`` was too large: ``children`` take its place and its sequences; before they are re-enqueued."""
         if batch.base_sequence >= 0:
             sequences: PartitionSequences = self.sequences_of(batch.queue)
             sequences.replace(batch, children)
+        return 0
 
     # ---- closing gaps
 

@@ -23,7 +23,7 @@ else:
     from forebay._transactions.sequences import PartitionSequences, increment_sequence
 
 if TYPE_CHECKING:
-    from forebay._transactions.gate import StampedBatch
+    from forebay._gate import StampedBatch
 
 
 @cython.final

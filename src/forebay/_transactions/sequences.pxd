@@ -1,3 +1,6 @@
+from forebay._gate cimport StampedBatch
+
+
 cpdef int increment_sequence(long long sequence, long long by) noexcept
 cpdef int decrement_sequence(long long sequence, long long by) noexcept
 cpdef bint is_later(long long sequence, long long other) noexcept
@@ -24,17 +27,17 @@ cdef class PartitionSequences:
     cdef long long stamped
     cpdef bint is_stamped_by(self, long long producer_id, int producer_epoch) noexcept
     cpdef bint accepts_new(self, Py_ssize_t limit)
-    cpdef bint is_lowest(self, object batch)
+    cpdef bint is_lowest(self, StampedBatch batch)
     cpdef bint is_expected(self, int sequence) noexcept
-    cpdef bint is_overtaken(self, object batch)
-    cpdef Py_ssize_t position(self, object batch)
+    cpdef bint is_overtaken(self, StampedBatch batch)
+    cpdef Py_ssize_t position(self, StampedBatch batch)
     cpdef void start(self, long long producer_id, int producer_epoch, int next_sequence)
-    cpdef void assign(self, object batch)
-    cpdef bint forget_rewrite(self, object batch)
-    cpdef bint was_rewritten(self, object batch)
-    cpdef bint drop(self, object batch)
-    cpdef void acknowledge(self, object batch, long long base_offset)
-    cpdef void replace(self, object batch, object children)
+    cpdef void assign(self, StampedBatch batch)
+    cpdef bint forget_rewrite(self, StampedBatch batch)
+    cpdef bint was_rewritten(self, StampedBatch batch)
+    cpdef bint drop(self, StampedBatch batch)
+    cpdef void acknowledge(self, StampedBatch batch, long long base_offset)
+    cpdef void replace(self, StampedBatch batch, object children)
     cpdef bint note_gap(self, Py_ssize_t position) noexcept
     cpdef void mark_unresolved(self) noexcept
     cpdef void resolve(self) noexcept

@@ -11,12 +11,14 @@ Sender thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cython
 
-if TYPE_CHECKING:
-    from forebay._transactions.gate import StampedBatch
+if cython.compiled:
+    from cython.cimports.forebay._gate import StampedBatch
+else:
+    from forebay._gate import StampedBatch
 
 NONE = cython.declare(cython.int, -1)
 MAX_SEQUENCE = cython.declare(cython.longlong, 0x7FFFFFFF)
@@ -186,6 +188,7 @@ class PartitionSequences:
         if at < 0:
             return
         sequence: cython.int = batch.base_sequence
+        child: StampedBatch
         for child in children:
             child.set_producer_state(self.producer_id, self.producer_epoch, sequence, self.transactional)
             sequence = increment_sequence(sequence, child.record_count)
@@ -231,6 +234,7 @@ class PartitionSequences:
     def rewrite(self, producer_id: cython.longlong, producer_epoch: cython.int) -> cython.void:
         """Stamps all batches in flight anew, from sequence 0 in their order (KIP-360)."""
         self.start(producer_id, producer_epoch, 0)
+        batch: StampedBatch
         for batch in self.in_flight:
             batch.set_producer_state(producer_id, producer_epoch, self.next_sequence, self.transactional)
             self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)

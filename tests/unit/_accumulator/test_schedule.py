@@ -7,26 +7,25 @@ from typing import Any
 
 import pytest
 
-from forebay._accumulator.batch import ProducerBatch
+from forebay._gate import Gate, StampedBatch
 from tests.unit._accumulator.shelf import KEY, VALUE, Shelf
 
-Gate = Any
 
-
-class Holding:
+class Holding(Gate):
     """A gate that holds back some partitions, and notes what it stamped."""
 
     def __init__(self, *held: int) -> None:
         self.held = held
         self.stamped: list[int] = []
 
-    def may_drain(self, queue: Any, batch: ProducerBatch) -> bool:
+    def may_drain(self, queue: Any, batch: StampedBatch) -> bool:
         return queue.partition not in self.held
 
-    def stamp(self, queue: Any, batch: ProducerBatch) -> None:
+    def stamp(self, queue: Any, batch: StampedBatch) -> int:
         self.stamped.append(queue.partition)
+        return 0
 
-    def comes_before(self, batch: ProducerBatch, other: ProducerBatch) -> bool:
+    def comes_before(self, batch: StampedBatch, other: StampedBatch) -> bool:
         return other.base_sequence < 0 or batch.base_sequence < other.base_sequence
 
 

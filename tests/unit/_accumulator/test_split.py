@@ -9,6 +9,7 @@ import pytest
 
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.split import split, split_and_reenqueue, split_size
+from forebay._gate import Gate
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay.errors import CorruptRecordError, KafkaError
@@ -227,18 +228,19 @@ def test_split_frequency(good: int) -> None:
     assert splits / batches < 0.1
 
 
-class Gate:
+class Sharing(Gate):
     """Shares sequences out as the transaction manager does, and knows the order."""
 
     def __init__(self) -> None:
         self.splits: list[list[int]] = []
 
-    def on_split(self, batch: Any, children: list[Any]) -> None:
+    def on_split(self, batch: Any, children: Any) -> int:
         sequence = batch.base_sequence
         for child in children:
             child.set_producer_state(batch.producer_id, batch.producer_epoch, sequence, batch.transactional)
             sequence += child.record_count
         self.splits.append([child.base_sequence for child in children])
+        return 0
 
     def comes_before(self, batch: Any, other: Any) -> bool:
         return bool(other.base_sequence < 0 or batch.base_sequence < other.base_sequence)
@@ -250,7 +252,7 @@ def test_sequences_are_shared_and_order_the_queue() -> None:
     batch = drained(shelf)
     batch.set_producer_state(7, 1, 100, True)
     shelf.append(0, 1, b"later")
-    gate = Gate()
+    gate = Sharing()
     count = split_and_reenqueue(shelf.accumulator, batch, gate)
     parts = shelf.batches()[:count]
     assert [part.base_sequence for part in parts] == gate.splits[0] == sorted(gate.splits[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forebay._backoff import ExponentialBackoff
+from forebay._gate import GatedQueue, StampedBatch
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._transactions.manager import TransactionManager
 from forebay._transactions.sequences import PartitionSequences
@@ -25,32 +26,17 @@ LAST = 2**31 - 1
 """The highest sequence; 0 follows."""
 
 
-class FakeQueue:
+class FakeQueue(GatedQueue):
     def __init__(self, topic: str = "test", partition: int = 0) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.gate_state: PartitionSequences | None = None
+        super().__init__(topic, partition)
         self.batches: list[FakeBatch] = []
 
 
-class FakeBatch:
+class FakeBatch(StampedBatch):
     def __init__(self, queue: FakeQueue, record_count: int = 1, records: Sequence[int] = ()) -> None:
-        self.queue = queue
-        self.record_count = record_count
+        super().__init__(queue, record_count)
         self.records = tuple(records)
-        self.producer_id = -1
-        self.producer_epoch = -1
-        self.base_sequence = -1
-        self.transactional = False
         self.done = False
-
-    def set_producer_state(
-        self, producer_id: int, producer_epoch: int, base_sequence: int, transactional: bool
-    ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.base_sequence = base_sequence
-        self.transactional = transactional
 
     @property
     def stamp(self) -> tuple[int, int, int]:
@@ -78,8 +64,9 @@ class FakePartition:
 
     @property
     def sequences(self) -> PartitionSequences:
-        assert self.queue.gate_state is not None
-        return self.queue.gate_state
+        state = self.queue.gate_state
+        assert isinstance(state, PartitionSequences)
+        return state
 
     @property
     def numbers(self) -> tuple[int, int]:

@@ -1,0 +1,23 @@
+cdef class GatedQueue:
+    cdef readonly str topic
+    cdef public object gate_state
+    cdef readonly int partition
+
+
+cdef class StampedBatch:
+    cdef readonly GatedQueue queue
+    cdef readonly long long producer_id
+    cdef readonly int record_count
+    cdef readonly int producer_epoch
+    cdef readonly int base_sequence
+    cdef readonly bint transactional
+    cpdef int set_producer_state(
+        self, long long producer_id, int producer_epoch, int base_sequence, bint transactional
+    ) except -1
+
+
+cdef class Gate:
+    cpdef bint may_drain(self, GatedQueue queue, StampedBatch batch) except -1
+    cpdef int stamp(self, GatedQueue queue, StampedBatch batch) except -1
+    cpdef bint comes_before(self, StampedBatch batch, StampedBatch other) except -1
+    cpdef int on_split(self, StampedBatch batch, object children) except -1
