@@ -18,14 +18,14 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.pool import Buffer
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._prim import bytearray_pointer, crc32c, put_int32
+    from cython.cimports.forebay._codec._prim import bytearray_pointer, crc32c, crc32c_combined, put_int32
     from cython.cimports.forebay._mutex import acquire, release
     from cython.cimports.forebay._records.batch_v2 import fill_header
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.pool import Buffer
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._prim import bytearray_pointer, crc32c, put_int32
+    from forebay._codec._prim import bytearray_pointer, crc32c, crc32c_combined, put_int32
     from forebay._mutex import acquire, release
     from forebay._records.batch_v2 import fill_header
 
@@ -206,12 +206,23 @@ def header_of(batch: ProducerBatch) -> bytearray:
         0,
         -1,
     )
-    checksum: cython.longlong = crc32c(0, to, 21, HEADER_SIZE - 21)
+    put_int32(to, 17, signed_with(batch, crc32c(0, to, 21, HEADER_SIZE - 21)))
+    return header
+
+
+@cython.cfunc
+def signed_with(batch: ProducerBatch, checksum: cython.longlong) -> cython.longlong:
+    # The checksum of the header's end and the records behind it.
     chunk: Buffer
     at: cython.Py_ssize_t
+    if batch.checked > 0:
+        # Rows of a table: who wrote them, without the GIL, has read most of them for this already.
+        chunk = batch.buffers[0]
+        rest: cython.Py_ssize_t = chunk.used - batch.checked
+        records: cython.longlong = crc32c(batch.checksum, chunk.base, batch.checked, rest)
+        return crc32c_combined(checksum, records, chunk.used)
     for at in range(len(batch.payload)):
         chunk = batch.buffers[at]
         size: cython.Py_ssize_t = batch.payload_size if batch.compressed else chunk.used
         checksum = crc32c(checksum, chunk.base, 0, size)
-    put_int32(to, 17, checksum)
-    return header
+    return checksum
