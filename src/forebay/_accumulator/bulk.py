@@ -58,8 +58,9 @@ def try_rows(
             to_close = accumulator.close_last(queue, batch)
     finally:
         release(queue.lock)
-    # Windows follow each other: the sender would wait for the lock until the batch is full.
-    give_way(queue.lock)
+    if not rows.filled:
+        # Another window is about to follow: the sender would wait for the lock until the batch is full.
+        give_way(queue.lock)
     if to_close:
         accumulator.closer.close_full(queue)
     return until
