@@ -4,7 +4,8 @@ The values are events of about 300 B, 20,000 different ones, the same in every c
 batch size and the other's; what went over the wire is in the table, because a large batch compresses better.
 confluent-kafka gets them one by one, for it has no other way in that is faster (``python -m bench peers`` has its
 ``produce_batch``).  The same level has not the same number in lz4: forebay's default of 9 is the fast compressor, as
-in Java, and librdkafka's is 0.
+in Java, and librdkafka's is 0.  "The codec alone" is what no producer can pass: forebay's compressor on the raw
+records of batches as large, one thread for each processor, with nothing to fill and nothing to send.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import random
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from bench.columns import check, hand_over
@@ -36,7 +39,8 @@ class Codec(NamedTuple):
 
 CODECS = (Codec("lz4 fast", "lz4", 9, 0), Codec("lz4 high 4", "lz4", 4, 4), Codec("zstd 3", "zstd", 3, 3))
 SIZES = (16_384, 1 << 20)
-CLIENTS = ("forebay", "confluent-kafka")
+ALONE = "the codec alone"
+CLIENTS = ("forebay", "confluent-kafka", ALONE)
 WORDS = ("login", "logout", "view", "click", "search", "purchase", "refund", "share", "upload", "error", "retry")
 AGENTS = (
     "Mozilla/5.0 (X11; Linux x86_64)",
@@ -112,15 +116,71 @@ def with_confluent(work: dict[str, Any], values: list[bytes]) -> tuple[float, fl
     return time.perf_counter() - begun, cpu_seconds() - before
 
 
+class RawBatch(NamedTuple):
+    """The records of one batch before compression."""
+
+    data: bytes
+    records: int
+
+
+def raw_batches(values: list[bytes], records: int, batch_size: int, packer: Any) -> list[RawBatch]:
+    """So many values as records, cut where what they compress to is as much as a batch of forebay holds."""
+    from forebay._records.batch_v2 import append_record
+
+    # How well whole batches compress is known from one of them.
+    sample = bytearray()
+    for number, value in enumerate(values):
+        if len(sample) > 4 * batch_size:
+            break
+        append_record(sample, 0, number, None, value)
+    limit = batch_size * len(sample) / len(packer.compress([sample]))
+    batches, data, count = [], bytearray(), 0
+    for value in itertools.islice(itertools.cycle(values), records):
+        append_record(data, 0, count, None, value)
+        count += 1
+        if len(data) >= limit:
+            batches.append(RawBatch(bytes(data), count))
+            data, count = bytearray(), 0
+    return batches or [RawBatch(bytes(data), count)]
+
+
+def codec_alone(work: dict[str, Any], values: list[bytes]) -> dict[str, Any]:
+    """A thread for each processor compresses batches of as many records as a run has, a few more to come out even."""
+    from forebay._records.compression import CompressionType, compressor
+
+    threads = os.cpu_count() or 1
+    packer = compressor(CompressionType.of(work["codec"]), work["level"])
+    # Several different ones, so that they come from memory like those of a producer.
+    batches = raw_batches(values, 4 * len(values), work["batch_size"], packer)
+    rows = sum(batch.records for batch in batches)
+    rounds = -(-work["records"] // (rows * threads))
+
+    def compress(first: int) -> int:
+        written = 0
+        for number in range(rounds * len(batches)):
+            written += len(packer.compress([batches[(first + number) % len(batches)].data]))
+        return written
+
+    with ThreadPoolExecutor(threads) as pool:
+        before, begun = cpu_seconds(), time.perf_counter()
+        written = sum(pool.map(compress, [number * len(batches) // threads for number in range(threads)]))
+        seconds, cpu = time.perf_counter() - begun, cpu_seconds() - before
+    return {"seconds": seconds, "cpu_s": cpu, "records": rows * rounds * threads, "bytes": written}
+
+
 def run_work(work: dict[str, Any]) -> dict[str, Any]:
     """One run in this process."""
     values = events(EVENTS)
+    value_bytes = sum(map(len, values)) / EVENTS
+    if work["client"] == ALONE:
+        return {**codec_alone(work, values), "value_bytes": value_bytes}
     seconds, cpu = (with_forebay if work["client"] == "forebay" else with_confluent)(work, values)
-    return {"seconds": seconds, "cpu_s": cpu, "value_bytes": sum(map(len, values)) / EVENTS}
+    return {"seconds": seconds, "cpu_s": cpu, "value_bytes": value_bytes}
 
 
 def label_of(client: str, codec: Codec, size: int) -> str:
-    return f"{client}, {codec.label}, {size >> 10} KiB"
+    name = f"{ALONE} on {os.cpu_count() or 1} threads" if client == ALONE else client
+    return f"{name}, {codec.label}, {size >> 10} KiB"
 
 
 def measure(options: argparse.Namespace) -> Result:
@@ -154,15 +214,22 @@ def measure_one(work: dict[str, Any], sink: AcknowledgingSink) -> dict[str, Any]
     before = sink.summary()
     found = run_child("bench.codecs", work)
     after = sink.summary()
+    if work["client"] == ALONE:
+        return figures(found, found["records"], found["bytes"])
     arrived = after["records"].get(work["topic"], 0)
     if arrived != work["records"]:
         raise RuntimeError(f"{work['topic']}: {arrived} of {work['records']} records arrived")
+    return figures(found, arrived, after["bytes"] - before["bytes"])
+
+
+def figures(found: dict[str, Any], records: int, written: int) -> dict[str, Any]:
+    """Of a run that took so many records and made so many bytes of them."""
     return {
-        "records": arrived,
-        "records_per_s": arrived / found["seconds"],
-        "cpu_s_per_million": found["cpu_s"] / arrived * 1e6,
+        "records": records,
+        "records_per_s": records / found["seconds"],
+        "cpu_s_per_million": found["cpu_s"] / records * 1e6,
         "value_bytes": found["value_bytes"],
-        "wire_bytes_a_record": (after["bytes"] - before["bytes"]) / arrived,
+        "wire_bytes_a_record": written / records,
     }
 
 

@@ -19,3 +19,7 @@ def acquire(lock: threading.Lock) -> None:
 def release(lock: threading.Lock) -> None:
     """Lets the next one have it."""
     lock.release()
+
+
+def give_way(lock: threading.Lock) -> None:
+    """Lets those have it who wait, before who has just let it go takes it again: here the interpreter's business."""

@@ -25,6 +25,9 @@ cdef class ProducerBatch(StampedBatch):
     cdef readonly Py_ssize_t max_record_size
     cdef readonly long long base_timestamp
     cdef readonly long long max_timestamp
+    # CRC-32C of the first ``checked`` bytes of records, of a batch without compression.
+    cdef Py_ssize_t checked
+    cdef long long checksum
     cdef readonly double compression_ratio
     cdef readonly list payload
     cdef readonly Py_ssize_t payload_size

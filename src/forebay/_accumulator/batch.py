@@ -111,6 +111,7 @@ class ProducerBatch(StampedBatch):
         self.last_error: Any = None
         self.chunk: Buffer | None = None
         self.write_to(chunk)
+        self.checked = self.checksum = 0
 
     @cython.cfunc
     def try_append(self, record: RecordPointer, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
@@ -162,8 +163,16 @@ class ProducerBatch(StampedBatch):
         rows.limit = self.write_limit - HEADER_SIZE
         end: cython.Py_ssize_t = self.position + self.raw_room()
         chunk: Buffer = cython.cast(Buffer, self.chunk)
-        with cython.nogil:
-            until = rows.write(at, until, chunk.base, end, self.base_timestamp, self.record_count)
+        if self.compressed:
+            with cython.nogil:
+                until = rows.write(at, until, chunk.base, end, self.base_timestamp, self.record_count)
+        else:
+            rows.checked = self.checked
+            rows.checksum = self.checksum
+            with cython.nogil:
+                until = rows.write_checked(at, until, chunk.base, end, self.base_timestamp, self.record_count)
+            self.checked = rows.checked
+            self.checksum = rows.checksum
         rows.written = rows.position - self.position
         self.raw_size = rows.raw_size
         self.position = rows.position

@@ -12,13 +12,13 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
-    from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._mutex import acquire, give_way, release
     from cython.cimports.forebay._records.rows import RowWindow
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue, TopicState
-    from forebay._mutex import acquire, release
+    from forebay._mutex import acquire, give_way, release
     from forebay._records.rows import RowWindow
 
 
@@ -58,6 +58,9 @@ def try_rows(
             to_close = accumulator.close_last(queue, batch)
     finally:
         release(queue.lock)
+    if not rows.filled:
+        # Another window is about to follow: the sender would wait for the lock until the batch is full.
+        give_way(queue.lock)
     if to_close:
         accumulator.closer.close_full(queue)
     return until

@@ -17,6 +17,7 @@ cdef class BatchCloser:
     cdef void hand_on(self, PartitionQueue queue, ProducerBatch batch)
     cdef void leave(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)
+    cdef Py_ssize_t copied(self, ProducerBatch batch) except? -1
     cpdef void close_batches(self, list batches)
 
 

@@ -16,16 +16,16 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.pool import Buffer
+    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._prim import bytearray_pointer, crc32c, put_int32
+    from cython.cimports.forebay._codec._prim import bytearray_pointer, crc32c, crc32c_combined, put_int32
     from cython.cimports.forebay._mutex import acquire, release
     from cython.cimports.forebay._records.batch_v2 import fill_header
 else:
     from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.pool import Buffer
+    from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._prim import bytearray_pointer, crc32c, put_int32
+    from forebay._codec._prim import bytearray_pointer, crc32c, crc32c_combined, put_int32
     from forebay._mutex import acquire, release
     from forebay._records.batch_v2 import fill_header
 
@@ -155,9 +155,30 @@ class BatchCloser:
         """Makes a batch's bytes final and lets the ratio estimate learn from it."""
         if batch.closed:
             return
-        batch.close(self.compressor)
-        if batch.compressed:
-            self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+        if not batch.compressed:
+            batch.close(None)
+            return
+        pool: BufferPool = batch.account.pool
+        owner: Any = batch.account.owner
+        copied: cython.Py_ssize_t = self.copied(batch)
+        # Megabytes, for milliseconds; like the output they may overdraw: who waited here would keep his chunks.
+        if copied > 0:
+            pool.charge(owner, copied)
+        try:
+            batch.close(self.compressor)
+        finally:
+            if copied > 0:
+                pool.credit(owner, copied)
+        self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def copied(self, batch: ProducerBatch) -> cython.Py_ssize_t:
+        # Bytes of a copy that the compressor will make of the raw records.
+        if len(batch.buffers) < 2:
+            return 0
+        size: cython.Py_ssize_t = self.compressor.copied(batch.raw_size, len(batch.buffers))
+        return size
 
     @cython.ccall
     def close_batches(self, batches: list[Any]) -> cython.void:
@@ -167,7 +188,13 @@ class BatchCloser:
             for batch in batches:
                 batch.close(None)
             return
-        open_ones = [batch for batch in batches if not batch.closed]
+        open_ones: list[Any] = []
+        for batch in batches:
+            # Large ones one after the other, or there would be a copy of all of them at the same time.
+            if not batch.closed and self.copied(batch) > 0:
+                self.close_batch(batch)
+            elif not batch.closed:
+                open_ones.append(batch)
         if len(open_ones) < 2:
             for batch in open_ones:
                 self.close_batch(batch)
@@ -206,12 +233,23 @@ def header_of(batch: ProducerBatch) -> bytearray:
         0,
         -1,
     )
-    checksum: cython.longlong = crc32c(0, to, 21, HEADER_SIZE - 21)
+    put_int32(to, 17, signed_with(batch, crc32c(0, to, 21, HEADER_SIZE - 21)))
+    return header
+
+
+@cython.cfunc
+def signed_with(batch: ProducerBatch, checksum: cython.longlong) -> cython.longlong:
+    # The checksum of the header's end and the records behind it.
     chunk: Buffer
     at: cython.Py_ssize_t
+    if batch.checked > 0:
+        # Rows of a table: who wrote them, without the GIL, has read most of them for this already.
+        chunk = batch.buffers[0]
+        rest: cython.Py_ssize_t = chunk.used - batch.checked
+        records: cython.longlong = crc32c(batch.checksum, chunk.base, batch.checked, rest)
+        return crc32c_combined(checksum, records, chunk.used)
     for at in range(len(batch.payload)):
         chunk = batch.buffers[at]
         size: cython.Py_ssize_t = batch.payload_size if batch.compressed else chunk.used
         checksum = crc32c(checksum, chunk.base, 0, size)
-    put_int32(to, 17, checksum)
-    return header
+    return checksum

@@ -14,6 +14,7 @@ cdef extern from "Python.h":
 
 cdef extern from "crc32c.h" nogil:
     uint32_t forebay_crc32c(uint32_t crc, const unsigned char* data, size_t size) noexcept
+    uint32_t forebay_crc32c_combined(uint32_t first, uint32_t second, size_t size) noexcept
 
 
 cdef inline unsigned char* bytearray_pointer_at(object data, Py_ssize_t offset) noexcept:
@@ -96,6 +97,11 @@ cdef inline long long get_int64(const unsigned char* source, Py_ssize_t at) noex
 
 cdef inline long long crc32c(long long crc, const unsigned char* data, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
     return forebay_crc32c(<uint32_t>crc, data + at, size)
+
+
+# The checksum of two pieces one behind the other, by theirs; ``size`` is the second's.
+cdef inline long long crc32c_combined(long long first, long long second, Py_ssize_t size) noexcept nogil:
+    return forebay_crc32c_combined(<uint32_t>first, <uint32_t>second, size)
 
 
 cdef inline long long murmur2(const unsigned char* data, Py_ssize_t size) noexcept nogil:

@@ -97,6 +97,13 @@ def crc32c(crc: int, data: Any, at: int, size: int) -> int:
     return checksum(bytes(data[at : at + size]), crc)
 
 
+def crc32c_combined(first: int, second: int, size: int) -> int:
+    """The checksum of two pieces one behind the other, by theirs; ``size`` is the second's."""
+    # Zero bytes behind both sides of an XOR: what the first adds to the whole is its own bits, shifted.
+    zeros = bytes(size)
+    return crc32c(first, zeros, 0, size) ^ crc32c(0, zeros, 0, size) ^ second
+
+
 def murmur2(data: Any, size: int) -> int:
     m = 0x5BD1E995
     h = 0x9747B28C ^ (size & MASK32)

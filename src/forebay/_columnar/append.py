@@ -170,6 +170,7 @@ class TableAppender:
             rows.headers.fill_with(count, bytearray_pointer(NO_HEADERS), 1)
         else:
             count = rows.fill_headers(columns.headers, at, count, MOST_HEADERS)
+        rows.values_only = columns.keys is None and columns.headers is None and columns.timestamps is None
         count = self.load_numbers(at, count)
         count = self.fitting(count)
         if columns.keys is not None and not self.path.ignore_keys:
@@ -192,8 +193,9 @@ class TableAppender:
         number: cython.Py_ssize_t
         # As it is now: the sender's thread may take in other metadata at any moment.
         limit: cython.longlong = state.partition_count
+        limits = rows.limits
         for number in range(count):
-            rows.limits[number] = limit
+            limits[number] = limit
         return count
 
     @cython.cfunc
@@ -211,14 +213,17 @@ class TableAppender:
     def load_numbers(self, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
         rows: RowWindow = self.rows
         number: cython.Py_ssize_t
+        timestamps = rows.timestamps
+        partitions = rows.partitions
+        wall: cython.longlong = self.alone.wall
         if self.columns.timestamps is None:
             for number in range(count):
-                rows.timestamps[number] = self.alone.wall
+                timestamps[number] = wall
         else:
             count = self.columns.timestamps.fill(at, count, self.alone.wall, rows.timestamps)
         if self.columns.partitions is None:
             for number in range(count):
-                rows.partitions[number] = NULL
+                partitions[number] = NULL
             return count
         count = self.columns.partitions.fill(at, count, NULL, MOST_PARTITION, rows.partitions)
         for number in range(count):
@@ -246,8 +251,7 @@ class TableAppender:
     def place(self, count: cython.Py_ssize_t) -> cython.void:
         rows: RowWindow = self.rows
         topic: cython.Py_ssize_t
-        with cython.nogil:
-            rows.keep_order(count)
+        rows.keep_order(count)
         self.placed = 0
         self.count = count
         if self.columns.topics is None:

@@ -98,6 +98,10 @@ class Compressor(ABC):
     def bound(self, size: int, chunks: int = 1) -> int:
         """Most bytes that ``size`` raw bytes in ``chunks`` pieces can become."""
 
+    def copied(self, size: int, chunks: int) -> int:
+        """Bytes that ``compress`` takes for a copy of its input while it runs; small ones are not worth counting."""
+        return 0
+
 
 class NoneCompressor(Compressor):
     type = CompressionType.NONE
@@ -292,7 +296,15 @@ def plain_lz4_frame(view: memoryview) -> bytes:
 
 
 class ZstdCompressor(Compressor):
+    """Input is always one piece: a stream goes through a ring in the package, a tenth slower than a copy first.
+
+    Up to level 3 the window is at most 512 KiB.  Those levels remember 2^17 places at most, which a large batch has
+    overwritten before it could refer to anything further back: as small, and about 15 % faster for 4 MiB.
+    """
+
     type = CompressionType.ZSTD
+    FORGETFUL_LEVEL = 3
+    WINDOW_LOG = 19
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -302,24 +314,21 @@ class ZstdCompressor(Compressor):
         self._idle: list[Any] = []
 
     def compress(self, chunks: Sequence[Chunk]) -> bytes:
-        size = _size(chunks)
         with self._context() as context:
-            if len(chunks) == 1 or size <= JOIN_LIMIT:
-                # A copy: the package cuts its result out of a block as large as the input, and the rests would be holes
-                # between all batches that wait (20 MiB more for 32 MiB of them).
-                packed = context.compress(chunks[0] if len(chunks) == 1 else b"".join(chunks))
-                return bytes(memoryview(packed))
-            stream = context.compressobj(size=size)
-            pieces = [stream.compress(chunk) for chunk in chunks]
-            pieces.append(stream.flush())
-            return b"".join(pieces)
+            # A copy of what comes out: the package cuts its result out of a block as large as the input, and the rests
+            # would be holes between all batches that wait (20 MiB more for 32 MiB of them).
+            packed = context.compress(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+            return bytes(memoryview(packed))
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]]) -> list[bytes]:
-        """All in one call without the GIL, where the package has it (its C form does)."""
-        with self._context() as context:
-            many = getattr(context, "multi_compress_to_buffer", None)
-            if many is not None and len(batches) > 1 and any(map(_size, batches)):  # all empty is refused
-                return [segment.tobytes() for segment in many([b"".join(chunks) for chunks in batches], threads=0)]
+        """All in one call without the GIL, where the package has it (its C form does), if they are small."""
+        sizes = [_size(chunks) for chunks in batches]
+        # Large ones would all be copied at the same time; all empty is refused.
+        if len(batches) > 1 and 0 < max(sizes) <= JOIN_LIMIT:
+            with self._context() as context:
+                many = getattr(context, "multi_compress_to_buffer", None)
+                if many is not None:
+                    return [segment.tobytes() for segment in many([b"".join(chunks) for chunks in batches], threads=0)]
         return super().compress_many(batches)
 
     @contextmanager
@@ -327,14 +336,25 @@ class ZstdCompressor(Compressor):
         try:
             context = self._idle.pop()
         except IndexError:
-            context = self._zstandard.ZstdCompressor(level=self.level, write_content_size=False)
+            context = self._new_context()
         try:
             yield context
         finally:
             self._idle.append(context)
 
+    def _new_context(self) -> Any:
+        if self.level > self.FORGETFUL_LEVEL:
+            return self._zstandard.ZstdCompressor(level=self.level, write_content_size=False)
+        parameters = self._zstandard.ZstdCompressionParameters(
+            compression_level=self.level, window_log=self.WINDOW_LOG, write_content_size=False
+        )
+        return self._zstandard.ZstdCompressor(compression_params=parameters)
+
     def bound(self, size: int, chunks: int = 1) -> int:
         return size + (size >> 8) + 256
+
+    def copied(self, size: int, chunks: int) -> int:
+        return size if chunks > 1 and size > JOIN_LIMIT else 0
 
 
 _COMPRESSORS: dict[CompressionType, Callable[[int], Compressor]] = {

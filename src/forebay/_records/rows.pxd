@@ -6,8 +6,9 @@ from forebay._codec._arrow_abi cimport CellSource
 cdef class Cells:
     cdef const unsigned char** addresses
     cdef long long* sizes
+    cdef Py_ssize_t alike
     cdef void fill(self, BytesColumn column, Py_ssize_t row, Py_ssize_t count)
-    cdef void fill_with(self, Py_ssize_t count, const unsigned char* address, long long size) noexcept nogil
+    cdef void fill_with(self, Py_ssize_t count, const unsigned char* address, long long size) noexcept
 
 
 # The first fields are filled from columns; a section without the GIL cannot take hold of an object, hence the arrays
@@ -32,6 +33,8 @@ cdef class RowWindow:
     cdef long long* ends
     cdef Py_ssize_t ends_size
     cdef bytearray sections
+    cdef bint ordered
+    cdef bint values_only
     # How much ``write`` may write beside what the memory has room for; see there.
     cdef Py_ssize_t raw_size
     cdef double ratio
@@ -46,6 +49,8 @@ cdef class RowWindow:
     cdef Py_ssize_t position
     cdef Py_ssize_t largest
     cdef long long latest
+    cdef Py_ssize_t checked
+    cdef long long checksum
     cdef void partition_by_key(self, Py_ssize_t count) noexcept nogil
     cdef void keep_order(self, Py_ssize_t count) noexcept nogil
     cdef void make_ends(self, Py_ssize_t groups)
@@ -60,6 +65,15 @@ cdef class RowWindow:
     cdef void write_headers(
         self, HeadersColumn column, Py_ssize_t row, Py_ssize_t count, unsigned char* to
     ) noexcept nogil
+    cdef Py_ssize_t write_checked(
+        self,
+        Py_ssize_t at,
+        Py_ssize_t until,
+        unsigned char* to,
+        Py_ssize_t capacity,
+        long long base_timestamp,
+        long long first_offset,
+    ) noexcept nogil
     cdef Py_ssize_t write(
         self,
         Py_ssize_t at,
@@ -68,4 +82,13 @@ cdef class RowWindow:
         Py_ssize_t capacity,
         long long base_timestamp,
         long long first_offset,
+    ) noexcept nogil
+    cdef Py_ssize_t write_values(
+        self,
+        Py_ssize_t at,
+        Py_ssize_t until,
+        unsigned char* to,
+        Py_ssize_t capacity,
+        long long delta,
+        long long offset,
     ) noexcept nogil

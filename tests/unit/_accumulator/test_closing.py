@@ -7,10 +7,15 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from forebay._accumulator.closing import BatchCloser
+from forebay._accumulator.closing import BatchCloser, header_of
+from forebay._columnar import BatchDelivery, append_columns, sink_columns
+from forebay._records.batch_v2 import checksum
 from forebay._records.compression import CompressionType, compressor
+from forebay._records.ratio import CompressionRatioEstimator
+from tests.fakes.world import World
 from tests.unit._accumulator.shelf import Shelf, read
 
 LZ4 = CompressionType.LZ4
@@ -45,6 +50,62 @@ def test_each_batch_is_compressed_once_and_counts_for_the_estimate(count: int) -
     assert [batch.payload[0] for batch in batches] == payloads
     assert shelf.estimator.estimation("test", LZ4) == pytest.approx(1 - 0.005 * count)
     assert all(read(batch, codec).count == 30 for batch in batches)
+
+
+class Copying:
+    """A codec that copies its input, and notes what the pool has left meanwhile."""
+
+    type = LZ4
+
+    def __init__(self) -> None:
+        self.codec = compressor(LZ4)
+        self.left: list[int] = []
+        self.many = 0
+        self.shelf: Any = None
+
+    def copied(self, size: int, chunks: int) -> int:
+        return size if chunks > 1 else 0
+
+    def compress(self, chunks: Any) -> bytes:
+        self.left.append(self.shelf.pool.available())
+        return self.codec.compress(chunks)
+
+    def compress_many(self, batches: Any) -> list[bytes]:
+        self.many += len(batches)
+        return self.codec.compress_many(batches)
+
+    def bound(self, size: int, chunks: int = 1) -> int:
+        return self.codec.bound(size, chunks)
+
+
+def test_the_compressor_s_copy_of_a_large_batch_is_counted_while_it_lasts() -> None:
+    codec = Copying()
+    estimator = CompressionRatioEstimator()
+    estimator.set("test", LZ4, 0.1)
+    codec.shelf = shelf = Shelf(compressor=codec, batch_size=4096, estimator=estimator)  # type: ignore[arg-type]
+    for partition, count in ((0, 80), (1, 3), (2, 3)):
+        shelf.append(partition, count, b"0123456789" * 10)
+    batches = [batch for node in (0, 1) for batch in shelf.drain(node)]
+    assert [len(batch.buffers) for batch in batches] == [3, 1, 1]
+    before, raw = shelf.pool.available(), batches[0].raw_size
+    shelf.accumulator.closer.close_batches(batches)
+    # The large one is closed alone, the small ones in one call.
+    assert codec.left == [before - raw] and codec.many == 2
+    assert shelf.pool.available() == before + 5 * 4096 - sum(batch.payload_size for batch in batches)
+    assert all(read(batch, codec.codec).count == batch.record_count for batch in batches)
+
+
+def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -> None:
+    world = World(topics={"t": 1}, linger_ms=1000)
+    table = pa.RecordBatch.from_pydict({"value": pa.array([b"%d" % number for number in range(500)])})
+    append_columns(world.producer, sink_columns(table, "t"), BatchDelivery())
+    world.producer.send("t", b"behind them")
+    (batch,) = world.queue("t").batches
+    batch.close(None)
+    header = header_of(batch)
+    payload = bytes(batch.payload[0])
+    assert int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
+    assert payload.count(b"behind them") == 1
 
 
 def test_the_codec_s_failure_is_the_caller_s_to_handle() -> None:

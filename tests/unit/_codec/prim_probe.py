@@ -13,6 +13,7 @@ if cython.compiled:
         bytearray_pointer,
         bytes_pointer,
         crc32c,
+        crc32c_combined,
         get_int16,
         get_int32,
         get_int64,
@@ -33,6 +34,7 @@ else:
         bytearray_pointer,
         bytes_pointer,
         crc32c,
+        crc32c_combined,
         get_int16,
         get_int32,
         get_int64,
@@ -93,6 +95,10 @@ def copy(data: bytes, at: int) -> bytes:
 
 def castagnoli(data: bytes, crc: int = 0, at: int = 0) -> int:
     return crc32c(crc, bytes_pointer(data), at, len(data) - at)
+
+
+def combined(first: int, second: int, size: int) -> int:
+    return crc32c_combined(first, second, size)
 
 
 def murmur(data: bytes) -> int:

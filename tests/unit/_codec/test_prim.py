@@ -135,6 +135,20 @@ def test_crc32c_in_parts(probe: ModuleType) -> None:
     assert bytewise == halves == probe.castagnoli(text)
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 40, 255, 256, 65_535, 65_536, 1_000_003])
+def test_crc32c_of_two_pieces_by_theirs(probe: ModuleType, size: int) -> None:
+    first, second = b"what goes before", bytes(index * 37 % 251 for index in range(size))
+    whole = probe.castagnoli(first + second)
+    assert probe.combined(probe.castagnoli(first), probe.castagnoli(second), size) == whole
+
+
+@given(st.binary(max_size=300), st.binary(max_size=300))
+def test_crc32c_of_two_pieces_agrees(compiled_probe: ModuleType, first: bytes, second: bytes) -> None:
+    sums = prim_probe.castagnoli(first), prim_probe.castagnoli(second)
+    whole = prim_probe.castagnoli(first + second)
+    assert compiled_probe.combined(*sums, len(second)) == prim_probe.combined(*sums, len(second)) == whole
+
+
 @pytest.mark.parametrize("width", [4, 8, 13])
 def test_crc32c_over_integers_and_from_an_offset(probe: ModuleType, width: int) -> None:
     """L ChecksumsTest: incremental update over int, long and offset buffers equals one-shot."""

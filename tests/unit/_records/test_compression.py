@@ -161,6 +161,25 @@ def test_zstd_is_one_frame_without_content_size() -> None:
         assert packed[4] & 0xE0 == 0  # neither content size nor single segment
 
 
+@pytest.mark.parametrize(("level", "window"), [(-5, 19), (1, 19), (3, 19), (4, 21), (19, 23)])
+def test_zstd_s_window_is_no_larger_than_its_level_remembers(level: int, window: int) -> None:
+    data = noise(9 << 20)
+    for packed in (compressor(ZSTD, level).compress(cut(data, 1 << 20)), compressor(ZSTD, level).compress([data])):
+        assert 10 + (packed[5] >> 3) == window
+        assert decompress(ZSTD, packed, len(data)) == data
+
+
+def test_zstd_s_window_is_no_larger_than_its_input() -> None:
+    packed = compressor(ZSTD).compress([noise(20_000)])
+    assert 10 + (packed[5] >> 3) == 15
+
+
+def test_what_is_copied_to_be_compressed_is_said() -> None:
+    large = JOIN_LIMIT + 1
+    assert [compressor(kind).copied(large, 2) for kind in CompressionType] == [0, 0, 0, 0, large]
+    assert [compressor(ZSTD).copied(size, chunks) for size, chunks in ((large, 1), (JOIN_LIMIT, 2))] == [0, 0]
+
+
 @pytest.mark.parametrize(("kind", "level"), ALL_LEVELS)
 @pytest.mark.parametrize("size", [0, 1, 40_000, JOIN_LIMIT, JOIN_LIMIT + 1, 1_200_000])
 def test_chunks_and_turns_give_the_same_records(kind: CompressionType, level: int | None, size: int) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
@@ -121,3 +123,43 @@ def test_partitioners_are_not_asked_for_rows_with_a_key() -> None:
     world.settle(20)
     assert sticky.peek() == before
     assert sorted(len(world.values("t", number)) for number in range(5)) == [0, 0, 0, 0, 4000]
+
+
+def sent(steps: list[tuple[bool, list[bytes | None]]], **options: Any) -> list[Any]:
+    """The batches of values alone, each list of them as a table or one by one, a moment after the other."""
+    world = World(topics={"t": 1}, linger_ms=4000, buffer_memory=1 << 26, **options)
+    for table, values in steps:
+        if table:
+            batch = pa.RecordBatch.from_pydict({"value": pa.array(values, pa.binary())})
+            append_columns(world.producer, sink_columns(batch, "t"), BatchDelivery())
+        else:
+            for value in values:
+                world.producer.send("t", value)
+        world.clock.advance(100)
+    world.clock.advance(4000)
+    while world.accumulator.has_incomplete():
+        world.settle()
+    # The reader there checks every checksum.
+    batches: list[Any] = world.cluster.logs["t", 0].batches
+    return batches
+
+
+SIZES = st.sampled_from([-1, 0, 1, 52, 53, 54, 100, 8180, 8190])
+STEPS = st.lists(st.tuples(st.booleans(), st.lists(SIZES, min_size=1, max_size=200)), min_size=1, max_size=5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(STEPS, st.sampled_from([200, 16_384, 1_000_000]), st.sampled_from(["none", "lz4"]))
+def test_tables_of_values_make_the_batches_of_send(
+    steps: list[tuple[bool, list[int]]], batch_size: int, codec: str
+) -> None:
+    given = [(table, [None if size < 0 else bytes(size) for size in sizes]) for table, sizes in steps]
+    options = {"batch_size": batch_size, "compression_type": codec}
+    assert sent(given, **options) == sent([(False, values) for _, values in given], **options)
+
+
+def test_offsets_of_every_width_in_a_table_of_values() -> None:
+    steps: list[tuple[bool, list[bytes | None]]] = [(True, [b"v"] * 9000), (False, [b"one"]), (True, [b"w"] * 70)]
+    (batch,) = sent(steps, batch_size=1_000_000)
+    assert [one.value for one in batch.records] == [b"v"] * 9000 + [b"one"] + [b"w"] * 70
+    assert [one.offset for one in batch.records] == list(range(9071))

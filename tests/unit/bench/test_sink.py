@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import random
+import socket
+import threading
+
+import pytest
+
+from bench.sink import RECEIVE_SIZE, Stream
+
+DATA = random.Random(3).randbytes(5 << 20)
+
+
+def given_in_pieces(rng: random.Random) -> socket.socket:
+    """The receiving end of a connection that DATA comes through."""
+    receiving, sending = socket.socketpair()
+
+    def send() -> None:
+        at = 0
+        with sending:
+            while at < len(DATA):
+                size = rng.choice((1, 5, 70_000, 600_000))
+                sending.sendall(DATA[at : at + size])
+                at += size
+
+    threading.Thread(target=send, daemon=True).start()
+    return receiving
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_stream_gives_what_is_taken_and_passes_over_what_is_skipped(seed: int) -> None:
+    rng = random.Random(seed)
+    at = 0
+    with given_in_pieces(rng) as receiving:
+        stream = Stream(receiving)
+        while at < len(DATA):
+            if rng.random() < 0.5:
+                size = min(rng.choice((1, 2, 27, 5000, RECEIVE_SIZE)), len(DATA) - at)
+                begin = stream.take(size)
+                assert bytes(stream.buffer[begin : begin + size]) == DATA[at : at + size]
+            else:
+                size = min(rng.choice((0, 1, 30, 600_000, 1_500_000)), len(DATA) - at)
+                stream.skip(size)
+            at += size
+            assert stream.taken == at
+        with pytest.raises(EOFError):
+            stream.take(1)
