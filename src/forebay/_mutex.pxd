@@ -6,4 +6,5 @@ cdef extern from "mutex.h":
         pass
     # Macros that take the lock itself, not a copy.
     void acquire "forebay_acquire" (Mutex lock) noexcept
+    const bint HAS_GIL "forebay_has_gil"
     void release "forebay_release" (Mutex lock) noexcept
