@@ -1,8 +1,9 @@
 """When an acknowledgement's bytes were read, whatever the GIL does: noted inside ``recv`` by a preloaded library.
 
 A callback runs on the sender's thread in the turn that read its acknowledgement, before the next read: so what the
-library noted last is the arrival of the bytes that the callback is about (with one broker).  Nothing of it is in the
-product, whose send path would pay for it.
+library noted last is the arrival of the bytes that the callback is about (with one broker).  Beside it stands when the
+system had received them: a thread that waits for the GIL reads nothing meanwhile.  Of several acknowledgements that are
+read together the last one's moment counts for all.  Nothing of it is in the product, whose send path would pay for it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SYMBOL = "forebay_bench_last_arrival_ns"
+RECEIVED_SYMBOL = "forebay_bench_last_received_ns"
 
 
 @contextlib.contextmanager
@@ -33,9 +35,9 @@ def preloaded() -> Iterator[dict[str, str]]:
         yield {"LD_PRELOAD": str(library)}
 
 
-def last_arrival() -> ctypes.c_longlong | None:
+def last_arrival(symbol: str = SYMBOL) -> ctypes.c_longlong | None:
     """The note of this process, whose ``value`` is on the clock of ``time.monotonic_ns``; None where nothing notes."""
     try:
-        return ctypes.c_longlong.in_dll(ctypes.PyDLL(None), SYMBOL)
+        return ctypes.c_longlong.in_dll(ctypes.PyDLL(None), symbol)
     except ValueError:
         return None

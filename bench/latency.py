@@ -3,8 +3,8 @@
 Each client runs in a process of its own; records go out by the clock, one at a time, and each carries the moment
 it was handed over in its callback.  The computing thread is plain Python that never waits: it keeps the GIL for
 the interpreter's switch interval each time it gets it.  confluent-kafka's callbacks run on a thread that polls.
-Beside a computing thread, the moment at which the acknowledgement's bytes were read is noted too: what the client does
-without the GIL.
+Beside a computing thread, the moments at which the system had the acknowledgement's bytes, and at which they were read,
+are noted too: what the client does without the GIL, and a thread that sends in the place of the sender's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bench.arrival import last_arrival, preloaded
+from bench.arrival import RECEIVED_SYMBOL, last_arrival, preloaded
 from bench.part import Column, Part, Result, add_rounds, add_sink, print_figures, result_of
 from bench.peers import jars_alone
 from bench.support import CHILD_TIMEOUT_S, ROOT, ChildFailed, percentile, run_child, say, work_of_child
@@ -35,12 +35,17 @@ Send = Callable[[Callable[[Any, Any], None]], object]
 
 
 class Samples:
-    """Latencies in ns in the order of acknowledgement; ``arrived``: until the acknowledgement's bytes were read."""
+    """Latencies in ns in the order of acknowledgement.
+
+    ``arrived``: until the acknowledgement's bytes were read; ``received``: until the system had them.
+    """
 
     def __init__(self) -> None:
         self.taken: list[int] = []
         self.arrived: list[int] = []
+        self.received: list[int] = []
         self.note = last_arrival()
+        self.system = last_arrival(RECEIVED_SYMBOL)
 
     def callback(self) -> Callable[[Any, Any], None]:
         """For one record, made as it is handed over; the client's own argument order is of no matter here."""
@@ -50,6 +55,8 @@ class Samples:
             self.taken.append(time.perf_counter_ns() - begun)
             if self.note is not None:
                 self.arrived.append(self.note.value - begun)
+            if self.system is not None:
+                self.received.append(self.system.value - begun)
 
         return acknowledged
 
@@ -131,8 +138,10 @@ def run_work(work: dict[str, Any]) -> dict[str, Any]:
         ended.set()
     if len(samples.taken) != records:
         raise ChildFailed(f"{work['client']}: {len(samples.taken)} of {records} callbacks came")
-    arrived = samples.arrived[work["warm_up"] :]
-    more = {f"arrival_{name}": value for name, value in shares_of(arrived).items()} if arrived else {}
+    more: dict[str, Any] = {}
+    for kind, noted in (("arrival", samples.arrived), ("received", samples.received)):
+        if counted := noted[work["warm_up"] :]:
+            more |= {f"{kind}_{name}": value for name, value in shares_of(counted).items()}
     return {**shares_of(samples.taken[work["warm_up"] :]), **more, "achieved_per_s": records / seconds[0]}
 
 
@@ -217,9 +226,10 @@ def show(result: Result) -> None:
     print(
         f"\nms from send to callback, {settings['rate']:g} records/s of 100 B, {result['to']}, median (lowest-highest)"
     )
-    print(f"of {settings['rounds']} runs of {settings['seconds']:g} s; arrival: until the answer's bytes were read\n")
+    print(f"of {settings['rounds']} runs of {settings['seconds']:g} s; arrival: until the answer's bytes were read;")
+    print("received: until the system had them\n")
     columns = [Column(name, name) for name in SHARES]
-    columns += [Column(f"arrival {name}", f"arrival_{name}") for name in SHARES]
+    columns += [Column(f"{kind} {name}", f"{kind}_{name}") for kind in ("arrival", "received") for name in SHARES]
     print_figures(result, [*columns, Column("records/s", "achieved_per_s", ".0f")])
 
 

@@ -7,5 +7,6 @@ cdef extern from "mutex.h":
     # Macros that take the lock itself, not a copy.
     void acquire "forebay_acquire" (Mutex lock) noexcept
     void release "forebay_release" (Mutex lock) noexcept
+    const bint HAS_GIL "forebay_has_gil"
     # By who has just let it go after some time, and will take it again.
     void give_way "forebay_give_way" (Mutex lock) noexcept

@@ -6,7 +6,11 @@ A ``with`` block would call two Python methods when compiled, so compiled module
 
 from __future__ import annotations
 
+import sys
 import threading
+
+HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Whether one thread runs at a time."""
 
 Mutex = threading.Lock
 

@@ -36,8 +36,8 @@ if cython.compiled:
     from cython.cimports.forebay._clock import SystemClock
     from cython.cimports.forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from cython.cimports.forebay._future import RecordFuture, new_future
-    from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._records.batch_v2 import encode_headers
+    from cython.cimports.forebay._sender.lending import LentTurn
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.partitioner import key_partition
@@ -46,8 +46,8 @@ else:
     from forebay._clock import SystemClock
     from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from forebay._future import RecordFuture, new_future
-    from forebay._gil import GilClaim
     from forebay._records.batch_v2 import encode_headers
+    from forebay._sender.lending import LentTurn
 
 from forebay._arguments import Acknowledged, as_record, checked_topic
 from forebay._future_failed import failed_future
@@ -62,7 +62,7 @@ CLOSED = cython.declare(cython.int, 1)
 FORKED = cython.declare(cython.int, 2)
 
 APPENDED = cython.declare(cython.int, 1)
-WORTH_WAKING = cython.declare(cython.int, 6)  # a batch is full, or a new one has begun to linger
+WORTH_WAKING = cython.declare(cython.int, 6)  # a batch is full, or a new one has begun to linger: the sender is told
 
 STICKY = cython.declare(cython.int, -1)
 NO_DEADLINE = cython.declare(cython.double, -1.0)
@@ -95,7 +95,7 @@ class SendPath:
         max_block_ms: float,
         sender_thread: Any,
         node_error: Callable[[int], BaseException | None],
-        claim: GilClaim | None,
+        turn: LentTurn,
     ) -> None:
         self.accumulator = accumulator
         self.metadata = metadata
@@ -115,7 +115,7 @@ class SendPath:
         self.max_block_ms = max_block_ms
         self.sender_thread = sender_thread
         self.node_error = node_error
-        self.claim = GilClaim() if claim is None else claim
+        self.turn, self.claim = turn, turn.claim
         self.state = OPEN
 
     def _set_state(self, state: cython.int) -> None:
@@ -325,10 +325,8 @@ class SendPath:
                 status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
             except ApiError as error:
                 return self._refused(TopicPartition(state.name, partition), error, callback, blocking)
-        if status & WORTH_WAKING:
-            self.wake()
-        if self.claim.waiting:
-            self.claim.pass_by(record.timestamp)
+        if self.claim.waiting or status & WORTH_WAKING:
+            self.turn.tell(status, record.timestamp)
         return future
 
     @cython.cfunc

@@ -15,6 +15,7 @@
 
 #ifdef Py_GIL_DISABLED
 
+#define forebay_has_gil 0
 typedef PyMutex forebay_mutex;
 #define forebay_acquire(lock) PyMutex_Lock(&(lock))
 #define forebay_release(lock) PyMutex_Unlock(&(lock))
@@ -25,6 +26,7 @@ typedef PyMutex forebay_mutex;
 #include <sched.h>
 #include <time.h>
 
+#define forebay_has_gil 1
 typedef struct { short taken, wanted; } forebay_mutex; /* ``wanted``: how many wait */
 
 static void forebay_mutex_wait(forebay_mutex *lock)

@@ -19,6 +19,7 @@ from forebay._assembly import Surroundings, assemble, system_surroundings
 from forebay._future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._send import SendPath
+from forebay._sender.lending import LentTurn
 from forebay._ticket import ThreadTicket
 from forebay._transacting import TransactionalCalls
 from forebay.config import ProducerConfig
@@ -93,7 +94,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             max_block_ms=config["max.block.ms"],
             sender_thread=parts.thread,
             node_error=parts.client.connection_error,
-            claim=parts.client.gil_claim,
+            turn=LentTurn(parts.sender),
         )
         logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
 

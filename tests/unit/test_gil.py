@@ -64,3 +64,24 @@ def test_a_sender_that_does_not_come_keeps_nobody_for_long() -> None:
     assert claim.waiting and (claim.passed, claim.first) == (1, 9)
     claim.pass_by(10)
     assert claim.passed == 2
+
+
+def test_who_waits_for_long_wakes_earlier() -> None:
+    """What is due in 5 ms needs the GIL then, and somebody keeps it for 5."""
+    claim = GilClaim()
+    assert claim.early(7) == 7
+    claim.begin(100)
+    assert claim.waiting and (claim.passed, claim.since) == (0, 100)
+    claim.end(105)
+    assert not claim.waiting
+    assert (claim.early(7), claim.early(3), claim.early(float("inf"))) == (2, 0, float("inf"))
+
+
+def test_after_a_few_short_waits_it_is_forgotten() -> None:
+    claim = GilClaim()
+    claim.begin(100)
+    claim.end(105)
+    for turn in range(3):
+        claim.begin(200 + turn)
+        claim.end(200 + turn)
+    assert claim.early(7) == 7

@@ -1,11 +1,13 @@
 # What the selector needs of C: a socket's two directions (Port), all sockets of one selector (Bank), poll(2),
 # sendmsg(2), recv(2).  Interpreted twin, same names and results: _io.py.  Nothing here takes or needs the GIL,
-# except where a function says so; the sender thread owns everything but Bank.woken and Bank.polling.
+# except where a function says so; the turn's owner owns everything but Bank.woken, Bank.polling and Bank.turn.
 
 from cpython.buffer cimport Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove, memset
+
+from forebay._codec._time cimport nap
 
 
 cdef extern from *:
@@ -65,6 +67,10 @@ cdef extern from *:
 
     #define forebay_swap(at, value) __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST)
     #define forebay_load(at) __atomic_load_n(at, __ATOMIC_SEQ_CST)
+
+    static inline int forebay_replace(int *at, int expected, int value) {
+        return __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
     """
     struct pollfd:
         int fd
@@ -83,6 +89,7 @@ cdef extern from *:
     int connect_result "forebay_connect_result" (int fd) noexcept nogil
     int forebay_swap(int* at, int value) noexcept nogil
     int forebay_load(int* at) noexcept nogil
+    bint forebay_replace(int* at, int expected, int value) noexcept nogil
     Py_ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept nogil
     Py_ssize_t recv(int fd, void* to, size_t size, int flags) noexcept nogil
     void forebay_drain(int fd) noexcept nogil
@@ -105,6 +112,11 @@ cdef enum:                 # Port.events
     ENDED = 8              # the peer closed
     FAILED = 16            # Port.error says why
     POLLED = 32            # ready, and its transport is to be served under the GIL
+
+cdef enum:                 # Bank.turn: whose the ports and all else of a turn are
+    KEPT = 0               # the sender's thread's
+    LENDABLE = 1           # nobody's: that thread is in poll(2), or waits for the GIL
+    LENT = 2               # a thread's that sends, for a moment (forebay._sender.lending)
 
 cdef enum:
     VECTOR = 128           # buffers a sendmsg(2); below every system's IOV_MAX
@@ -145,6 +157,7 @@ cdef struct Bank:
     int ready_count
     int woken              # any thread, atomic
     int polling            # any thread, atomic
+    int turn               # any thread, atomic
 
 ctypedef Bank* BankPointer
 
@@ -288,6 +301,13 @@ cdef inline void set_wake_fd(BankPointer bank, int fd) noexcept:
     bank.polls[0].fd = fd
 
 
+cdef inline void retake_turn(BankPointer bank) noexcept:
+    # As take_turn; a borrower may wait for a lock, and needs the GIL then.
+    if not forebay_replace(&bank.turn, LENDABLE, KEPT):
+        with nogil:
+            take_turn(bank)
+
+
 # -- any thread ---------------------------------------------------------------------------------------------
 
 cdef inline void wake_bank(BankPointer bank, int fd) noexcept nogil:
@@ -296,7 +316,25 @@ cdef inline void wake_bank(BankPointer bank, int fd) noexcept nogil:
         forebay_write_byte(fd)
 
 
+cdef inline bint borrow_turn(BankPointer bank) noexcept nogil:
+    return forebay_replace(&bank.turn, LENDABLE, LENT)
+
+
+cdef inline void return_turn(BankPointer bank) noexcept nogil:
+    forebay_swap(&bank.turn, LENDABLE)
+
+
 # -- without the GIL ----------------------------------------------------------------------------------------
+
+cdef inline void leave_turn(BankPointer bank) noexcept nogil:
+    forebay_swap(&bank.turn, LENDABLE)
+
+
+cdef inline void take_turn(BankPointer bank) noexcept nogil:
+    # Who borrows it has the GIL and needs microseconds.
+    while not forebay_replace(&bank.turn, LENDABLE, KEPT):
+        nap()
+
 
 cdef inline void advance(PortPointer port, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t left

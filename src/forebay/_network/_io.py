@@ -164,6 +164,27 @@ def wake_bank(bank: Bank, fd: int) -> None:
             pass  # a full pipe wakes as well, a closed one has nobody to wake
 
 
+def borrow_turn(bank: Bank) -> bool:
+    """Never: between two lines of Python a signal's handler may run, and wait for the thread that lends its turn."""
+    return False
+
+
+def return_turn(bank: Bank) -> None:
+    pass
+
+
+def leave_turn(bank: Bank) -> None:
+    pass
+
+
+def take_turn(bank: Bank) -> None:
+    pass
+
+
+def retake_turn(bank: Bank) -> None:
+    pass
+
+
 def advance(port: Port, size: int) -> None:
     port.written += size
     while size > 0:

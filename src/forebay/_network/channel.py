@@ -163,6 +163,12 @@ class Channel:
         if port.written == port.queued:
             port.events |= WROTE  # nothing to wait for: the next turn says so
 
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def is_native(self) -> cython.bint:
+        """Whether the selector moves its bytes, and not its transport."""
+        return self.port.native != 0
+
     # -- for selectors -----------------------------------------------------------------------------------
 
     @cython.ccall

@@ -89,6 +89,12 @@ class Connection:
             and self._kind_by is self.versions
         )
 
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def has_learnt(self, api_key: cython.int, oldest: cython.int) -> cython.bint:
+        """Whether the latest request was of this API, in version ``oldest`` or a newer one."""
+        return self._kind_api == api_key and self._kind_version >= oldest and self._kind_by is self.versions
+
     def _learn(self, request: ClientRequest) -> None:
         version: int = request.max_version
         if self.versions is not None:

@@ -56,7 +56,7 @@ class ClientRequest:
         *,
         timeout_ms: cython.double,
         on_complete: Callable[[ClientResponse], None],
-        on_written: Callable[[bool], None] | None = None,
+        on_written: Callable[[bool], object] | None = None,
         expect_response: cython.bint = True,
         internal: cython.bint = False,
         context: object = None,

@@ -17,6 +17,9 @@ cdef class SocketSelector:
     cpdef void close(self, Channel channel)
     cpdef void close_all(self)
     cpdef void wakeup(self) noexcept
+    cpdef bint borrow(self) noexcept
+    cpdef void give_back(self) noexcept
+    cpdef bint write_now(self, Channel channel, double now) except? -1
     cdef void _make_rooms(self)
     cdef void _move_bytes(self, double timeout_ms) noexcept
     cdef list _settle(self, double now)

@@ -2,7 +2,8 @@
 
 ``SocketSelector.turn`` is one section without the GIL for all channels: it writes what is queued, waits in
 poll(2), reads what is there and writes what became writable; then, under the GIL, it tells what happened.  All of
-it belongs to the sender thread, except ``wakeup``.
+it belongs to who has the turn, except ``wakeup``: the sender thread, which lends it while it does nothing but wait
+(``borrow``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from forebay._network.transport import BLOCKED, PlainTransport, WakePipe
 from forebay.errors import DisconnectError, NetworkError
 
 if cython.compiled:
+    from cython.cimports.forebay._clock import monotonic_ms
     from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._network._io import (
         CLOSED,
@@ -36,20 +38,26 @@ if cython.compiled:
         PortPointer,
         add_port,
         advance,
+        borrow_turn,
         connect_result,
         free_bank,
+        leave_turn,
         new_bank,
         receive_some,
         remove_port,
+        retake_turn,
+        return_turn,
         seen,
         send_some,
         set_wake_fd,
+        take_turn,
         wait_ready,
         wake_bank,
         watch,
     )
     from cython.cimports.forebay._network.channel import Channel
 else:
+    from forebay._clock import monotonic_ms
     from forebay._gil import GilClaim
     from forebay._network._io import (
         CLOSED,
@@ -69,14 +77,19 @@ else:
         PortPointer,
         add_port,
         advance,
+        borrow_turn,
         connect_result,
         free_bank,
+        leave_turn,
         new_bank,
         receive_some,
         remove_port,
+        retake_turn,
+        return_turn,
         seen,
         send_some,
         set_wake_fd,
+        take_turn,
         wait_ready,
         wake_bank,
         watch,
@@ -86,6 +99,9 @@ else:
 if TYPE_CHECKING:
     from forebay._network.transport import Address, Connector, Transport
 
+LITTLE = cython.declare(cython.longlong, 16_000)
+"""Bytes that a turn writes before it gives up the GIL: less than a full batch.  Who gives it up wakes whoever waits for
+it, and the system may well go on with that thread and come back after some milliseconds."""
 SERVED_BUFFERS = 64
 """Buffers offered to a transport that is not native at a time."""
 
@@ -120,6 +136,25 @@ class Selector(Protocol):
 
     def wakeup(self) -> None:
         """Ends the turn under way or else the next one at once.  Any thread, any signal handler; never raises."""
+        ...
+
+    def borrow(self) -> bool:
+        """Takes what is the turn's for the calling thread, if the thread that turns only waits; any thread.
+
+        True: until ``give_back`` the caller may write to open channels, and the other thread's wait does not end.
+        """
+        ...
+
+    def give_back(self) -> None:
+        """Ends what ``borrow`` began."""
+        ...
+
+    def write_now(self, channel: Channel, now: float) -> bool:
+        """Between the two: moves what is queued on a channel that moves bytes itself (``native``).
+
+        Returns:
+            Whether all of it is written; what is left, and an error, the next turn deals with.
+        """
         ...
 
 
@@ -208,6 +243,30 @@ class SocketSelector:
         """See ``Selector.wakeup``.  Many of them cost one byte in the pipe, none while no turn waits."""
         wake_bank(self.bank, self.wake_fd)
 
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def borrow(self) -> cython.bint:
+        """See ``Selector.borrow``."""
+        return borrow_turn(self.bank)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def give_back(self) -> cython.void:
+        """See ``Selector.give_back``."""
+        return_turn(self.bank)
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def write_now(self, channel: Channel, now: cython.double) -> cython.bint:
+        """See ``Selector.write_now``.  What was written before and not told yet ends here, too."""
+        port: PortPointer = channel.port
+        _write(port, port.queued)
+        if port.events & WROTE:
+            port.events &= ~WROTE
+            channel.last_active = now
+            channel._complete()
+        return port.error == 0 and channel.pending == 0
+
     @cython.cfunc
     def _make_rooms(self) -> cython.void:
         # Not at the end of the turn before: what its owner has consumed since may do.
@@ -221,20 +280,24 @@ class SocketSelector:
     @cython.exceptval(check=False)
     def _move_bytes(self, timeout_ms: cython.double) -> cython.void:
         bank: BankPointer = self.bank
+        claim: GilClaim = self.claim
         at: cython.int
+        for at in range(bank.size):
+            _write(bank.ports[at], LITTLE)
         with cython.nogil:
             for at in range(bank.size):
                 if _before_wait(bank, at):
                     timeout_ms = 0
-            wait_ready(bank, timeout_ms)
+            _wait(bank, claim.early(timeout_ms))
             bank.ready_count = 0
             for at in range(bank.size):
-                if _after_wait(bank.ports[at], seen(bank, at)):
+                if bank.ports[at].events:
                     bank.ready[bank.ready_count] = at
                     bank.ready_count += 1
-            self.claim.passed = 0
-            self.claim.waiting = True
-        self.claim.waiting = False
+            leave_turn(bank)
+            claim.begin(monotonic_ms())
+        claim.end(monotonic_ms())
+        retake_turn(bank)
 
     @cython.cfunc
     def _settle(self, now: cython.double) -> list[Any]:
@@ -292,6 +355,17 @@ class SocketSelector:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _write(port: PortPointer, most: cython.longlong) -> cython.void:
+    """Writes what is queued, unless it is more than ``most`` bytes."""
+    if port.native and port.state == OPEN and port.error == 0 and 0 < port.queued - port.written <= most:
+        port.error = send_some(port)
+        if port.error:
+            port.events |= FAILED
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _before_wait(bank: BankPointer, at: cython.int) -> cython.bint:
     """Writes what is queued and says what to wait for.  True: there is news already, so do not wait."""
     port: PortPointer = bank.ports[at]
@@ -299,10 +373,8 @@ def _before_wait(bank: BankPointer, at: cython.int) -> cython.bint:
     if not port.native:
         watch(bank, at, port.wants | (WRITABLE if queued else 0))
         return port.events != 0
-    if queued and port.error == 0:
-        port.error = send_some(port)
-        if port.error:
-            port.events |= FAILED
+    if queued:
+        _write(port, port.queued)
         queued = port.queued > port.written
     if port.state == CONNECTING:
         watch(bank, at, WRITABLE)
@@ -314,8 +386,21 @@ def _before_wait(bank: BankPointer, at: cython.int) -> cython.bint:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _after_wait(port: PortPointer, ready: cython.int) -> cython.bint:
-    """Acts on what poll(2) found.  True: there is news of this port."""
+def _wait(bank: BankPointer, timeout_ms: cython.double) -> cython.void:
+    """Lends the turn and waits; then acts on what poll(2) found."""
+    at: cython.int
+    leave_turn(bank)
+    wait_ready(bank, timeout_ms)
+    take_turn(bank)
+    for at in range(bank.size):
+        _after_wait(bank.ports[at], seen(bank, at))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _after_wait(port: PortPointer, ready: cython.int) -> cython.void:
+    """Acts on what poll(2) found; what there is to tell is in the port's events."""
     if ready and not port.native:
         port.events |= POLLED
     elif ready:
@@ -333,7 +418,6 @@ def _after_wait(port: PortPointer, ready: cython.int) -> cython.bint:
             port.error = send_some(port)
         if port.error:
             port.events |= FAILED
-    return port.events != 0
 
 
 @cython.cfunc

@@ -1,4 +1,5 @@
 from forebay._accumulator.schedule cimport BatchSchedule, ReadyNodes
+from forebay._gate cimport Gate
 from forebay._network.client cimport NetworkClient
 from forebay._transactions.manager cimport TransactionManager
 
@@ -11,5 +12,5 @@ cdef class Draining:
     cdef Py_ssize_t max_request_size
     cdef bint compresses
     cdef double collect(self, ReadyNodes found, list calls, double now) except? -2
-    cdef _drain(self, int node_id, list calls, double now)
+    cdef drain(self, int node_id, list calls, double now, Gate gate)
     cpdef put_back(self, list calls, double now)

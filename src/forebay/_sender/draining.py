@@ -1,7 +1,7 @@
 """Draining: which batches leave in a turn, and in how many requests.
 
 Of each node that can take a request, everything that is due; what was drained, but could not be sent, goes back.
-Sender thread only.
+For who has the turn.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.schedule import ReadyNodes
+    from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._transactions.manager import TransactionManager
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.schedule import ReadyNodes
+    from forebay._gate import Gate
     from forebay._network.client import NetworkClient
     from forebay._transactions.manager import TransactionManager
 
@@ -69,11 +71,12 @@ class Draining:
                     self.schedule.loads.update_node_latency(node_id, now, False)
                 continue
             self.schedule.loads.update_node_latency(node_id, now, True)
-            self._drain(node_id, calls, now)
+            self.drain(node_id, calls, now, self.transactions)
         return delay
 
     @cython.cfunc
-    def _drain(self, node_id: cython.int, calls: list[Any], now: cython.double) -> object:
+    def drain(self, node_id: cython.int, calls: list[Any], now: cython.double, gate: Gate | None) -> object:
+        """Adds the requests that can go to a node which is ready, of what the gate lets out."""
         # A turn costs two hand-overs of the GIL, so what is due does not wait for the next one while the node takes it.
         # With a codec it does: the first request would leave only when the batches of all of them are compressed.
         slots: cython.int = 1 if self.compresses else self.client.slots(node_id, now)
@@ -81,7 +84,7 @@ class Draining:
         more: cython.bint = True
         batch: ProducerBatch
         while more and slots > 0 and room > 0:
-            batches: list[Any] = self.schedule.drain(node_id, room, now, self.transactions)
+            batches: list[Any] = self.schedule.drain(node_id, room, now, gate)
             if len(batches) == 0:
                 break
             slots -= 1

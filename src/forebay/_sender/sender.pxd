@@ -12,7 +12,7 @@ from forebay._sender.sensors cimport RequestSensors
 from forebay._transactions.manager cimport TransactionManager
 
 
-# Everything belongs to the sender thread but closing and forced, which any thread sets.
+# Everything belongs to who has the turn but closing and forced, which any thread sets.
 cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule
@@ -39,6 +39,7 @@ cdef class Sender:
     cdef double next_in_flight_expiry
     cdef readonly bint closing
     cdef readonly bint forced
+    cdef public object trouble           # what went wrong in a lent turn; raised by the next one of the sender's thread
     cpdef run_once(self, double now)
     cpdef double _prepare(self, double now) except? -2
     cdef double send_ready(self, double now) except? -2

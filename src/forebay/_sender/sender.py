@@ -1,8 +1,8 @@
 """Sender: one turn takes batches from the accumulator to the brokers and their answers back to the batches.
 
 ``run_once(now)`` is the whole life of a producer's I/O thread, without the thread: it reads no clock, starts no
-thread and sleeps only inside the client's poll.  Everything here runs on that one thread, but ``request_close``,
-``request_force_close`` and ``wakeup``.
+thread and sleeps only inside the client's poll.  Everything here runs on that one thread (or on one that has borrowed
+its turn, see ``lending``), but ``request_close``, ``request_force_close`` and ``wakeup``.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ class Sender:
         self.next_in_flight_expiry = INFINITY
         self.closing = False
         self.forced = False
+        self.trouble: Exception | None = None
 
     def _make_outcomes(self, report: Callable[[BaseException, Any], None]) -> BatchOutcomes:
         return BatchOutcomes(
@@ -146,6 +147,9 @@ class Sender:
     @cython.ccall
     def run_once(self, now: cython.double) -> object:
         """One turn: what is due goes out, what came in is applied, and in between it waits for the next event."""
+        if self.trouble is not None:
+            trouble, self.trouble = self.trouble, None
+            raise trouble
         failed: cython.longlong = self.outcomes.failed_records
         self._follow_metadata()
         # Before anything is drained, so that no batch is failed and sent in the same turn; and before the transaction
@@ -221,9 +225,8 @@ class Sender:
 
     @cython.cfunc
     def _send_all(self) -> cython.bint:
-        if self.session is not None and self.session.completing:
-            return True
-        return self.closing or self.accumulator.flushing() or self.accumulator.incomplete_batches.closed
+        completing = self.session is not None and self.session.completing
+        return completing or self.closing or self.accumulator.flushing() or self.accumulator.incomplete_batches.closed
 
     @cython.cfunc
     @cython.exceptval(-2)
@@ -308,7 +311,7 @@ class Sender:
         request.fill(
             node_id, PRODUCE, oldest, newest, call.build, decode_produce, self.timeout_ms, self.on_produce, call
         )
-        request.on_written = _nothing if prompt else None
+        request.on_written = bool if prompt else None  # being called is enough: it ends the selector's turn
         request.expect_response = self.acks != 0
         try:
             self.client.send(request, now)
@@ -469,7 +472,3 @@ class Sender:
                 self.outcomes.abort(batch, error)
             except Exception as failure:  # noqa: BLE001 - the others have to end too, and this one has ended
                 self.outcomes.tell(batch, failure)
-
-
-def _nothing(written: bool) -> None:
-    """Being called is enough: it ends the selector's turn."""

@@ -164,6 +164,8 @@ class MemorySelector:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._woken = False
+        self.lends = False
+        """Whether ``borrow`` gets the turn; for tests without a thread that turns."""
 
     # -- what the test says ------------------------------------------------------------------------------
 
@@ -235,6 +237,20 @@ class MemorySelector:
     def wakeup(self) -> None:
         """As ``Selector.wakeup``."""
         self._woken = True
+
+    def borrow(self) -> bool:
+        """As ``Selector.borrow``; what is queued meanwhile leaves with ``write_now``."""
+        return self.lends
+
+    def give_back(self) -> None:
+        """As ``Selector.give_back``."""
+
+    def write_now(self, channel: Channel, now: float) -> bool:
+        """As ``Selector.write_now``."""
+        link = self._near[channel.id][1]
+        if link is not None and link.open:
+            link._pull(now)
+        return channel.pending == 0
 
     # -- one turn ----------------------------------------------------------------------------------------
 
