@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.fakes.answers import hold
 from tests.fakes.produce import batches_of
-from tests.fakes.world import World
+from tests.fakes.world import Told, World
 
 FULL = bytes(900)
 """One fills a batch of 1,000 bytes."""
@@ -49,6 +49,17 @@ def test_together_they_are_no_larger_than_one_request_may_be() -> None:
     assert world.in_flight == 3
     world.settle()
     assert world.in_flight == 5
+
+
+def test_without_acknowledgements_each_request_is_done_when_it_is_written() -> None:
+    world = World(batch_size=1000, acks=0)
+    told = Told()
+    for number in range(7):
+        world.send(b"%03d" % number + FULL, on_delivery=told)
+    world.settle()
+    assert ([error for _, error in told], world.in_flight) == ([None] * 7, 0)
+    world.run(20_000, step=500)
+    assert [value[:3] for value in world.values() if value is not None] == [b"%03d" % number for number in range(7)]
 
 
 def test_what_lingers_does_not_follow() -> None:
