@@ -88,6 +88,8 @@ class Draining:
             more = self.schedule.more
             for batch in batches:
                 room -= batch.estimated_size()
+            if self.schedule.cut_short:
+                room = 0  # the rest would hold little; in the next turn a whole request of it can go
             # With no slot left it is an answer that ends the turn.
             prompt: cython.bint = more and (self.compresses or (slots > 0 and room <= 0))
             calls.append((node_id, batches, prompt))

@@ -51,6 +51,15 @@ def test_together_they_are_no_larger_than_one_request_may_be() -> None:
     assert world.in_flight == 5
 
 
+def test_what_did_not_fit_gets_a_whole_request() -> None:
+    world = World(topics={"test": 50}, batch_size=1000, max_request_size=20_000)
+    hold(world)
+    for partition in range(50):
+        world.send(FULL, partition=partition)
+    world.settle()
+    assert sent(world) == [20, 20, 10]
+
+
 def test_without_acknowledgements_each_request_is_done_when_it_is_written() -> None:
     world = World(batch_size=1000, acks=0)
     told = Told()
