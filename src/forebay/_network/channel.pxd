@@ -22,6 +22,7 @@ cdef class Channel:
     cpdef bytes take(self, Py_ssize_t size)
     cpdef long long int32_at(self, Py_ssize_t at)
     cpdef void write(self, list buffers, object on_written, bint prompt=*)
+    cpdef bint takes_more(self)
     cpdef void mark_open(self, double now)
     cpdef object room(self)
     cpdef void filled(self, Py_ssize_t size, double now)

@@ -163,6 +163,13 @@ class Channel:
         if port.written == port.queued:
             port.events |= WROTE  # nothing to wait for: the next turn says so
 
+    @cython.ccall
+    def takes_more(self) -> cython.bint:
+        """Whether all that was queued is written; where not, its end ends a turn from now on: somebody waits for it."""
+        if self.pending > 0:
+            self.port.prompt = True
+        return self.pending == 0
+
     # -- for selectors -----------------------------------------------------------------------------------
 
     @cython.ccall

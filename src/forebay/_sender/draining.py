@@ -34,7 +34,7 @@ class Draining:
 
     Args:
         transactions: decides whether a partition may be drained and stamps its batches, or None.
-        max_request_size: bytes of one request, and of all that one node gets in a turn (``max.request.size``).
+        max_request_size: bytes of one request (``max.request.size``); a node that got as many in a turn gets no more.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def test_they_are_in_the_order_of_the_records() -> None:
     assert [value[:3] for value in world.values() if value is not None] == [b"%03d" % number for number in range(9)]
 
 
-def test_together_they_are_no_larger_than_one_request_may_be() -> None:
+def test_as_many_bytes_as_one_request_may_have_are_enough_for_a_turn() -> None:
     # The third goes over it: what is left is not known to be too little before it is taken.
     world = filled(5, max_request_size=2000)
     world.turn()
