@@ -32,14 +32,14 @@ class RecordMetadata:
 
     def __init__(
         self,
-        topic: str,
+        topic: Any,  # a str or a kind of it, which compiled code would refuse as a str
         partition: cython.int,
         offset: cython.longlong,
         timestamp: cython.longlong,
         serialized_key_size: cython.longlong,
         serialized_value_size: cython.longlong,
     ) -> None:
-        self.of_topic = topic
+        self.of_topic = topic if type(topic) is str else str.__str__(topic)
         self.of_partition = partition
         self.at_offset = offset
         self.at_time = timestamp

@@ -14,6 +14,8 @@ from forebay.model import NO_OFFSET, NO_TIMESTAMP, UNKNOWN_PARTITION, RecordMeta
 if TYPE_CHECKING:
     from forebay.model import ProducerRecord
 
+MAX_PARTITION = 0x7FFFFFFF
+
 _log = logging.getLogger("forebay.interceptors")
 
 
@@ -111,8 +113,10 @@ class ProducerInterceptors:
         if where is None:
             if record is None:
                 return None
-            partition = UNKNOWN_PARTITION if record.partition is None else record.partition
-            where = TopicPartition(record.topic, partition)
+            # It may be the partition that was refused.
+            given = record.partition
+            known = isinstance(given, int) and 0 <= given <= MAX_PARTITION
+            where = TopicPartition(record.topic, given if given is not None and known else UNKNOWN_PARTITION)
         return RecordMetadata(where.topic, where.partition, NO_OFFSET, NO_TIMESTAMP, -1, -1)
 
 

@@ -96,6 +96,10 @@ def test_on_acknowledgement_chain() -> None:
     assert set(one.ends) == {(metadata, None)}
 
 
+class Name(str):
+    """A topic's name as users may give it, too: an enumeration's member."""
+
+
 @pytest.mark.parametrize(
     ("record", "where", "expected"),
     [
@@ -104,6 +108,10 @@ def test_on_acknowledgement_chain() -> None:
         (ProducerRecord("test"), None, ("test", -1)),
         (ProducerRecord("test"), TopicPartition("test", 7), ("test", 7)),
         (None, TopicPartition("test", 7), ("test", 7)),
+        (ProducerRecord("test", partition=2**31), None, ("test", -1)),
+        (ProducerRecord("test", partition=2**70), None, ("test", -1)),
+        (ProducerRecord(Name("test")), None, ("test", -1)),
+        (None, TopicPartition(Name("test"), 7), ("test", 7)),
         (None, None, None),
     ],
 )

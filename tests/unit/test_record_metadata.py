@@ -73,6 +73,17 @@ def test_it_takes_the_whole_range_of_each_number_and_nothing_else() -> None:
         RecordMetadata("t", 0)  # type: ignore[call-arg]
 
 
+def test_a_topic_that_is_a_kind_of_str_is_kept_as_a_plain_one() -> None:
+    class Name(str):
+        """As an enumeration's member is."""
+
+    metadata = RecordMetadata(Name("t"), 0, 1, 2, 3, 4)
+    assert type(metadata.topic) is str and metadata == ("t", 0, 1, 2, 3, 4)
+    for other in (None, 5, b"t"):
+        with pytest.raises(TypeError):
+            RecordMetadata(other, 0, 1, 2, 3, 4)
+
+
 def test_it_prints_as_kafka_prints_it() -> None:
     assert str(made()) == "topic-3@42"
     assert repr(made()) == (

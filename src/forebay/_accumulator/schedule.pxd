@@ -29,6 +29,7 @@ cdef class BatchSchedule:
     cdef bint all_due                    # set by any thread
     cdef bint sending_all                # as the last `ready` was told
     cdef readonly bint more
+    cdef readonly bint cut_short
     cdef readonly double behind_check
     cpdef void activate(self, PartitionQueue queue)
     cdef void unpark(self, PartitionQueue queue)

@@ -97,6 +97,7 @@ class BatchSchedule:
         self.all_due = False
         self.sending_all = False
         self.more = False
+        self.cut_short = False
         self.behind_check = INFINITY
         if not cython.compiled:
             self.lock = threading.Lock()
@@ -302,11 +303,12 @@ class BatchSchedule:
 
         A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
         whether a partition may be drained and stamps producer id and sequence; it does so once for each batch.
-        ``more`` says afterwards whether the node has something that could follow at once, and ``behind_check`` in how
-        many ms from the last ``ready`` on something else of all drained partitions can go.
+        ``more`` says afterwards whether the node has something that could follow at once, ``cut_short`` whether that is
+        for want of room in this request, and ``behind_check`` in how many ms from the last ``ready`` on something else
+        of all drained partitions can go.
         """
         batches: list[Any] = []
-        self.more = False
+        self.more = self.cut_short = False
         line = self.nodes.get(node_id)
         if line is None:
             return batches
@@ -328,7 +330,7 @@ class BatchSchedule:
                 queue.lined = False
             elif self._fits_not(queue, room):
                 line.appendleft(queue)
-                self.more = True
+                self.more = self.cut_short = True
                 break
             else:
                 passed_over.append(queue)

@@ -169,6 +169,13 @@ class Channel:
         """Whether the selector moves its bytes, and not its transport."""
         return self.port.native != 0
 
+    @cython.ccall
+    def takes_more(self) -> cython.bint:
+        """Whether all that was queued is written; where not, its end ends a turn from now on: somebody waits for it."""
+        if self.pending > 0:
+            self.port.prompt = True
+        return self.pending == 0
+
     # -- for selectors -----------------------------------------------------------------------------------
 
     @cython.ccall

@@ -149,7 +149,7 @@ class NetworkClient:
             return False
         # One turn's requests at a time on their way out: in the accumulator what waits can still grow or expire.
         channel: Channel = self._nodes[node_id].channel
-        return channel.pending == 0
+        return channel.takes_more()
 
     @cython.ccall
     @cython.exceptval(-1)

@@ -7,7 +7,7 @@ cdef class Connection:
     cdef readonly Py_ssize_t max_frame
     cdef readonly InFlightRequests in_flight
     cdef public object versions
-    cdef bint _unanswered
+    cdef int _unanswered
     cdef bytes _name
     cdef object _kind_by
     cdef int _kind_api

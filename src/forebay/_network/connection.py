@@ -51,8 +51,8 @@ class Connection:
         # The broker's, once its versions are known; until then a request says its own.
         versions: BrokerVersions | None = None
         self.versions = versions
-        # The newest request expects no answer and is done once it is written.
-        self._unanswered = False
+        # How many requests in flight expect no answer, and are done once they are written.
+        self._unanswered = 0
         # What the latest request's API comes to with this broker: as good as all are produce requests.
         self._kind_by: BrokerVersions | None = None
         self._kind_api = self._kind_oldest = self._kind_newest = self._kind_version = -1
@@ -76,7 +76,8 @@ class Connection:
         request.sent = now
         request.deadline = now + request.timeout_ms
         self.in_flight.add(request)
-        self._unanswered = not request.expect_response
+        if not request.expect_response:
+            self._unanswered += 1
         return buffers
 
     @cython.cfunc
@@ -114,7 +115,8 @@ class Connection:
         """Takes the newest request back if it is this one: no byte of it was queued."""
         if self.in_flight.count and self.in_flight.last_sent() is request:
             self.in_flight.complete_last_sent()
-            self._unanswered = False
+            if not request.expect_response:
+                self._unanswered -= 1
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -150,19 +152,17 @@ class Connection:
 
     @cython.ccall
     def take_written(self, now: cython.double, completed: list[Any]) -> None:
-        """Completes the newest request if it expects no answer and was written."""
-        if not self._unanswered:
+        """Completes the requests that expect no answer and were written."""
+        if self._unanswered == 0:
             return
-        request: ClientRequest = self.in_flight.last_sent()
-        if request.written:
-            self.in_flight.complete_last_sent()
-            self._unanswered = False
+        for request in self.in_flight.take_written():
+            self._unanswered -= 1
             completed.append(ClientResponse(request, now))
 
     @cython.ccall
     def abort(self, now: cython.double, error: KafkaError, timed_out: cython.bint) -> list[Any]:
         """A ClientResponse for every request in flight, in the order they were sent: the connection is gone."""
-        self._unanswered = False
+        self._unanswered = 0
         return [
             ClientResponse(request, now, error=error, disconnected=True, timed_out=timed_out)
             for request in self.in_flight.clear()

@@ -54,6 +54,7 @@ cdef class InFlightRequests:
     cpdef ClientRequest complete_next(self)
     cpdef ClientRequest last_sent(self)
     cpdef ClientRequest complete_last_sent(self)
+    cpdef list take_written(self)
     cpdef list waiting(self)
     cpdef list clear(self)
     cpdef double deadline(self) noexcept

@@ -238,11 +238,23 @@ class InFlightRequests:
 
     @cython.ccall
     def complete_last_sent(self) -> ClientRequest:
-        """Takes out the newest: a request that no answer will come for."""
+        """Takes out the newest."""
         request: ClientRequest = self.last_sent()
         self._requests.pop()
         self.count -= 1
         return request
+
+    @cython.ccall
+    def take_written(self) -> list[Any]:
+        """Takes out those that expect no answer and are written, oldest first; answers may be owed before and after."""
+        done: list[Any] = []
+        kept: list[Any] = []
+        for item in self._requests:
+            request: ClientRequest = item
+            (kept if request.expect_response or not request.written else done).append(request)
+        self._requests = kept
+        self.count -= len(done)
+        return done
 
     @cython.ccall
     def waiting(self) -> list[Any]:

@@ -36,7 +36,7 @@ class Draining:
 
     Args:
         transactions: decides whether a partition may be drained and stamps its batches, or None.
-        max_request_size: bytes of one request, and of all that one node gets in a turn (``max.request.size``).
+        max_request_size: bytes of one request (``max.request.size``); a node that got as many in a turn gets no more.
     """
 
     def __init__(
@@ -91,6 +91,8 @@ class Draining:
             more = self.schedule.more
             for batch in batches:
                 room -= batch.estimated_size()
+            if self.schedule.cut_short:
+                room = 0  # the rest would hold little; in the next turn a whole request of it can go
             # With no slot left it is an answer that ends the turn.
             prompt: cython.bint = more and (self.compresses or (slots > 0 and room <= 0))
             calls.append((node_id, batches, prompt))

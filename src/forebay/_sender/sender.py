@@ -207,7 +207,7 @@ class Sender:
     @cython.cfunc
     @cython.exceptval(-2)
     def send_ready(self, now: cython.double) -> cython.double:
-        """Sends one request to each node that has something due and can take it; ms to wait in poll."""
+        """Sends to each node that has something due what it can take; ms to wait in poll."""
         send_all: cython.bint = self._send_all()
         found: ReadyNodes = self.schedule.ready(now, send_all)
         if len(found.unknown_leader_topics) > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,19 @@ def test_headers_are_what_send_takes() -> None:
     column = headers_of("c", [None, [("a", b"1")], {"a": b"1"}, ()])
     assert [column.section(row) for row in range(4)] == [b"\0", b"\2\2a\2" + b"1", b"\2\2a\2" + b"1", b"\0"]
     assert headers_of("c", np.array([None, {"a": None}], object)).section(1) == b"\2\2a\1"
+
+
+def test_headers_of_many_rows_are_held_at_their_size() -> None:
+    rows = [[("kind", b"%04d" % row)] for row in range(2000)]
+    tracemalloc.start()
+    try:
+        column = headers_of("c", rows)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    section = b"\2\x08kind\x08" + b"1999"
+    assert column.section(1999) == section
+    assert held < 2000 * (2 * len(section) + 64)
 
 
 @pytest.mark.parametrize(

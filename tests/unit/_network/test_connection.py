@@ -171,6 +171,26 @@ def test_no_answer_expected_completes_when_written() -> None:
     assert connection.in_flight.count == 1
 
 
+def test_several_that_expect_no_answer_complete_as_they_are_written() -> None:
+    connection = connected(1)
+    silent = [request(expect_response=False) for _ in range(3)]
+    for number, one in enumerate(silent):
+        connection.encode(one, 2 + number, 5.0)
+    asked = request()
+    connection.encode(asked, 5, 5.0)
+    completed: list[ClientResponse] = []
+    for one in silent[:2]:
+        one.release(True)
+    connection.take_written(20.0, completed)
+    assert [response.request for response in completed] == silent[:2]
+    silent[2].release(True)
+    connection.take_written(20.0, completed)
+    assert [response.request for response in completed] == silent
+    assert connection.in_flight.waiting()[-1] is asked and connection.in_flight.count == 2
+    connection.take_written(20.0, completed)
+    assert len(completed) == 3
+
+
 def test_abort_in_the_order_of_sending() -> None:
     connection = connected(1, 2, 3)
     error = DisconnectError("gone")

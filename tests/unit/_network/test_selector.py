@@ -105,6 +105,18 @@ def test_a_write_that_expects_an_answer_does_not_end_the_turn(name: str) -> None
     world.end()
 
 
+def test_a_write_that_somebody_waits_for_ends_the_turn(world: SocketWorld) -> None:
+    channel, far = world.pair()
+    assert channel.takes_more()
+    channel.write([b"question"], None, False)
+    assert not channel.takes_more()
+    began = world.now()
+    while not channel.takes_more():
+        assert world.turn(10_000) == [channel]
+    assert world.now() - began < 5000
+    assert far.read() == b"question"
+
+
 def test_a_connection_that_is_never_idle_keeps_its_order(world: SocketWorld) -> None:
     channel, far = world.pair()
     lines = [b"%06d\n" % number * 2000 for number in range(600)]

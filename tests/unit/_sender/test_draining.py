@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.fakes.answers import hold
 from tests.fakes.produce import batches_of
-from tests.fakes.world import World
+from tests.fakes.world import Told, World
 
 FULL = bytes(900)
 """One fills a batch of 1,000 bytes."""
@@ -42,13 +42,33 @@ def test_they_are_in_the_order_of_the_records() -> None:
     assert [value[:3] for value in world.values() if value is not None] == [b"%03d" % number for number in range(9)]
 
 
-def test_together_they_are_no_larger_than_one_request_may_be() -> None:
+def test_as_many_bytes_as_one_request_may_have_are_enough_for_a_turn() -> None:
     # The third goes over it: what is left is not known to be too little before it is taken.
     world = filled(5, max_request_size=2000)
     world.turn()
     assert world.in_flight == 3
     world.settle()
     assert world.in_flight == 5
+
+
+def test_what_did_not_fit_gets_a_whole_request() -> None:
+    world = World(topics={"test": 50}, batch_size=1000, max_request_size=20_000)
+    hold(world)
+    for partition in range(50):
+        world.send(FULL, partition=partition)
+    world.settle()
+    assert sent(world) == [20, 20, 10]
+
+
+def test_without_acknowledgements_each_request_is_done_when_it_is_written() -> None:
+    world = World(batch_size=1000, acks=0)
+    told = Told()
+    for number in range(7):
+        world.send(b"%03d" % number + FULL, on_delivery=told)
+    world.settle()
+    assert ([error for _, error in told], world.in_flight) == ([None] * 7, 0)
+    world.run(20_000, step=500)
+    assert [value[:3] for value in world.values() if value is not None] == [b"%03d" % number for number in range(7)]
 
 
 def test_what_lingers_does_not_follow() -> None:
