@@ -103,8 +103,7 @@ class KafkaProxy:
         self._hooks = (translate_addresses(self._translate), *hooks)
         # All of what follows belongs to the loop's thread.
         self._addresses: dict[Address, Address] = {}
-        self._servers: dict[Address, asyncio.Server] = {}
-        self._starting: set[asyncio.Task[None]] = set()
+        self._listeners: dict[Address, socket.socket] = {}
         self._connections: set[asyncio.Task[None]] = set()
         self._lost: Counter[int] = Counter()
         self._plans: defaultdict[int, deque[Fault]] = defaultdict(deque)
@@ -190,10 +189,8 @@ class KafkaProxy:
         self.close()
 
     async def _settled(self) -> None:
-        # One that was accepted as the listeners closed begins a moment later.
-        while self._connections:
-            self._cancel_connections()
-            await asyncio.gather(*self._connections, return_exceptions=True)
+        self._cancel_connections()
+        await asyncio.gather(*self._connections, return_exceptions=True)
         await asyncio.sleep(0)  # an aborted transport closes its socket in the next turn
 
     # -- listeners (loop's thread) ----------------------------------------------------------------------------
@@ -205,39 +202,44 @@ class KafkaProxy:
         return self._addresses[upstream]
 
     def _listen(self, upstream: Address, port: int) -> None:
-        # Bound here and now, because the answer that names it is being written; served a turn later.
         listener = socket.create_server(("127.0.0.1", port))
+        listener.setblocking(False)
         self._addresses[upstream] = listener.getsockname()[:2]
-        task = self._loop.create_task(self._serve(upstream, listener))
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+        self._listeners[upstream] = listener
+        # Not asyncio's own server: closed between accept() and the transport, it leaves the socket open (3.11).
+        self._loop.add_reader(listener, self._accept, upstream, listener)
 
-    async def _serve(self, upstream: Address, listener: socket.socket) -> None:
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._connections.add(task)
-            try:
-                await self._pass(upstream, reader, writer)
-            except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                # An end of either side, or a cut: the proxy's daily bread.
-                pass
-            except Exception as error:  # noqa: BLE001 -- a hook's; close() raises it
-                self._error = self._error or error
-            finally:
-                self._connections.discard(task)
+    def _accept(self, upstream: Address, listener: socket.socket) -> None:
+        try:
+            connection, _ = listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return  # whoever knocked has gone
+        connection.setblocking(False)
+        task = self._loop.create_task(self._connected(upstream, connection))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+        # Also where the task was cancelled before it began.
+        task.add_done_callback(lambda _: connection.close())
 
-        self._servers[upstream] = await asyncio.start_server(connected, sock=listener)
+    async def _connected(self, upstream: Address, connection: socket.socket) -> None:
+        try:
+            await self._pass(upstream, *await asyncio.open_connection(sock=connection))
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            # An end of either side, or a cut: the proxy's daily bread.
+            pass
+        except Exception as error:  # noqa: BLE001 -- a hook's; close() raises it
+            self._error = self._error or error
 
     def _close_listeners(self) -> None:
-        for server in self._servers.values():
-            server.close()
-        self._servers.clear()
+        for listener in self._listeners.values():
+            self._loop.remove_reader(listener)
+            listener.close()
+        self._listeners.clear()
         self._cancel_connections()
 
     def _open_listeners(self) -> None:
         for upstream, (_, port) in self._addresses.items():
-            if upstream not in self._servers:
+            if upstream not in self._listeners:
                 self._listen(upstream, port)
 
     def _cancel_connections(self) -> None:
