@@ -176,9 +176,9 @@ class Sender:
         if trouble is not None:
             self.unsettled = True
             raise trouble
-        if self.unsettled or self.schedule.torn:
+        before, self.unsettled = self.unsettled, True  # mending may fail, too
+        if before or self.schedule.torn:
             mend(self.schedule, self.accumulator.incomplete(), now, self.transactions)
-        self.unsettled = True
         return None
 
     def has_work(self) -> bool:
