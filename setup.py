@@ -34,6 +34,7 @@ COMPILED = [
     "_accumulator.parking",
     "_accumulator.returning",
     "_accumulator.schedule",
+    "_accumulator.mending",
     "_accumulator.accumulator",
     "_accumulator.bulk",
     "_accumulator.split",

@@ -207,3 +207,40 @@ def test_the_end_comes_while_a_thread_sends(embedded: EmbeddedBroker, topic: Top
         assert time.monotonic() - begun < 30
         assert program.process.returncode in ((0,) if "kill" not in ending else (1, 130, -signal.SIGINT))
     assert len(stored(embedded, name)) >= int(output.split()[0])
+
+
+def test_a_lack_of_memory_anywhere_loses_nothing(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
+    """One allocation after the other fails, from the queue's entry in the schedule to the request's making."""
+    pytest.importorskip("_testcapi", reason="this Python was built without its test modules, which fail allocations")
+    name = topic(embedded, 1)
+    text = """
+    import _testcapi, logging
+    logging.disable(logging.CRITICAL)
+    raised = taken = 0
+    for number in range(53):
+        future = None
+        _testcapi.set_nomemory(number, number + 1)
+        try:
+            future = producer.send(topic, b"%d" % number)
+        except MemoryError:
+            raised += 1
+        finally:
+            _testcapi.remove_mem_hooks()
+        if future is not None:
+            taken += 1
+            try:
+                future.result(20)
+            except TimeoutError:
+                raise
+            except KafkaError:
+                pass
+        time.sleep(0.002)
+    producer.flush(20)
+    say(raised, taken, producer._parts.accumulator.has_incomplete(), len(producer._parts.sender.in_flight))
+    producer.close()
+    """
+    raised, taken, *left = run(text, embedded, name).split()
+    assert int(raised) + int(taken) == 53 and int(taken) > 10
+    assert left == ["False", "0"]
+    values = stored(embedded, name)
+    assert len(values) == len(set(values))

@@ -367,10 +367,10 @@ class RecordAccumulator:
             return status & CLOSED_LAST
         try:
             batch.try_append(record, future, callback)
+            queue.add(batch)
         except BaseException:  # no memory for the callback: a flush must not wait for what is in no queue
             self.incomplete_batches.discard(batch)
             raise
-        queue.add(batch)
         cython.cast(Buffer, batch.chunk).retain()
         queue.scheduled = True
         full: cython.bint = batch.is_full()

@@ -27,6 +27,7 @@ cdef class BatchSchedule:
     cdef ParkedQueues parked
     cdef readonly PartitionLoads loads
     cdef bint all_due                    # set by any thread
+    cdef public bint torn                # set by any thread: what is scheduled is not known any more (mending)
     cdef bint sending_all                # as the last `ready` was told
     cdef readonly bint more
     cdef readonly bint cut_short

@@ -95,6 +95,7 @@ class BatchSchedule:
         self.watched: list[Any] = []
         self.parked = ParkedQueues()
         self.all_due = False
+        self.torn = False
         self.sending_all = False
         self.more = False
         self.cut_short = False
@@ -108,6 +109,8 @@ class BatchSchedule:
         acquire(self.lock)
         try:
             self.activated.append(queue)
+        except MemoryError:
+            self.torn = True  # the record is in its batch: its send() must not raise
         finally:
             release(self.lock)
 

@@ -262,9 +262,10 @@ class SocketSelector:
         port: PortPointer = channel.port
         _write(port, port.queued)
         if port.events & WROTE:
-            port.events &= ~WROTE
             channel.last_active = now
             channel._complete()
+            # Only now: what an error left untold the next turn tells, or the answer would come to what was not written.
+            port.events &= ~WROTE
         return port.error == 0 and channel.pending == 0
 
     @cython.cfunc

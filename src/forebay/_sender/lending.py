@@ -144,7 +144,9 @@ class LentTurn:
         transactions: TransactionManager | None = self.sender.transactions
         if transactions is not None and (not transactions.has_producer_id or transactions.is_in_doubt()):
             return True
-        return self.sender.accumulator.pool.starved()
+        # After trouble the sender's thread mends what there is; nobody takes from it before that.
+        torn: cython.bint = self.sender.schedule.torn or self.sender.trouble is not None or self.sender.unsettled
+        return torn or self.sender.accumulator.pool.starved()
 
     @cython.cfunc
     @cython.exceptval(-1)

@@ -39,8 +39,10 @@ cdef class Sender:
     cdef double next_in_flight_expiry
     cdef readonly bint closing
     cdef readonly bint forced
+    cdef bint unsettled                  # a turn began to drain and did not come to its wait
     cdef public object trouble           # what went wrong in a lent turn; raised by the next one of the sender's thread
     cpdef run_once(self, double now)
+    cdef _begin_turn(self, double now)
     cpdef double _prepare(self, double now) except? -2
     cdef double send_ready(self, double now) except? -2
     cdef bint _send_all(self)

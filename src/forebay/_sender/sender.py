@@ -25,6 +25,7 @@ from forebay.model import TopicPartition
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.mending import mend
     from cython.cimports.forebay._accumulator.schedule import ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._network.client import NetworkClient
@@ -38,6 +39,7 @@ if cython.compiled:
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.mending import mend
     from forebay._accumulator.schedule import ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
     from forebay._network.client import NetworkClient
@@ -109,8 +111,8 @@ class Sender:
         self.followed: Any = None  # the picture that was looked at last
         self.in_flight: dict[ProducerBatch, None] = {}
         self.next_in_flight_expiry = INFINITY
-        self.closing = False
-        self.forced = False
+        self.closing = self.forced = False
+        self.unsettled = False
         self.trouble: Exception | None = None
 
     def _make_outcomes(self, report: Callable[[BaseException, Any], None]) -> BatchOutcomes:
@@ -147,9 +149,7 @@ class Sender:
     @cython.ccall
     def run_once(self, now: cython.double) -> object:
         """One turn: what is due goes out, what came in is applied, and in between it waits for the next event."""
-        if self.trouble is not None:
-            trouble, self.trouble = self.trouble, None
-            raise trouble
+        self._begin_turn(now)
         failed: cython.longlong = self.outcomes.failed_records
         self._follow_metadata()
         # Before anything is drained, so that no batch is failed and sent in the same turn; and before the transaction
@@ -163,9 +163,22 @@ class Sender:
             delay = min(delay, self.requests.turn(now))
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
             delay = 0  # what failed may have changed what there is to do, and an end may be waiting for just that
+        self.unsettled = False
         self.client.poll(min(delay, held), now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
+        return None
+
+    @cython.cfunc
+    def _begin_turn(self, now: cython.double) -> object:
+        """Says what went wrong in a lent turn, and mends what the turn before left half done."""
+        trouble, self.trouble = self.trouble, None
+        if trouble is not None:
+            self.unsettled = True
+            raise trouble
+        before, self.unsettled = self.unsettled, True  # mending may fail, too
+        if before or self.schedule.torn:
+            mend(self.schedule, self.accumulator.incomplete(), now, self.transactions)
         return None
 
     def has_work(self) -> bool:

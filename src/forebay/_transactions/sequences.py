@@ -140,10 +140,15 @@ class PartitionSequences:
     @cython.ccall
     def assign(self, batch: StampedBatch) -> cython.void:
         """Stamps ``batch`` with the next sequence and follows it from here on."""
+        # The stamp last: one that the lists know nothing of would let the batch out never again.
+        self.ordinals.append(self.stamped)
+        try:
+            self.in_flight.append(batch)
+        except MemoryError:
+            self.ordinals.pop()
+            raise
         batch.set_producer_state(self.producer_id, self.producer_epoch, self.next_sequence, self.transactional)
         self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
-        self.in_flight.append(batch)
-        self.ordinals.append(self.stamped)
         self.stamped += 1
 
     @cython.ccall

@@ -1,0 +1,65 @@
+"""The schedule made whole again after an exception in the middle of it, which can only be a lack of memory.
+
+Its lists, the lines and the queues' flags say the same thing in several places, and no order of a handful of
+allocations keeps them in step whichever of them fails.  What has no outcome is known elsewhere; everything follows
+from that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.schedule import BatchSchedule
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._gate import Gate
+    from cython.cimports.forebay._mutex import acquire, release
+else:
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.schedule import BatchSchedule
+    from forebay._accumulator.topic import PartitionQueue
+    from forebay._gate import Gate
+    from forebay._mutex import acquire, release
+
+
+@cython.ccall
+def mend(schedule: BatchSchedule, batches: list[Any], now: cython.double, gate: Gate | None) -> cython.void:
+    """Every batch that waits, or was drained and not sent, is in its queue, and its queue is looked at.
+
+    For who has the turn.  An exception leaves it to be called again.
+
+    Args:
+        batches: all that have no outcome.
+    """
+    batch: ProducerBatch
+    queue: PartitionQueue
+    queues: dict[Any, Any] = {}
+    schedule.torn = False  # before the look: what is torn from now on counts for the next time
+    schedule.collect()
+    for batch in batches:
+        if batch.done or batch.in_flight:
+            continue
+        queue = batch.queue
+        if not queue.has(batch):
+            schedule.reenqueue(batch, now, gate)
+        schedule._expect_expiry(batch)
+        queues[queue] = None
+    lined: set[Any] = set()
+    for line in schedule.nodes.values():
+        lined.update(line)
+    _, _, parked = zip(*schedule.parked.heap, strict=True) if len(schedule.parked.heap) > 0 else ((), (), ())
+    for queue in (*schedule.watched, *parked):
+        queue.watched = queue.in_heap = False
+    schedule.parked.heap.clear()
+    schedule.watched.clear()
+    for queue in queues:
+        queue.watched = queue.in_heap = False
+        acquire(queue.lock)
+        queue.scheduled = True
+        release(queue.lock)
+        if queue not in lined:
+            schedule.join_line(queue)
+        schedule.wake(queue)
