@@ -50,16 +50,18 @@ def mend(schedule: BatchSchedule, batches: list[Any], now: cython.double, gate: 
     lined: set[Any] = set()
     for line in schedule.nodes.values():
         lined.update(line)
+    # Those without a batch, too: one that still counts as scheduled is not announced again by its next record.
     _, _, parked = zip(*schedule.parked.heap, strict=True) if len(schedule.parked.heap) > 0 else ((), (), ())
-    for queue in (*schedule.watched, *parked):
+    known: dict[Any, Any] = dict.fromkeys((*schedule.watched, *parked, *lined, *queues))
+    for queue in known:
         queue.watched = queue.in_heap = False
     schedule.parked.heap.clear()
     schedule.watched.clear()
     for queue in queues:
-        queue.watched = queue.in_heap = False
         acquire(queue.lock)
         queue.scheduled = True
         release(queue.lock)
         if queue not in lined:
             schedule.join_line(queue)
+    for queue in known:
         schedule.wake(queue)

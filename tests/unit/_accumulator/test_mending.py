@@ -55,3 +55,14 @@ def test_what_is_torn_is_mended_once() -> None:
     shelf.schedule.torn = True
     mended(shelf)
     assert not shelf.schedule.torn and shelf.ready().nodes == []
+
+
+def test_a_queue_whose_batches_are_all_in_flight_is_looked_at_for_its_next_one() -> None:
+    shelf = Shelf()
+    shelf.append(0)
+    shelf.ready()
+    (batch,) = shelf.drain(0)
+    batch.in_flight = True
+    mended(shelf)
+    shelf.append(0)
+    assert shelf.ready().nodes == [0]
