@@ -217,7 +217,7 @@ def test_a_lack_of_memory_anywhere_loses_nothing(embedded: EmbeddedBroker, topic
     import _testcapi, logging
     logging.disable(logging.CRITICAL)
     raised = taken = 0
-    for number in range(53):
+    for number in range(70):
         future = None
         _testcapi.set_nomemory(number, number + 1)
         try:
@@ -240,7 +240,7 @@ def test_a_lack_of_memory_anywhere_loses_nothing(embedded: EmbeddedBroker, topic
     producer.close()
     """
     raised, taken, *left = run(text, embedded, name).split()
-    assert int(raised) + int(taken) == 53 and int(taken) > 10
+    assert int(raised) + int(taken) == 70 and int(taken) > 10
     assert left == ["False", "0"]
     values = stored(embedded, name)
     assert len(values) == len(set(values))
