@@ -1,4 +1,4 @@
-"""The schedule made whole again after an exception in the middle of it, which can only be a lack of memory.
+"""The schedule made whole again after an exception in the middle of it, a lack of memory as far as is known.
 
 Its lists, the lines and the queues' flags say the same thing in several places, and no order of a handful of
 allocations keeps them in step whichever of them fails.  What has no outcome is known elsewhere; everything follows
