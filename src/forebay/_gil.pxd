@@ -3,8 +3,11 @@ cdef class GilClaim:
     cdef public int passed
     cdef readonly long long first
     cdef public double since
-    cdef public double lasted
-    cpdef double early(self, double timeout_ms) noexcept nogil
+    cdef double kept_at
+    cdef double seen
+    cdef readonly bint beside
+    cpdef double ahead(self) noexcept
     cpdef void begin(self, double now) noexcept nogil
     cpdef void end(self, double now) noexcept
+    cpdef bint is_long(self, double now) noexcept
     cpdef void pass_by(self, long long timestamp) noexcept

@@ -9,21 +9,32 @@ keeps its 5 ms.
 
 from __future__ import annotations
 
+import math
+
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._time import nap
+    from cython.cimports.forebay._codec._time import give_way, nap
 else:
-    from forebay._codec._time import nap
+    from forebay._codec._time import give_way, nap
 
 PATIENCE = cython.declare(cython.longlong, 2)
 """ms, by the records' timestamps, as a clock of its own would cost each call a fifth."""
+SWITCH_MS = cython.declare(cython.double, 5.0)
+"""For so long CPython lets a thread keep the GIL after another asked for it (``sys.getswitchinterval``)."""
 KEPT_MS = cython.declare(cython.double, 3.0)
 """A wait for the GIL of so many ms: somebody keeps it for CPython's switch interval."""
 FEW_CALLS = cython.declare(cython.int, 500)
 """Of a thread that sends now and then, while the sender waits for the GIL."""
 MOST_CALLS = cython.declare(cython.int, 10_000)
 """Where timestamps say nothing, being the caller's: a millisecond of calls with little else in between."""
+BESIDE_MS = cython.declare(cython.double, 1000.0)
+"""For so long after such a wait a thread counts as computing: each look whether it still does costs a record 5 ms."""
+FRESH_MS = cython.declare(cython.double, 0.1)
+"""A claim of so few ms was made while the calling thread had the GIL.  One that is older was not kept from it by that
+thread: one that sends all the time sees it as soon as it is made, goes on for a while and then gives way."""
+GAP_MS = cython.declare(cython.double, 1.0)
+"""Between two calls: the thread has waited meanwhile, most likely for the GIL."""
 MOST_NAPS = cython.declare(cython.int, 20)
 """A millisecond or two.  The sender takes what it waits for within one, unless a thread that computes is quicker."""
 
@@ -34,10 +45,12 @@ class GilClaim:
     """Whether the sender's thread waits for the GIL.
 
     ``waiting`` is set by the sender's thread just before it asks for the GIL, with ``passed`` at 0 and ``since`` (in
-    monotonic ms), and cleared as soon as it has it; any thread reads it.  ``passed`` counts the calls meanwhile, and
-    ``first`` is the timestamp of the first of them.  All are hints: a race costs a nap.
+    monotonic ms), and cleared as soon as it has it; any thread reads it.  ``passed`` counts the calls meanwhile,
+    ``first`` is the timestamp of the first of them, ``seen`` (monotonic ms) when the last of them looked at the clock.
+    All are hints: a race costs a nap.
 
-    ``lasted`` is how many ms the sender's thread waited for the GIL, the longest of the last times; its own.
+    ``beside`` is set by the sender's thread for a while after one that computes kept the GIL from it; any thread reads
+    it.
     """
 
     def __init__(self) -> None:
@@ -45,14 +58,15 @@ class GilClaim:
         self.passed = 0
         self.first = 0
         self.since = 0.0
-        self.lasted = 0.0
+        self.kept_at = -math.inf
+        self.seen = -math.inf
+        self.beside = False
 
     @cython.ccall
-    @cython.nogil
     @cython.exceptval(check=False)
-    def early(self, timeout_ms: cython.double) -> cython.double:
-        """How long to wait for something that is due in so many ms: the GIL should be there when it is."""
-        return max(0.0, timeout_ms - self.lasted) if self.lasted >= KEPT_MS else timeout_ms
+    def ahead(self) -> cython.double:
+        """How many ms before it is due the sender should look at what is due: the GIL may be there that much later."""
+        return SWITCH_MS if self.beside else 0.0
 
     @cython.ccall
     @cython.nogil
@@ -70,7 +84,30 @@ class GilClaim:
         self.waiting = False
         # A thread that sends all the time kept it: what is due goes when that one gives way.
         waited: cython.double = now - self.since if self.passed < FEW_CALLS else 0.0
-        self.lasted = max(waited, self.lasted * 0.8)
+        if waited >= KEPT_MS:
+            self.kept_at = now
+        self.beside = now - self.kept_at < BESIDE_MS
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def is_long(self, now: cython.double) -> cython.bint:
+        """Whether a call is the first that its thread makes with the GIL, and found a claim from before.
+
+        A claim made since is let past a thread that computes.  CPython hands the GIL to whoever has waited the longest.
+        A thread that computes began to wait when this one took the GIL from it; the sender, woken by this one's
+        records, after that, and would get it 5 ms later than it.  Let go and taken again at once, the GIL wakes the
+        first in the queue, who finds it taken and waits anew, at the end.
+        """
+        again: cython.bint = self.passed > 0 and now - self.seen < GAP_MS
+        self.seen = now
+        if again:
+            return False
+        if now - self.since >= FRESH_MS:
+            return True
+        if self.beside:
+            with cython.nogil:
+                give_way()
+        return False
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -85,6 +122,8 @@ class GilClaim:
         self.passed += 1
         if self.passed < MOST_CALLS and 0 <= timestamp - self.first < PATIENCE:
             return
+        if self.beside and self.passed < FEW_CALLS:
+            return  # the thread that computes would take it; the sender gets it when this one waits for something
         # Until the sender has it each call gives way, whichever thread's: others that wait for it may be quicker.
         self.passed = MOST_CALLS
         left: cython.int = MOST_NAPS

@@ -3,9 +3,14 @@
 from time import monotonic_ns, sleep
 from time import time_ns as wall_ns
 
-__all__ = ["monotonic_ns", "nap", "wall_ns"]
+__all__ = ["give_way", "monotonic_ns", "nap", "wall_ns"]
 
 
 def nap() -> None:
     """20 microseconds of sleep, for a thread that waits for another to take the GIL."""
     sleep(0.00002)
+
+
+def give_way() -> None:
+    """Lets the GIL go and takes it again before a thread that is woken by that can."""
+    sleep(0)

@@ -289,7 +289,7 @@ class SocketSelector:
             for at in range(bank.size):
                 if _before_wait(bank, at):
                     timeout_ms = 0
-            _wait(bank, claim.early(timeout_ms))
+            _wait(bank, timeout_ms)
             bank.ready_count = 0
             for at in range(bank.size):
                 if bank.ports[at].events:

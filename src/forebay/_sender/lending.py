@@ -16,7 +16,6 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule, ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
-    from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._mutex import HAS_GIL
     from cython.cimports.forebay._network.lending import LentNetwork
     from cython.cimports.forebay._sender.sender import Sender
@@ -25,7 +24,6 @@ else:
     from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
     from forebay._gate import Gate, GatedQueue, StampedBatch
-    from forebay._gil import GilClaim
     from forebay._mutex import HAS_GIL
     from forebay._network.lending import LentNetwork
     from forebay._sender.sender import Sender
@@ -35,9 +33,6 @@ FIRST_V2 = cython.declare(cython.int, 3)
 """The Produce version from which on batches go as they are."""
 NEW = cython.declare(cython.int, 4)  # of what append answers, in accumulator.py
 WORTH_WAKING = cython.declare(cython.int, 6)
-LONG_MS = cython.declare(cython.double, 0.1)
-"""A sender that has waited for the GIL for so long when a thread first sees it was not kept from it by that one: a
-thread that sends all the time sees the claim as soon as it is made, goes on for a while and then gives way."""
 
 
 @cython.final
@@ -76,7 +71,7 @@ class LentTurn:
 
     def __init__(self, sender: Sender) -> None:
         self.sender = sender
-        self.claim = GilClaim() if sender.client.gil_claim is None else sender.client.gil_claim
+        self.claim = sender.claim
         self.network = LentNetwork(sender.client)
         self.gate = SeenTopics(sender.transactions)
         # A codec gives the GIL up in between; a transaction's requests and what needs no answer are more than this.
@@ -94,8 +89,8 @@ class LentTurn:
         claimed: cython.bint = self.claim.waiting
         # Nothing is in flight and a batch that does not linger has begun; or the sender cannot come.
         due: cython.bint = status & NEW != 0 and self.prompt and self.network.idle()
-        if claimed and self.claim.passed == 0:
-            due = due or self.network.now() - self.claim.since >= LONG_MS
+        if claimed and (self.claim.beside or self.claim.passed == 0):
+            due = self.claim.is_long(self.network.now()) or due
         if due and self.send_ready(self.network.now()):
             status = 0
         # A sender that waits for the GIL looks at all there is when it has it; a word would make it turn once more.

@@ -1,6 +1,7 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.batch cimport ProducerBatch
+from forebay._gil cimport GilClaim
 from forebay._network.client cimport NetworkClient
 from forebay._network.inflight cimport ClientResponse
 from forebay._protocol.produce cimport PartitionResponse, ProduceResponse
@@ -17,6 +18,7 @@ cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule
     cdef NetworkClient client
+    cdef GilClaim claim
     cdef object metadata
     cdef TransactionManager transactions
     cdef object metrics

@@ -28,6 +28,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.mending import mend
     from cython.cimports.forebay._accumulator.schedule import ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
     from cython.cimports.forebay._protocol.produce import PartitionResponse, ProduceResponse
@@ -42,6 +43,7 @@ else:
     from forebay._accumulator.mending import mend
     from forebay._accumulator.schedule import ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
+    from forebay._gil import GilClaim
     from forebay._network.client import NetworkClient
     from forebay._network.inflight import ClientRequest, ClientResponse
     from forebay._protocol.produce import PartitionResponse, ProduceResponse
@@ -89,6 +91,7 @@ class Sender:
         self.accumulator = accumulator
         self.schedule = accumulator.schedule
         self.client = client
+        self.claim = GilClaim() if client.gil_claim is None else client.gil_claim
         self.metadata = metadata
         self.transactions = transactions
         self.metrics = metrics
@@ -221,6 +224,7 @@ class Sender:
     @cython.exceptval(-2)
     def send_ready(self, now: cython.double) -> cython.double:
         """Sends to each node that has something due what it can take; ms to wait in poll."""
+        self.schedule.ahead_ms = self.claim.ahead()
         send_all: cython.bint = self._send_all()
         found: ReadyNodes = self.schedule.ready(now, send_all)
         if len(found.unknown_leader_topics) > 0:
