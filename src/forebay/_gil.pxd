@@ -5,6 +5,7 @@ cdef class GilClaim:
     cdef public double since
     cdef double kept_at
     cdef double seen
+    cdef double begun
     cdef readonly bint beside
     cpdef double ahead(self) noexcept
     cpdef void begin(self, double now) noexcept nogil

@@ -4,7 +4,8 @@ CPython lets a thread keep the GIL for 5 ms after another asked for it.  With fi
 of the whole pipeline, and it comes once a turn.  A thread inside ``send()`` can do better: it sees the claim and gives
 way, not at once, for each hand-over costs both threads some ten microseconds and what gathers meanwhile goes in the
 same turn, but after a millisecond or two.  A thread that computes and does not send knows nothing of it and
-keeps its 5 ms.
+keeps its 5 ms; beside one, whoever gives way gives it the GIL.  There the sender is let past it in the queue, and what
+is due soon counts as due, because the next chance is 5 ms away.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class GilClaim:
 
     ``waiting`` is set by the sender's thread just before it asks for the GIL, with ``passed`` at 0 and ``since`` (in
     monotonic ms), and cleared as soon as it has it; any thread reads it.  ``passed`` counts the calls meanwhile,
-    ``first`` is the timestamp of the first of them, ``seen`` (monotonic ms) when the last of them looked at the clock.
-    All are hints: a race costs a nap.
+    ``first`` is the timestamp of the first of them.  ``seen`` is when the last of them looked at the clock, ``begun`` when
+    the first since a thread had the GIL did (monotonic ms).  All are hints: a race costs a nap.
 
     ``beside`` is set by the sender's thread for a while after one that computes kept the GIL from it; any thread reads
     it.
@@ -59,7 +60,7 @@ class GilClaim:
         self.first = 0
         self.since = 0.0
         self.kept_at = -math.inf
-        self.seen = -math.inf
+        self.seen = self.begun = -math.inf
         self.beside = False
 
     @cython.ccall
@@ -98,7 +99,10 @@ class GilClaim:
         records, after that, and would get it 5 ms later than it.  Let go and taken again at once, the GIL wakes the
         first in the queue, who finds it taken and waits anew, at the end.
         """
-        again: cython.bint = self.passed > 0 and now - self.seen < GAP_MS
+        again: cython.bint = now - self.seen < GAP_MS
+        if not again:
+            self.begun = now
+        again = again and self.passed > 0
         self.seen = now
         if again:
             return False
@@ -122,7 +126,7 @@ class GilClaim:
         self.passed += 1
         if self.passed < MOST_CALLS and 0 <= timestamp - self.first < PATIENCE:
             return
-        if self.beside and self.passed < FEW_CALLS:
+        if self.beside and self.seen - self.begun < PATIENCE:
             return  # the thread that computes would take it; the sender gets it when this one waits for something
         # Until the sender has it each call gives way, whichever thread's: others that wait for it may be quicker.
         self.passed = MOST_CALLS

@@ -66,22 +66,83 @@ def test_a_sender_that_does_not_come_keeps_nobody_for_long() -> None:
     assert claim.passed == 2
 
 
-def test_who_waits_for_long_wakes_earlier() -> None:
+def test_who_was_kept_waiting_for_long_looks_at_what_is_due_earlier() -> None:
     """What is due in 5 ms needs the GIL then, and somebody keeps it for 5."""
     claim = GilClaim()
-    assert claim.early(7) == 7
+    assert claim.ahead() == 0
     claim.begin(100)
     assert claim.waiting and (claim.passed, claim.since) == (0, 100)
     claim.end(105)
     assert not claim.waiting
-    assert (claim.early(7), claim.early(3), claim.early(float("inf"))) == (2, 0, float("inf"))
+    assert claim.beside and claim.ahead() == 5
 
 
-def test_after_a_few_short_waits_it_is_forgotten() -> None:
+def test_a_thread_that_computes_is_remembered_for_a_second() -> None:
+    claim = GilClaim()
+    kept(claim, at=100)
+    for now in (500, 1104):
+        claim.begin(now)
+        claim.end(now)
+        assert claim.beside
+    claim.begin(1105)
+    claim.end(1105)
+    assert not claim.beside and claim.ahead() == 0
+
+
+def test_a_thread_that_sends_without_a_pause_does_not_count_as_one_that_computes() -> None:
     claim = GilClaim()
     claim.begin(100)
+    for _ in range(500):
+        claim.pass_by(1)
     claim.end(105)
-    for turn in range(3):
-        claim.begin(200 + turn)
-        claim.end(200 + turn)
-    assert claim.early(7) == 7
+    assert not claim.beside
+
+
+def test_beside_a_thread_that_computes_nobody_gives_way_to_it_in_a_short_burst() -> None:
+    """It would take the GIL, and the thread that sends nothing."""
+    claim = GilClaim()
+    kept(claim, at=100)
+    claim.begin(200)
+    for number in range(10):
+        claim.is_long(205 + 0.1 * number)
+        claim.pass_by(1000 * number)
+        assert claim.passed == number + 1
+    # Not a burst any more.
+    for number in range(10, 21):
+        claim.is_long(205 + 0.1 * number)
+    claim.pass_by(11_000)
+    assert claim.passed == 1 and claim.first == 11_000
+
+
+def test_a_claim_from_before_is_long() -> None:
+    claim = GilClaim()
+    claim.begin(100)
+    assert not claim.is_long(100.05)
+    claim.begin(100)
+    assert claim.is_long(100.2)
+
+
+def test_only_the_first_call_with_the_gil_finds_a_long_claim() -> None:
+    claim = GilClaim()
+    claim.begin(100)
+    assert claim.is_long(105)
+    claim.pass_by(1)
+    assert not claim.is_long(105.5)
+    assert not claim.is_long(106.4)
+    # The thread has waited in between, and finds it again.
+    assert claim.is_long(107.4)
+
+
+def test_a_claim_made_since_is_not_long_beside_a_thread_that_computes_either() -> None:
+    """The sender is let past that one, which waits for the GIL, too; the call goes on with it."""
+    claim = GilClaim()
+    kept(claim, at=100)
+    claim.begin(200)
+    assert not claim.is_long(200.05)
+    assert claim.is_long(201.5)
+
+
+def kept(claim: GilClaim, *, at: float) -> None:
+    """The sender waits for the GIL as long as a thread that computes keeps it."""
+    claim.begin(at)
+    claim.end(at + 5)

@@ -18,7 +18,7 @@ cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule
     cdef NetworkClient client
-    cdef GilClaim claim
+    cdef readonly GilClaim claim
     cdef object metadata
     cdef TransactionManager transactions
     cdef object metrics
