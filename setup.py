@@ -42,6 +42,7 @@ COMPILED = [
     "_protocol.produce",
     "_network.channel",
     "_network.selector",
+    "_network.serving",
     "_network.inflight",
     "_network.connection",
     "_network.connection_states",

@@ -47,8 +47,8 @@ class GilClaim:
 
     ``waiting`` is set by the sender's thread just before it asks for the GIL, with ``passed`` at 0 and ``since`` (in
     monotonic ms), and cleared as soon as it has it; any thread reads it.  ``passed`` counts the calls meanwhile,
-    ``first`` is the timestamp of the first of them.  ``seen`` is when the last of them looked at the clock, ``begun`` when
-    the first since a thread had the GIL did (monotonic ms).  All are hints: a race costs a nap.
+    ``first`` is the timestamp of the first of them.  ``seen`` is when the last of them looked at the clock, ``begun``
+    when the first since a thread had the GIL did (monotonic ms).  All are hints: a race costs a nap.
 
     ``beside`` is set by the sender's thread for a while after one that computes kept the GIL from it; any thread reads
     it.

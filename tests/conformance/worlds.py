@@ -39,7 +39,8 @@ def _from_source(name: str, instead: dict[str, ModuleType]) -> ModuleType:
     return module
 
 
-interpreted = _from_source("selector", {"forebay._network.channel": _from_source("channel", {})})
+_channel = {"forebay._network.channel": _from_source("channel", {})}
+interpreted = _from_source("selector", {**_channel, "forebay._network.serving": _from_source("serving", _channel)})
 """The selector's source run as Python, whether or not it is compiled."""
 
 

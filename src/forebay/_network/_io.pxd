@@ -324,6 +324,11 @@ cdef inline void return_turn(BankPointer bank) noexcept nogil:
     forebay_swap(&bank.turn, LENDABLE)
 
 
+cdef inline bint waits_for_gil(BankPointer bank) noexcept nogil:
+    # Whether the sender's thread is between its poll(2) and its next step; a hint.
+    return forebay_load(&bank.turn) != KEPT and not forebay_load(&bank.polling)
+
+
 # -- without the GIL ----------------------------------------------------------------------------------------
 
 cdef inline void leave_turn(BankPointer bank) noexcept nogil:

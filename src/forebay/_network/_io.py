@@ -169,6 +169,10 @@ def borrow_turn(bank: Bank) -> bool:
     return False
 
 
+def waits_for_gil(bank: Bank) -> bool:
+    return False
+
+
 def return_turn(bank: Bank) -> None:
     pass
 

@@ -1,5 +1,6 @@
 from forebay._gil cimport GilClaim
 from forebay._network._io cimport BankPointer
+from forebay._network._mover cimport MoverPointer
 from forebay._network.channel cimport Channel
 
 
@@ -12,6 +13,8 @@ cdef class SocketSelector:
     cdef list crowded                    # channels whose input was full after the last turn
     cdef int next_id
     cdef readonly GilClaim claim
+    cdef MoverPointer mover              # once a thread has computed beside; NULL where there is none
+    cdef bint beside                     # whether it was begun
 
     cpdef list turn(self, double timeout_ms, double now)
     cpdef void close(self, Channel channel)

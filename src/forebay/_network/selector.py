@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import cython
 
-from forebay._network.transport import BLOCKED, PlainTransport, WakePipe
+from forebay._network.transport import PlainTransport, WakePipe
 from forebay.errors import DisconnectError, NetworkError
 
 if cython.compiled:
@@ -30,14 +30,11 @@ if cython.compiled:
         POLLED,
         READ,
         READABLE,
-        RECEIVE_LIMIT,
-        SEND_LIMIT,
         WRITABLE,
         WROTE,
         BankPointer,
         PortPointer,
         add_port,
-        advance,
         borrow_turn,
         connect_result,
         free_bank,
@@ -52,10 +49,13 @@ if cython.compiled:
         set_wake_fd,
         take_turn,
         wait_ready,
+        waits_for_gil,
         wake_bank,
         watch,
     )
+    from cython.cimports.forebay._network._mover import ask_mover, end_mover, new_mover, no_mover
     from cython.cimports.forebay._network.channel import Channel
+    from cython.cimports.forebay._network.serving import serve
 else:
     from forebay._clock import monotonic_ms
     from forebay._gil import GilClaim
@@ -69,14 +69,11 @@ else:
         POLLED,
         READ,
         READABLE,
-        RECEIVE_LIMIT,
-        SEND_LIMIT,
         WRITABLE,
         WROTE,
         BankPointer,
         PortPointer,
         add_port,
-        advance,
         borrow_turn,
         connect_result,
         free_bank,
@@ -91,10 +88,13 @@ else:
         set_wake_fd,
         take_turn,
         wait_ready,
+        waits_for_gil,
         wake_bank,
         watch,
     )
+    from forebay._network._mover import ask_mover, end_mover, new_mover, no_mover
     from forebay._network.channel import Channel
+    from forebay._network.serving import serve
 
 if TYPE_CHECKING:
     from forebay._network.transport import Address, Connector, Transport
@@ -102,8 +102,6 @@ if TYPE_CHECKING:
 LITTLE = cython.declare(cython.longlong, 16_000)
 """Bytes that a turn writes before it gives up the GIL: less than a full batch.  Who gives it up wakes whoever waits for
 it, and the system may well go on with that thread and come back after some milliseconds."""
-SERVED_BUFFERS = 64
-"""Buffers offered to a transport that is not native at a time."""
 
 
 class Selector(Protocol):
@@ -177,8 +175,11 @@ class SocketSelector:
         self.crowded = crowded
         self.next_id = 0
         self.claim = GilClaim()
+        self.mover = no_mover()
+        self.beside = False
 
     def __dealloc__(self) -> None:
+        end_mover(self.mover)
         free_bank(self.bank)
 
     def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
@@ -224,6 +225,9 @@ class SocketSelector:
     def close_all(self) -> cython.void:
         """See ``Selector.close_all``.  The wake pipe stays: another thread may be just about to write to it."""
         channel: Channel
+        with cython.nogil:
+            end_mover(self.mover)
+        self.mover = no_mover()
         for channel in list(self.channels):
             self.close(channel)
 
@@ -283,6 +287,9 @@ class SocketSelector:
         bank: BankPointer = self.bank
         claim: GilClaim = self.claim
         at: cython.int
+        if claim.beside and not self.beside:
+            self.beside = True
+            self.mover = new_mover(_move_meanwhile, bank)
         for at in range(bank.size):
             _write(bank.ports[at], LITTLE)
         with cython.nogil:
@@ -290,15 +297,17 @@ class SocketSelector:
                 if _before_wait(bank, at):
                     timeout_ms = 0
             _wait(bank, timeout_ms)
-            bank.ready_count = 0
-            for at in range(bank.size):
-                if bank.ports[at].events:
-                    bank.ready[bank.ready_count] = at
-                    bank.ready_count += 1
             leave_turn(bank)
             claim.begin(monotonic_ms())
+            if claim.beside:
+                ask_mover(self.mover)
         claim.end(monotonic_ms())
         retake_turn(bank)
+        bank.ready_count = 0
+        for at in range(bank.size):
+            if bank.ports[at].events:
+                bank.ready[bank.ready_count] = at
+                bank.ready_count += 1
 
     @cython.cfunc
     def _settle(self, now: cython.double) -> list[Any]:
@@ -317,7 +326,7 @@ class SocketSelector:
     def _settle_one(self, channel: Channel, now: cython.double) -> cython.bint:
         port: PortPointer = channel.port
         if port.events & POLLED:
-            _serve(channel, now)
+            serve(channel, now)
         events: cython.int = port.events & ~POLLED
         port.events &= POLLED
         changed: cython.bint = events & (OPENED | READ | ENDED | FAILED) != 0
@@ -387,6 +396,30 @@ def _before_wait(bank: BankPointer, at: cython.int) -> cython.bint:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _move_meanwhile(bank: BankPointer) -> cython.int:
+    """On the mover's thread: reads and writes what can be, while the sender's thread waits for the GIL.
+
+    Returns:
+        Whether it still does.
+    """
+    at: cython.int
+    if not waits_for_gil(bank):
+        return 0
+    if borrow_turn(bank):
+        for at in range(bank.size):
+            port: PortPointer = bank.ports[at]
+            if port.native and port.state == OPEN and port.error == 0 and port.events & ENDED == 0:
+                port.error = receive_some(port)
+                if port.error:
+                    port.events |= FAILED
+                _write(port, port.queued)
+        return_turn(bank)
+    return 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _wait(bank: BankPointer, timeout_ms: cython.double) -> cython.void:
     """Lends the turn and waits; then acts on what poll(2) found."""
     at: cython.int
@@ -419,55 +452,6 @@ def _after_wait(port: PortPointer, ready: cython.int) -> cython.void:
             port.error = send_some(port)
         if port.error:
             port.events |= FAILED
-
-
-@cython.cfunc
-def _serve(channel: Channel, now: cython.double) -> cython.void:
-    """Does for a transport that moves its own bytes what the section without the GIL does for the others."""
-    port: PortPointer = channel.port
-    transport: Any = channel.transport
-    port.events &= ~POLLED
-    try:
-        if channel.state == CONNECTING and transport.finish_connect():
-            channel.mark_open(now)
-            port.events |= OPENED
-        if channel.state == OPEN:
-            _serve_writes(channel)
-            _serve_reads(channel, now)
-        port.wants = transport.wants
-    except OSError as error:
-        port.error = error.errno or errno.EPROTO
-        port.events |= FAILED
-
-
-@cython.cfunc
-def _serve_writes(channel: Channel) -> cython.void:
-    port: PortPointer = channel.port
-    moved: cython.Py_ssize_t = 0
-    while port.queued > port.written and moved < SEND_LIMIT:
-        size: cython.Py_ssize_t = channel.transport.send(channel.outgoing(SERVED_BUFFERS))
-        if size == 0:
-            break
-        advance(port, size)
-        moved += size
-        port.events |= WROTE
-
-
-@cython.cfunc
-def _serve_reads(channel: Channel, now: cython.double) -> cython.void:
-    port: PortPointer = channel.port
-    moved: cython.Py_ssize_t = 0
-    while moved < RECEIVE_LIMIT:
-        size: cython.Py_ssize_t = channel.transport.receive(channel.room())
-        if size <= 0:
-            if size != BLOCKED:
-                port.events |= ENDED
-            break
-        channel.filled(size, now)
-        moved += size
-        port.events |= READ
-    if channel.transport.pending:
-        port.events |= POLLED  # poll(2) does not see them
 
 
 @cython.cfunc

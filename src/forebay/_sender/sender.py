@@ -114,8 +114,7 @@ class Sender:
         self.followed: Any = None  # the picture that was looked at last
         self.in_flight: dict[ProducerBatch, None] = {}
         self.next_in_flight_expiry = INFINITY
-        self.closing = self.forced = False
-        self.unsettled = False
+        self.closing = self.forced = self.unsettled = False
         self.trouble: Exception | None = None
 
     def _make_outcomes(self, report: Callable[[BaseException, Any], None]) -> BatchOutcomes:
