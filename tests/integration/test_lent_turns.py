@@ -43,21 +43,24 @@ def test_no_python_runs_inside(embedded: EmbeddedBroker, topic: TopicFactory) ->
     def note(frame, event, argument):
         if event == "call":
             calls.append(frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else frame.f_code.co_name)
-    clean = 0
+    lent = clean = 0
     for number in range(300):
         before = wire.requests.count
         calls.clear()
         sys.setprofile(note)
         future = producer.send(topic, b"%d" % number)
         sys.setprofile(None)
-        if wire.requests.count > before and not [one for one in calls if "add_topic" not in one]:
-            clean += 1
+        if wire.requests.count > before:
+            lent += 1
+            clean += not [one for one in calls if "add_topic" not in one]
         future.result(20)
-    say(clean, set(calls))
+    say(lent, clean, set(calls))
     producer.close()
     """
     said = run(text, embedded, name)
-    assert int(said.split()[0]) > 150, said
+    lent, clean = map(int, said.split()[:2])
+    # On a busy machine the sender's thread is not always back in its wait when the next record comes.
+    assert lent == clean > 20, said
 
 
 def test_ctrl_c_at_any_moment_loses_nothing(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
