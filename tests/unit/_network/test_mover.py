@@ -38,7 +38,9 @@ for word in (b"first", b"second"):
     peer.sendall(word)
 left = int(sys.argv[1])
 while left > 0:
-    left -= len(peer.recv(1 << 20))
+    block = peer.recv(1 << 20)
+    assert block, "the other end closed too early"
+    left -= len(block)
 print(time.monotonic(), flush=True)
 with contextlib.suppress(OSError):
     peer.recv(1)
