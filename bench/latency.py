@@ -3,8 +3,10 @@
 Each client runs in a process of its own; records go out by the clock, one at a time, and each carries the moment
 it was handed over in its callback.  The computing thread is plain Python that never waits: it keeps the GIL for
 the interpreter's switch interval each time it gets it.  confluent-kafka's callbacks run on a thread that polls.
-Beside a computing thread, the moments at which the system had the acknowledgement's bytes, and at which they were read,
-are noted too: what the client does without the GIL, and a thread that sends in the place of the sender's.
+Beside a computing thread forebay's connections are logged, too (``bench/arrival.py``): when the system had each
+record's request, when it had the acknowledgement, and when that was read, none of which needs the GIL.  Before the
+first round one run is thrown away, for the broker's compiler has seen nothing yet; who begins changes from round to
+round.
 """
 
 from __future__ import annotations
@@ -18,15 +20,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bench.arrival import RECEIVED_SYMBOL, last_arrival, preloaded
-from bench.part import Column, Part, Result, add_rounds, add_sink, print_figures, result_of
+from bench.arrival import Moments, acknowledgements, entries_of, is_logged, preloaded, wire_log
+from bench.part import Column, Part, Result, add_rounds, add_sink, print_figures, result_of, turned
 from bench.peers import jars_alone
 from bench.support import CHILD_TIMEOUT_S, ROOT, ChildFailed, percentile, run_child, say, work_of_child
-from bench.target import target
+from bench.target import Target, target
 
 JAVA = "Java"
 CLIENTS = ("forebay", "confluent-kafka", JAVA)
 SHARES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
+WIRE = {"sent": "sent", "received": "received", "read": "arrival"}
+"""A moment of the log, and what the figures of it begin with."""
+LOGGED = ("computing", "always", "never")
+FIRST_RUN_S = 5
+"""At most, of the run that does not count."""
 WARM_UP_S = 2
 """Of records that are not counted: Java's compiler needs them, and everybody gets them."""
 POLL_S = 0.1
@@ -35,30 +42,38 @@ Send = Callable[[Callable[[Any, Any], None]], object]
 
 
 class Samples:
-    """Latencies in ns in the order of acknowledgement.
+    """Of each record, in the order of acknowledgement: when it was handed over, and ns until its callback.
 
-    ``arrived``: until the acknowledgement's bytes were read; ``received``: until the system had them.
+    Lists of plain numbers: nothing is worked out, and the garbage collector has nothing to do, while it is measured.
+    ``metadata`` is kept in a process whose wire is logged, and only forebay's is ever read.
     """
 
     def __init__(self) -> None:
+        self.begun: list[int] = []
         self.taken: list[int] = []
-        self.arrived: list[int] = []
-        self.received: list[int] = []
-        self.note = last_arrival()
-        self.system = last_arrival(RECEIVED_SYMBOL)
+        self.metadata: list[Any] | None = [] if is_logged() else None
 
     def callback(self) -> Callable[[Any, Any], None]:
-        """For one record, made as it is handed over; the client's own argument order is of no matter here."""
+        """For one record, made as it is handed over; the client's own argument order is of no matter to the times."""
         begun = time.perf_counter_ns()
 
         def acknowledged(one: Any, other: Any) -> None:
             self.taken.append(time.perf_counter_ns() - begun)
-            if self.note is not None:
-                self.arrived.append(self.note.value - begun)
-            if self.system is not None:
-                self.received.append(self.system.value - begun)
+            self.begun.append(begun)
+            if self.metadata is not None:
+                self.metadata.append(one)
 
         return acknowledged
+
+    def of_wire(self, find: Callable[[str, int, int], Moments], first: int) -> dict[str, Any]:
+        """Shares of what the log says of each record from the ``first`` on, from its handing over as all others."""
+        pairs = zip(self.begun[first:], (self.metadata or [])[first:], strict=True)
+        found = [(begun, find(one.topic, one.partition, one.offset)) for begun, one in pairs]
+        shares: dict[str, Any] = {}
+        for kind, figure in WIRE.items():
+            counted = [getattr(moments, kind) - begun for begun, moments in found]
+            shares |= {f"{figure}_{name}": value for name, value in shares_of(counted).items()}
+        return shares
 
 
 def paced(records: int, rate: float) -> Iterator[None]:
@@ -138,11 +153,10 @@ def run_work(work: dict[str, Any]) -> dict[str, Any]:
         ended.set()
     if len(samples.taken) != records:
         raise ChildFailed(f"{work['client']}: {len(samples.taken)} of {records} callbacks came")
-    more: dict[str, Any] = {}
-    for kind, noted in (("arrival", samples.arrived), ("received", samples.received)):
-        if counted := noted[work["warm_up"] :]:
-            more |= {f"{kind}_{name}": value for name, value in shares_of(counted).items()}
-    return {**shares_of(samples.taken[work["warm_up"] :]), **more, "achieved_per_s": records / seconds[0]}
+    shares = shares_of(samples.taken[work["warm_up"] :])
+    if samples.metadata is not None:
+        shares |= samples.of_wire(acknowledgements(entries_of(wire_log())).of, work["warm_up"])
+    return {**shares, "achieved_per_s": records / seconds[0]}
 
 
 def shares_of(taken: Sequence[int]) -> dict[str, Any]:
@@ -176,33 +190,51 @@ def settings_of(options: argparse.Namespace) -> list[Setting]:
     return [one for one in found if one.client != JAVA or not one.computing]
 
 
+def rounds_of(settings: Sequence[Setting], rounds: int) -> Iterator[Setting]:
+    """Every setting once a round; of the clients in one case another one is the first each time."""
+    for number in range(rounds):
+        for case in dict.fromkeys((one.linger_ms, one.computing) for one in settings):
+            yield from turned([one for one in settings if (one.linger_ms, one.computing) == case], number)
+
+
+class Runs:
+    """What the runs have in common: the broker, the Java client's jars, and the library's environment."""
+
+    def __init__(self, options: argparse.Namespace, to: Target, environment: dict[str, str]) -> None:
+        self.options = options
+        self.to = to
+        self.environment = environment
+        self.jars = to.kafka or jars_alone(True)
+
+    def once(self, one: Setting, seconds: float) -> dict[str, Any]:
+        """One client's run; raises ChildFailed."""
+        rate = self.options.rate
+        work: dict[str, Any] = {"client": one.client, "bootstrap": self.to.bootstrap_servers}
+        work |= {"topic": self.to.fresh_topic(), "linger_ms": one.linger_ms, "computing": one.computing, "rate": rate}
+        work |= {"records": int(rate * seconds), "warm_up": int(rate * WARM_UP_S)}
+        if one.client == JAVA:
+            return run_java(self.jars, work)
+        return run_child("bench.latency", work, environment=self.environment if self.is_logged(one) else None)
+
+    def is_logged(self, one: Setting) -> bool:
+        when = self.options.wire
+        return one.client == "forebay" and (when == "always" or (when == "computing" and one.computing))
+
+
 def measure(options: argparse.Namespace) -> Result:
     """Every client in every setting, ``rounds`` times in turn."""
-    runs: list[dict[str, Any]] = []
-    settings = settings_of(options)
+    found: list[dict[str, Any]] = []
     with target(options.sink) as to, preloaded() as environment:
-        jars = to.kafka or jars_alone(True)
-        settings = [one for one in settings if one.client != JAVA or jars is not None]
-        for _ in range(options.rounds):
-            for one in settings:
-                work: dict[str, Any] = {
-                    "client": one.client,
-                    "bootstrap": to.bootstrap_servers,
-                    "topic": to.fresh_topic(),
-                }
-                work |= {"linger_ms": one.linger_ms, "computing": one.computing}
-                work |= {"rate": options.rate, "records": int(options.rate * options.seconds)}
-                work["warm_up"] = int(options.rate * WARM_UP_S)
-                if one.client == JAVA:
-                    once = run_java(jars, work)
-                else:
-                    noted = environment if one.client == "forebay" and one.computing else None
-                    once = run_child("bench.latency", work, environment=noted)
-                runs.append({"label": one.label(), "rate": options.rate, **one._asdict(), **once})
-                say(f"{one.label():45} p50 {once['p50']:.2f} ms, p99 {once['p99']:.2f} ms")
+        runs = Runs(options, to, environment)
+        settings = [one for one in settings_of(options) if one.client != JAVA or runs.jars is not None]
+        runs.once(Setting(CLIENTS[0], 0, False), min(options.seconds, FIRST_RUN_S))
+        for one in rounds_of(settings, options.rounds):
+            once = runs.once(one, options.seconds)
+            found.append({"label": one.label(), "rate": options.rate, **one._asdict(), **once})
+            say(f"{one.label():45} p50 {once['p50']:.2f} ms, p99 {once['p99']:.2f} ms")
     order = [one.label() for one in settings]
     name = "latency-sink" if options.sink else "latency"
-    return result_of(name, sorted(runs, key=lambda run: order.index(run["label"])), to=to.name)
+    return result_of(name, sorted(found, key=lambda run: order.index(run["label"])), to=to.name)
 
 
 def run_java(jars: Any, work: dict[str, Any]) -> dict[str, Any]:
@@ -226,10 +258,12 @@ def show(result: Result) -> None:
     print(
         f"\nms from send to callback, {settings['rate']:g} records/s of 100 B, {result['to']}, median (lowest-highest)"
     )
-    print(f"of {settings['rounds']} runs of {settings['seconds']:g} s; arrival: until the answer's bytes were read;")
-    print("received: until the system had them\n")
+    print(
+        f"of {settings['rounds']} runs of {settings['seconds']:g} s; until the system had the request (sent), until it"
+    )
+    print("had the answer (received), until that was read (arrival)\n")
     columns = [Column(name, name) for name in SHARES]
-    columns += [Column(f"{kind} {name}", f"{kind}_{name}") for kind in ("arrival", "received") for name in SHARES]
+    columns += [Column(f"{figure} {name}", f"{figure}_{name}") for figure in WIRE.values() for name in SHARES]
     print_figures(result, [*columns, Column("records/s", "achieved_per_s", ".0f")])
 
 
@@ -238,6 +272,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=10, help="a run (default: %(default)s)")
     add_rounds(parser)
     parser.add_argument("--linger-ms", type=int, nargs="+", default=[0, 5], help="(default: 0 5)")
+    parser.add_argument(
+        "--wire", choices=LOGGED, default=LOGGED[0], help="when forebay's connections are logged (default: %(default)s)"
+    )
     add_sink(parser)
 
 

@@ -67,6 +67,14 @@ def test_a_codec_is_compared_at_each_clients_better_batch_size() -> None:
     assert (found.value, found.met) == (3, MET)
 
 
+def test_an_acknowledgement_itself_counts_when_the_system_received_it() -> None:
+    row = {"received_p99": [7.5, 7, 9], "arrival_p99": [12, 9, 13], "p99": [16, 15, 17]}
+    measure = "p99 of the acknowledgement itself, as the system received it, ms, linger 5"
+    by_name = {"latency": result(**{"forebay, linger 5, computing thread": row})}
+    found = of("beside a computing thread", measure, by_name)
+    assert (found.value, found.goal.limit, found.met) == (7.5, 8, MET)
+
+
 def test_a_figure_that_is_missing_is_named() -> None:
     with pytest.raises(NotMeasured, match="peers: forebay: cpu"):
         Results({"peers": result(forebay={})}).value("peers", "forebay", "cpu")
