@@ -42,11 +42,10 @@ PARTS: dict[str, Part] = {
 
 
 class Step(NamedTuple):
-    """A bench with arguments beside those of the form; ``quick``: in the quick form too."""
+    """A bench with arguments beside those of the form."""
 
     part: Part
     arguments: tuple[str, ...] = ()
-    quick: bool = True
 
 
 STEPS = (
@@ -54,7 +53,7 @@ STEPS = (
     Step(PARTS["peers"], ("--sink",)),
     *(Step(PARTS[name]) for name in ("sender", "columns", "codecs", "latency")),
     # Without a broker beside, on the same processors, that needs more of them than the client.
-    Step(PARTS["latency"], ("--sink",), quick=False),
+    Step(PARTS["latency"], ("--sink",)),
     *(
         Step(PARTS[name])
         for name in ("footprint", "partitions", "threads", "startup", "append", "memory", "instructions")
@@ -80,8 +79,7 @@ def chosen(options: argparse.Namespace) -> list[tuple[Step, tuple[str, ...]]]:
     found = []
     for step in STEPS:
         given = step.part.quick if options.quick else step.part.full
-        left_out = given is None or (options.quick and not step.quick)
-        if (names and step.part.name not in names) or (left_out and not names):
+        if (names and step.part.name not in names) or (given is None and not names):
             continue
         rounds = ("--rounds", str(options.rounds)) if options.rounds and takes_rounds(step.part) else ()
         found.append((step, (*(given or ()), *step.arguments, *rounds)))
