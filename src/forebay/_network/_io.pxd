@@ -304,8 +304,8 @@ cdef inline void set_wake_fd(BankPointer bank, int fd) noexcept:
 
 
 cdef inline void retake_turn(BankPointer bank) noexcept:
-    # As take_turn; a thread that sends may wait for a lock, and needs the GIL then.  The mover does not, and without the
-    # GIL its microseconds would become the milliseconds for which a thread that computes takes it.
+    # As take_turn; a thread that sends may wait for a lock, and needs the GIL then.  The mover does not, and without
+    # the GIL its microseconds would become the milliseconds for which a thread that computes takes it.
     if forebay_replace(&bank.turn, LENDABLE, KEPT):
         return
     forebay_swap(&bank.wanted, 1)
