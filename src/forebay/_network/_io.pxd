@@ -117,6 +117,7 @@ cdef enum:                 # Bank.turn: whose the ports and all else of a turn a
     KEPT = 0               # the sender's thread's
     LENDABLE = 1           # nobody's: that thread is in poll(2), or waits for the GIL
     LENT = 2               # a thread's that sends, for a moment (forebay._sender.lending)
+    MOVED = 3              # the mover's, for as long (_mover.pxd), which needs no GIL
 
 cdef enum:
     VECTOR = 128           # buffers a sendmsg(2); below every system's IOV_MAX
@@ -158,6 +159,7 @@ cdef struct Bank:
     int woken              # any thread, atomic
     int polling            # any thread, atomic
     int turn               # any thread, atomic
+    int wanted             # any thread, atomic: the sender's thread has the GIL and waits for the turn
 
 ctypedef Bank* BankPointer
 
@@ -302,10 +304,18 @@ cdef inline void set_wake_fd(BankPointer bank, int fd) noexcept:
 
 
 cdef inline void retake_turn(BankPointer bank) noexcept:
-    # As take_turn; a borrower may wait for a lock, and needs the GIL then.
-    if not forebay_replace(&bank.turn, LENDABLE, KEPT):
-        with nogil:
-            take_turn(bank)
+    # As take_turn; a thread that sends may wait for a lock, and needs the GIL then.  The mover does not, and without
+    # the GIL its microseconds would become the milliseconds for which a thread that computes takes it.
+    if forebay_replace(&bank.turn, LENDABLE, KEPT):
+        return
+    forebay_swap(&bank.wanted, 1)
+    while not forebay_replace(&bank.turn, LENDABLE, KEPT):
+        if forebay_load(&bank.turn) == LENT:
+            with nogil:
+                take_turn(bank)
+            break
+        nap()
+    forebay_swap(&bank.wanted, 0)
 
 
 # -- any thread ---------------------------------------------------------------------------------------------
@@ -324,8 +334,17 @@ cdef inline void return_turn(BankPointer bank) noexcept nogil:
     forebay_swap(&bank.turn, LENDABLE)
 
 
+cdef inline bint borrow_to_move(BankPointer bank) noexcept nogil:
+    return forebay_replace(&bank.turn, LENDABLE, MOVED)
+
+
+cdef inline bint is_wanted(BankPointer bank) noexcept nogil:
+    return forebay_load(&bank.wanted) != 0
+
+
 cdef inline bint waits_for_gil(BankPointer bank) noexcept nogil:
-    # Whether the sender's thread is between its poll(2) and its next step; a hint.
+    # Whether the sender's thread is between its poll(2) and its next step: sure for who has borrowed the turn, else a
+    # hint.
     return forebay_load(&bank.turn) != KEPT and not forebay_load(&bank.polling)
 
 
@@ -423,9 +442,10 @@ cdef inline int seen(BankPointer bank, int at) noexcept nogil:
 
 
 cdef inline void wait_ready(BankPointer bank, double timeout_ms) noexcept nogil:
-    # Fills seen().  An interrupting signal ends the wait with nothing seen.
+    # Lends the turn and fills seen().  An interrupting signal ends the wait with nothing seen.
     cdef int at
     forebay_swap(&bank.polling, 1)
+    leave_turn(bank)  # after the flag: who borrows the turn and does not see it knows that no poll(2) is under way
     if forebay_load(&bank.woken):
         timeout_ms = 0
     bank.polls[0].revents = 0

@@ -169,6 +169,14 @@ def borrow_turn(bank: Bank) -> bool:
     return False
 
 
+def borrow_to_move(bank: Bank) -> bool:
+    return False
+
+
+def is_wanted(bank: Bank) -> bool:
+    return False
+
+
 def waits_for_gil(bank: Bank) -> bool:
     return False
 
@@ -275,6 +283,7 @@ def _poller(bank: Bank) -> tuple[Any, dict[int, int]]:
 def wait_ready(bank: Bank, timeout_ms: float) -> None:
     poller, where = _poller(bank)
     bank.polling = 1
+    leave_turn(bank)
     if bank.woken:
         timeout_ms = 0
     limit = None if timeout_ms > _LONGEST_MS else max(timeout_ms, 0)

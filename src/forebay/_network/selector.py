@@ -35,9 +35,11 @@ if cython.compiled:
         BankPointer,
         PortPointer,
         add_port,
+        borrow_to_move,
         borrow_turn,
         connect_result,
         free_bank,
+        is_wanted,
         leave_turn,
         new_bank,
         receive_some,
@@ -74,9 +76,11 @@ else:
         BankPointer,
         PortPointer,
         add_port,
+        borrow_to_move,
         borrow_turn,
         connect_result,
         free_bank,
+        is_wanted,
         leave_turn,
         new_bank,
         receive_some,
@@ -233,6 +237,7 @@ class SocketSelector:
 
     def close_after_fork(self) -> None:
         """See ``Selector.close_after_fork``.  poll(2) registers nothing, so the parent does not notice."""
+        self.mover = no_mover()  # the parent's; here is no such thread to wait for
         set_wake_fd(self.bank, -1)
         self.wake_fd = -1
         self.pipe.close()
@@ -405,8 +410,11 @@ def _move_meanwhile(bank: BankPointer) -> cython.int:
     at: cython.int
     if not waits_for_gil(bank):
         return 0
-    if borrow_turn(bank):
-        for at in range(bank.size):
+    if borrow_to_move(bank):
+        # Anew: that thread may be in its next poll(2) by now, which would sleep on what is read from under it.
+        for at in range(bank.size if waits_for_gil(bank) else 0):
+            if is_wanted(bank):
+                break
             port: PortPointer = bank.ports[at]
             if port.native and port.state == OPEN and port.error == 0 and port.events & ENDED == 0:
                 port.error = receive_some(port)
@@ -423,7 +431,6 @@ def _move_meanwhile(bank: BankPointer) -> cython.int:
 def _wait(bank: BankPointer, timeout_ms: cython.double) -> cython.void:
     """Lends the turn and waits; then acts on what poll(2) found."""
     at: cython.int
-    leave_turn(bank)
     wait_ready(bank, timeout_ms)
     take_turn(bank)
     for at in range(bank.size):

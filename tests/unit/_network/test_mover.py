@@ -17,7 +17,7 @@ import forebay
 from forebay._clock import monotonic_ms
 from forebay._network._io import OPEN
 from forebay._network.selector import SocketSelector
-from forebay._network.transport import Address
+from forebay._network.transport import Address, Connector, PlainTransport
 
 pytestmark = pytest.mark.skipif(
     forebay.implementation != "compiled", reason="interpreted code gives the GIL up in each call, and needs no mover"
@@ -71,8 +71,8 @@ def switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def connected(peer: Peer, beside: bool) -> tuple[SocketSelector, Any]:
-    selector = SocketSelector()
+def connected(peer: Peer, beside: bool, connector: Connector = PlainTransport.connect) -> tuple[SocketSelector, Any]:
+    selector = SocketSelector(connector)
     if beside:
         begin_beside(selector)
     channel = selector.open(peer.address, context=None, now=0, send_buffer=65536, receive_buffer=-1)
@@ -137,6 +137,40 @@ def test_what_is_queued_is_written_while_another_thread_keeps_the_gil(switches: 
     end = compute()
     thread.join()
     assert (float(peer.said.readline()) < end) is beside
+    selector.close_all()
+    peer.end()
+
+
+def test_the_sender_keeps_the_gil_until_the_mover_gives_the_turn_back(switches: None) -> None:
+    """Without it, the thread that computes would have it again; the mover ends without anybody's help."""
+    transports: list[Any] = []
+
+    def connect(*where: Any) -> Any:
+        transports.append(PlainTransport.connect(*where))
+        return transports[0]
+
+    peer = Peer(0)
+    selector, channel = connected(peer, True, connect)
+    channel.write([b"go"], None, False)
+    selector.turn(0, 0)
+    os.set_blocking(transports[0].fileno(), True)  # the mover's recv(2) goes on until the peer's first word
+    begin_beside(selector)
+    turns: list[int] = []
+
+    def turn() -> None:
+        turns.append(len(selector.turn(20, 0)))
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    time.sleep(0.005)  # until the other thread is in poll(2)
+    while not selector.claim.waiting and not turns:
+        pass
+    end = time.monotonic() + 0.03
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.001)
+    assert len(turns) == 1
+    thread.join()
     selector.close_all()
     peer.end()
 
