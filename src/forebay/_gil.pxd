@@ -3,6 +3,7 @@ cdef class GilClaim:
     cdef public int passed
     cdef readonly long long first
     cdef public double since
+    cdef double long_at
     cdef double kept_at
     cdef double seen
     cdef double begun

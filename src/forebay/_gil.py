@@ -31,6 +31,8 @@ MOST_CALLS = cython.declare(cython.int, 10_000)
 """Where timestamps say nothing, being the caller's: a millisecond of calls with little else in between."""
 BESIDE_MS = cython.declare(cython.double, 1000.0)
 """For so long after such a wait a thread counts as computing: each look whether it still does costs a record 5 ms."""
+TWICE_MS = cython.declare(cython.double, 50.0)
+"""Two such waits within so many ms: one alone may be a collection of garbage, or an import."""
 FRESH_MS = cython.declare(cython.double, 0.1)
 """A claim of so few ms was made while the calling thread had the GIL.  One that is older was not kept from it by that
 thread: one that sends all the time sees it as soon as it is made, goes on for a while and then gives way."""
@@ -59,7 +61,7 @@ class GilClaim:
         self.passed = 0
         self.first = 0
         self.since = 0.0
-        self.kept_at = -math.inf
+        self.long_at = self.kept_at = -math.inf
         self.seen = self.begun = -math.inf
         self.beside = False
 
@@ -86,7 +88,9 @@ class GilClaim:
         # A thread that sends all the time kept it: what is due goes when that one gives way.
         waited: cython.double = now - self.since if self.passed < FEW_CALLS else 0.0
         if waited >= KEPT_MS:
-            self.kept_at = now
+            if now - self.long_at < TWICE_MS:
+                self.kept_at = now
+            self.long_at = now
         self.beside = now - self.kept_at < BESIDE_MS
 
     @cython.ccall

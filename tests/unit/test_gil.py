@@ -70,11 +70,22 @@ def test_who_was_kept_waiting_for_long_looks_at_what_is_due_earlier() -> None:
     """What is due in 5 ms needs the GIL then, and somebody keeps it for 5."""
     claim = GilClaim()
     assert claim.ahead() == 0
-    claim.begin(100)
-    assert claim.waiting and (claim.passed, claim.since) == (0, 100)
-    claim.end(105)
-    assert not claim.waiting
+    for begun in (100, 106):
+        assert not claim.beside and claim.ahead() == 0
+        claim.begin(begun)
+        assert claim.waiting and (claim.passed, claim.since) == (0, begun)
+        claim.end(begun + 5)
+        assert not claim.waiting
     assert claim.beside and claim.ahead() == 5
+
+
+def test_one_long_wait_now_and_then_is_something_else() -> None:
+    """A collection of garbage, an import."""
+    claim = GilClaim()
+    for begun in range(100, 1000, 100):
+        claim.begin(begun)
+        claim.end(begun + 8)
+        assert not claim.beside
 
 
 def test_a_thread_that_computes_is_remembered_for_a_second() -> None:
@@ -91,10 +102,11 @@ def test_a_thread_that_computes_is_remembered_for_a_second() -> None:
 
 def test_a_thread_that_sends_without_a_pause_does_not_count_as_one_that_computes() -> None:
     claim = GilClaim()
-    claim.begin(100)
-    for _ in range(500):
-        claim.pass_by(1)
-    claim.end(105)
+    for begun in (100, 106):
+        claim.begin(begun)
+        for _ in range(500):
+            claim.pass_by(1)
+        claim.end(begun + 5)
     assert not claim.beside
 
 
@@ -143,6 +155,7 @@ def test_a_claim_made_since_is_not_long_beside_a_thread_that_computes_either() -
 
 
 def kept(claim: GilClaim, *, at: float) -> None:
-    """The sender waits for the GIL as long as a thread that computes keeps it."""
-    claim.begin(at)
-    claim.end(at + 5)
+    """The sender waits for the GIL as long as a thread that computes keeps it, twice; until ``at`` + 5."""
+    for begun in (at - 6, at):
+        claim.begin(begun)
+        claim.end(begun + 5)
