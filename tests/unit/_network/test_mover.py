@@ -23,7 +23,9 @@ pytestmark = pytest.mark.skipif(
     forebay.implementation != "compiled", reason="interpreted code gives the GIL up in each call, and needs no mover"
 )
 
-BUSY_S = 0.6
+SETTLE_S = 0.2
+"""Until the other thread is in poll(2), on a busy machine too."""
+BUSY_S = 1.0
 LARGE = 8_000_000
 
 # Sends twice, then reads until it has so many bytes and says when (time.monotonic is the system's).
@@ -33,8 +35,8 @@ server = socket.create_server(("127.0.0.1", 0))
 print(server.getsockname()[1], flush=True)
 peer, _ = server.accept()
 peer.recv(2)
-for word in (b"first", b"second"):
-    time.sleep(0.15)
+for word, pause in ((b"first", 0.5), (b"second", 0.2)):
+    time.sleep(pause)
     peer.sendall(word)
 left = int(sys.argv[1])
 while left > 0:
@@ -92,7 +94,7 @@ def begin_beside(selector: SocketSelector) -> None:
 
 def compute() -> float:
     """Keeps the GIL for a while; when it ended."""
-    time.sleep(0.05)  # until the other thread is in poll(2)
+    time.sleep(SETTLE_S)
     end = time.monotonic() + BUSY_S
     while time.monotonic() < end:
         pass
@@ -159,17 +161,19 @@ def test_the_sender_keeps_the_gil_until_the_mover_gives_the_turn_back(switches: 
     turns: list[int] = []
 
     def turn() -> None:
-        turns.append(len(selector.turn(20, 0)))
+        turns.append(len(selector.turn(2000 * SETTLE_S, 0)))
 
     thread = threading.Thread(target=turn)
     thread.start()
-    time.sleep(0.005)  # until the other thread is in poll(2)
-    while not selector.claim.waiting and not turns:
+    time.sleep(SETTLE_S)
+    while not selector.claim.waiting:
         pass
     end = time.monotonic() + 0.03
     while time.monotonic() < end:
         pass
-    time.sleep(0.001)
+    while selector.claim.waiting:
+        time.sleep(0.001)
+    # It has the GIL, and this thread has it next when it has let it go.
     assert len(turns) == 1
     thread.join()
     selector.close_all()
