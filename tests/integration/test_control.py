@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -379,7 +380,13 @@ def test_the_tail_of_a_compacted_topic() -> None:
                 (last,) = control.read_tail("t")
                 return sum(1 for _ in control.read_from("t")) < last.offset - 100
 
+            def at_rest() -> bool:
+                before = [record.offset for record in control.read_from("t")]
+                time.sleep(1)  # the cleaner looks ten times a second
+                return before == [record.offset for record in control.read_from("t")]
+
             until(more, "a log with gaps", 60)
+            until(at_rest, "a cleaner that has nothing left to do", 60)
             expected = seen_by_others(kafka, "t")
             assert seen(control, "t") == expected
             assert [record.value for record in control.read_tail("t", max_records=7)] == expected[-7:]
