@@ -16,6 +16,7 @@ import json
 import os
 import random
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ class Codec(NamedTuple):
 
 
 CODECS = (Codec("lz4 fast", "lz4", 9, 0), Codec("lz4 high 4", "lz4", 4, 4), Codec("zstd 3", "zstd", 3, 3))
-SIZES = (16_384, 1 << 20)
+SIZES = (16_384, 1 << 18, 1 << 20)
 ALONE = "the codec alone"
 CLIENTS = ("forebay", "confluent-kafka", ALONE)
 WORDS = ("login", "logout", "view", "click", "search", "purchase", "refund", "share", "upload", "error", "retry")
@@ -149,7 +150,7 @@ def codec_alone(work: dict[str, Any], values: list[bytes]) -> dict[str, Any]:
     from forebay._records.compression import CompressionType, compressor
 
     threads = os.cpu_count() or 1
-    packer = compressor(CompressionType.of(work["codec"]), work["level"])
+    packer = compressor(CompressionType.of(work["codec"]), work["level"], threading.get_ident)
     # Several different ones, so that they come from memory like those of a producer.
     batches = raw_batches(values, 4 * len(values), work["batch_size"], packer)
     rows = sum(batch.records for batch in batches)

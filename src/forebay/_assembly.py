@@ -197,7 +197,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         sender=sender,
         clock=clock,
         patience_ms=config["delivery.timeout.ms"] + config["request.timeout.ms"],
-        resources=(metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close, users.close_all),
+        resources=(accumulator.closer.end, *_ends(metadata, client, resolver, metrics, clock), users.close_all),
     )
     _gauges(metrics, accumulator, client, metadata, clock)
     network = (metadata, accumulator, client)
@@ -289,7 +289,7 @@ def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumula
         schedule=schedule,
         batch_size=batch_size,
         make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, _partition_random(around)),
-        compressor=compressor(kind, config[levels[kind]] if kind in levels else None),
+        compressor=compressor(kind, config[levels[kind]] if kind in levels else None, threading.get_ident),
         estimator=CompressionRatioEstimator(),
         max_raw_size=config["max.request.size"],
     )
@@ -423,6 +423,13 @@ def _gauges(
     metrics.gauge("buffer-available-bytes", pool.available)
 
 
+def _ends(
+    metadata: Metadata, client: NetworkClient, resolver: Any, metrics: Any, clock: Clock
+) -> tuple[Callable[[], object], ...]:
+    """What ends the network's parts, in order."""
+    return (metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close)
+
+
 def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSession:
     """Makes a Control's connections to be, with the options of a producer; closes what there is if one part fails."""
     built = _Built()
@@ -460,5 +467,5 @@ def _assemble_control(config: ProducerConfig, around: Surroundings, built: _Buil
         clock=clock,
         backoff=_retry_backoff(config, around),
         request_timeout_ms=config["request.timeout.ms"],
-        closers=(metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close),
+        closers=_ends(metadata, client, resolver, metrics, clock),
     )

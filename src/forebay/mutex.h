@@ -2,12 +2,13 @@
 
    With a GIL nothing but the GIL itself orders who takes it, so that a flag will do; a holder may give the GIL up in
    between (rows are encoded without it, the garbage collector runs finalisers), and who finds it taken gives the GIL up
-   too, so that the holder can go on.  It is held for microseconds: waiting is yielding, and short sleeps if that does
-   not help (a sleep is twice as long as a window of rows takes).  It is not fair, since a queue of threads for a lock
-   that is held for nanoseconds means a switch of threads each time; who holds it for long and takes it again at once
-   gives way in between, or nobody else would ever find it free.  No lock of
-   Python's was cheap enough: before 3.13 each pair reads the clock (50 ns, a third of a send), and one atomic exchange
-   waits for the record's bytes to be stored (7 ns).  Without a GIL it is the interpreter's own PyMutex. */
+   too, so that the holder can go on, and sleeps until it is let go.  The road not taken is to yield the processor
+   meanwhile: where others compress on all of them, a yield is a whole slice for one of those, or nothing, and is made
+   again and again (an eighth of all the time).  It is not fair, since a queue of threads for a lock that is held for
+   nanoseconds means a switch of threads each time; who holds it for long and takes it again at once gives way in
+   between, or nobody else would ever find it free.  No lock of Python's was cheap enough: before 3.13 each pair reads
+   the clock (50 ns, a third of a send), and one atomic exchange waits for the record's bytes to be stored (7 ns).
+   Without a GIL it is the interpreter's own PyMutex. */
 #ifndef FOREBAY_MUTEX_H
 #define FOREBAY_MUTEX_H
 
@@ -23,40 +24,67 @@ typedef PyMutex forebay_mutex;
 
 #else
 
-#include <sched.h>
+#include <limits.h>
 #include <time.h>
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #define forebay_has_gil 1
-typedef struct { short taken, wanted; } forebay_mutex; /* ``wanted``: how many wait */
+typedef union {
+    struct { short taken, wanted; }; /* ``wanted``: how many wait */
+    int word;
+} forebay_mutex;
+
+/* Sleeps while the lock is as ``seen``, for so long at most.  No GIL. */
+static inline void forebay_mutex_sleep(forebay_mutex *lock, int seen, long nanoseconds)
+{
+    struct timespec most = {0, nanoseconds};
+#ifdef __linux__
+    syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, seen, &most, NULL, 0);
+#else
+    most.tv_nsec = 50000;
+    if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == seen)
+        nanosleep(&most, NULL);
+#endif
+}
+
+/* Wakes all who sleep for this lock, a few. */
+static inline void forebay_mutex_wake(forebay_mutex *lock)
+{
+#ifdef __linux__
+    syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+#else
+    (void)lock;
+#endif
+}
 
 static void forebay_mutex_wait(forebay_mutex *lock)
 {
-    struct timespec nap = {0, 50000};
-    int round;
+    int seen;
     lock->wanted++;
-    for (round = 0; lock->taken; round++) {
+    while (lock->taken) {
+        seen = lock->word;
         Py_BEGIN_ALLOW_THREADS
-        if (round < 100)
-            sched_yield();
-        else
-            nanosleep(&nap, NULL);
+        forebay_mutex_sleep(lock, seen, 1000000);
         Py_END_ALLOW_THREADS
     }
     lock->wanted--;
+    lock->taken = 1;
+    forebay_mutex_wake(lock); /* who gives way to us */
 }
 
 /* Until one who waits has it, for a tenth of a millisecond at most. */
 static inline void forebay_mutex_give_way(forebay_mutex *lock)
 {
-    int round;
+    forebay_mutex seen;
     if (!lock->wanted)
         return;
+    seen.word = lock->word;
     Py_BEGIN_ALLOW_THREADS
-    for (round = 0; round < 200; round++) {
-        if (!__atomic_load_n(&lock->wanted, __ATOMIC_RELAXED) || __atomic_load_n(&lock->taken, __ATOMIC_RELAXED))
-            break;
-        sched_yield();
-    }
+    forebay_mutex_sleep(lock, seen.word, 100000);
     Py_END_ALLOW_THREADS
 }
 
@@ -64,11 +92,19 @@ static inline void forebay_mutex_lock(forebay_mutex *lock)
 {
     if (lock->taken)
         forebay_mutex_wait(lock);
-    lock->taken = 1;
+    else
+        lock->taken = 1;
+}
+
+static inline void forebay_mutex_unlock(forebay_mutex *lock)
+{
+    lock->taken = 0;
+    if (lock->wanted)
+        forebay_mutex_wake(lock);
 }
 
 #define forebay_acquire(lock) forebay_mutex_lock(&(lock))
-#define forebay_release(lock) ((void)((lock).taken = 0))
+#define forebay_release(lock) forebay_mutex_unlock(&(lock))
 #define forebay_give_way(lock) forebay_mutex_give_way(&(lock))
 
 #endif

@@ -6,20 +6,26 @@ cdef class BatchCloser:
     cdef readonly object compressor
     cdef readonly int codec_id
     cdef public object wake
-    cdef readonly dict helpers
+    cdef public object helpers
+    cdef readonly set helped_threads
+    cdef object making
     cdef public int most_helpers
     cdef object codec
     cdef object estimator
     cdef double ratio(self, str topic)
     cdef void forget_ratio(self, ProducerBatch batch)
     cdef void close_full(self, PartitionQueue queue)
-    cpdef void close_now(self, PartitionQueue queue)
-    cdef void hand_on(self, PartitionQueue queue, ProducerBatch batch)
+    cpdef void close_queues(self, list queues)
+    cdef void try_closing(self, ProducerBatch batch)
+    cdef void hand_on(self, list taken)
     cdef void leave(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)
     cdef Py_ssize_t copied(self, ProducerBatch batch) except? -1
     cpdef void close_batches(self, list batches)
 
 
-cdef ProducerBatch taken_from(PartitionQueue queue)
+cdef list charged_for(list batches)
+cdef void credit(list charges)
+cdef bint take_unit(list queues, list taken) except? -1
+cdef Py_ssize_t size_to_close(PartitionQueue queue) except? -1
 cpdef bytearray header_of(ProducerBatch batch)

@@ -31,7 +31,7 @@ else:
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
-
+UNIT = cython.declare(cython.Py_ssize_t, 512 * 1024)  # as in helpers.py
 
 logger = logging.getLogger("forebay.sender")
 
@@ -52,33 +52,39 @@ class BatchCloser:
         self.codec_id = 0 if compressor is None else int(compressor.type)
         self.estimator = estimator
         self.wake: Callable[[], Any] | None = None  # ends the sender's wait
-        # By the thread that has some; each thread adds and removes its own, so no lock.
-        self.helpers: dict[int, Any] = {}
+        self.helpers: Any = None  # CompressionHelpers, once a table was sent
+        self.helped_threads: set[int] = set()  # each thread adds and removes itself, so no lock
         self.most_helpers = -1  # as many as there are processors to spare
+        self.making = threading.Lock()
 
     @contextmanager
     def helped(self) -> Iterator[None]:
         """While it lasts, helpers compress what the calling thread fills; for calls that fill many batches."""
-        if self.codec_id == 0:
+        thread = threading.get_ident()
+        if self.codec_id == 0 or thread in self.helped_threads:
             yield
             return
-        # Imported here, for a producer that sends no tables needs none of it.
-        from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
-
-        if self.most_helpers < 0:
-            self.most_helpers = processors_to_spare()
-        helpers = CompressionHelpers(self.close_now, self.most_helpers)
-        thread = threading.get_ident()
-        before = self.helpers.get(thread)
-        self.helpers[thread] = helpers
+        if self.helpers is None:
+            self.make_helpers()
+        self.helped_threads.add(thread)
         try:
             yield
         finally:
-            if before is None:
-                del self.helpers[thread]
-            else:
-                self.helpers[thread] = before
-            helpers.end()
+            self.helped_threads.discard(thread)
+
+    def make_helpers(self) -> None:
+        # Imported here, for a producer that sends no tables needs none of it.
+        from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
+
+        with self.making:
+            if self.helpers is None:
+                most = processors_to_spare() if self.most_helpers < 0 else self.most_helpers
+                self.helpers = CompressionHelpers(self.close_queues, most)
+
+    def end(self) -> None:
+        """No helpers any more, once they have done what they took."""
+        if self.helpers is not None:
+            self.helpers.end()
 
     @cython.cfunc
     def ratio(self, topic: str) -> cython.double:
@@ -95,60 +101,73 @@ class BatchCloser:
     @cython.cfunc
     def close_full(self, queue: PartitionQueue) -> cython.void:
         """Compresses what the calling thread has filled in ``queue``, outside of its lock, or has it compressed."""
-        if len(self.helpers) > 0:
-            helpers = self.helpers.get(threading.get_ident())
+        queues: list[Any] = [queue]
+        if len(self.helped_threads) > 0 and threading.get_ident() in self.helped_threads:
             try:
-                if helpers is not None and helpers.take(queue):
+                if self.helpers.take(queue, size_to_close(queue)):
                     return
+                queues = self.helpers.unit(queue)
             except BaseException:
                 # Ctrl-C: the sender keeps off a batch that somebody is to compress, for good if nobody does.
                 self.leave(queue)
                 raise
-        self.close_now(queue)
+        self.close_queues(queues)
 
     @cython.ccall
-    def close_now(self, queue: PartitionQueue) -> cython.void:
-        """Compresses the full batches of ``queue`` on the calling thread; raises nothing but Ctrl-C."""
-        batch: ProducerBatch | None
-        while True:
-            batch = taken_from(queue)
-            if batch is None:
-                return
-            try:
-                self.close_batch(batch)
-            except Exception:
-                # The record was accepted, so its send() must not raise: the sender tries again, and fails the batch
-                # if it cannot be closed.
-                logger.debug("closing %r failed", batch, exc_info=True)
-            except BaseException:
+    def close_queues(self, queues: list[Any]) -> cython.void:
+        """Compresses the full batches of ``queues`` on the calling thread; raises nothing but Ctrl-C."""
+        taken: list[Any] = []
+        queue: PartitionQueue
+        try:
+            while take_unit(queues, taken):
+                for _, batch in taken:
+                    self.try_closing(batch)
+                self.hand_on(taken)
+        except BaseException:
+            for queue in queues:
                 self.leave(queue)
-                raise
-            finally:
-                # Ctrl-C in the middle: the sender closes it then.
-                self.hand_on(queue, batch)
+            raise
+        finally:
+            # Ctrl-C in the middle: the sender closes them then.
+            self.hand_on(taken)
 
     @cython.cfunc
-    def hand_on(self, queue: PartitionQueue, batch: ProducerBatch) -> cython.void:
-        """Nobody is closing the batch any more: it is the sender's."""
-        acquire(queue.lock)
+    def try_closing(self, batch: ProducerBatch) -> cython.void:
         try:
-            batch.closing = False
-            abandoned: cython.bint = batch.let_go
-        finally:
-            release(queue.lock)
-        if abandoned:
-            batch.release()
-        # The sender may have passed the batch over meanwhile, and nothing else tells it to look again.
+            self.close_batch(batch)
+        except Exception:
+            # The records were accepted, so no send() must raise: the sender tries again, and fails the batch if it
+            # cannot be closed.
+            logger.debug("closing %r failed", batch, exc_info=True)
+
+    @cython.cfunc
+    def hand_on(self, taken: list[Any]) -> cython.void:
+        """Nobody is closing these any more: they are the sender's.  Empties the list of queues and their batches."""
+        if len(taken) == 0:
+            return
+        queue: PartitionQueue
+        batch: ProducerBatch
+        while len(taken) > 0:
+            queue, batch = taken[len(taken) - 1]
+            acquire(queue.lock)
+            try:
+                batch.closing = False
+                abandoned: cython.bint = batch.let_go
+            finally:
+                release(queue.lock)
+            if abandoned:
+                batch.release()
+            taken.pop()
+        # The sender may have passed them over meanwhile, and nothing else tells it to look again.
         if self.wake is not None:
             self.wake()
 
     @cython.cfunc
     def leave(self, queue: PartitionQueue) -> cython.void:
         """Leaves the full batches of ``queue`` to the sender, as they are."""
-        batch: ProducerBatch | None = taken_from(queue)
-        while batch is not None:
-            self.hand_on(queue, batch)
-            batch = taken_from(queue)
+        taken: list[Any] = []
+        while take_unit([queue], taken):
+            self.hand_on(taken)
 
     @cython.ccall
     def close_batch(self, batch: ProducerBatch) -> cython.void:
@@ -188,31 +207,82 @@ class BatchCloser:
             for batch in batches:
                 batch.close(None)
             return
-        open_ones: list[Any] = []
+        small: list[Any] = []
         for batch in batches:
             # Large ones one after the other, or there would be a copy of all of them at the same time.
             if not batch.closed and self.copied(batch) > 0:
                 self.close_batch(batch)
             elif not batch.closed:
-                open_ones.append(batch)
-        if len(open_ones) < 2:
-            for batch in open_ones:
+                small.append(batch)
+        if len(small) < 2:
+            for batch in small:
                 self.close_batch(batch)
             return
-        packed = self.compressor.compress_many([batch.pieces() for batch in open_ones])
-        for batch, output in zip(open_ones, packed, strict=True):
+        charges: list[Any] = charged_for(small) if self.compressor.copies_all else []
+        try:
+            packed = self.compressor.compress_many([batch.pieces() for batch in small])
+        finally:
+            credit(charges)
+        for batch, output in zip(small, packed, strict=True):
             batch.close_with(output)
             self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
 
 
 @cython.cfunc
-def taken_from(queue: PartitionQueue) -> ProducerBatch | None:
-    # A full batch of those that are to be compressed.
+def charged_for(batches: list[Any]) -> list[Any]:
+    # A copy of their raw records; like the output it may overdraw: who waited here would keep his chunks.
+    batch: ProducerBatch
+    pool: BufferPool
+    charges: list[Any] = []
+    for batch in batches:
+        # With the owner of now: it may be another one when the charge is given back.
+        pool = batch.account.pool
+        owner: Any = batch.account.owner
+        pool.charge(owner, batch.raw_size)
+        charges.append((pool, owner, batch.raw_size))
+    return charges
+
+
+@cython.cfunc
+def credit(charges: list[Any]) -> cython.void:
+    pool: BufferPool
+    size: cython.Py_ssize_t
+    for pool, owner, size in charges:
+        pool.credit(owner, size)
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def take_unit(queues: list[Any], taken: list[Any]) -> cython.bint:
+    # Full batches of those that are to be compressed, several if they are small, each with its queue.
+    queue: PartitionQueue
+    batch: ProducerBatch
+    size: cython.Py_ssize_t = 0
+    for queue in queues:
+        acquire(queue.lock)
+        try:
+            while len(queue.to_close) > 0 and size < UNIT:
+                batch = queue.to_close[0]  # the sender sends no later one before it
+                taken.append((queue, batch))
+                del queue.to_close[0]
+                size += batch.raw_size
+        finally:
+            release(queue.lock)
+    return len(taken) > 0
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def size_to_close(queue: PartitionQueue) -> cython.Py_ssize_t:
+    # Raw bytes of a batch that is to be compressed.
+    batch: ProducerBatch | None = None
     acquire(queue.lock)
     try:
-        return queue.to_close.pop() if len(queue.to_close) > 0 else None
+        if len(queue.to_close) > 0:
+            batch = queue.to_close[0]
     finally:
         release(queue.lock)
+    return 0 if batch is None else batch.raw_size
 
 
 @cython.ccall

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from forebay._accumulator.closing import BatchCloser, header_of
+from forebay._accumulator.helpers import CompressionHelpers
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._records.batch_v2 import checksum
-from forebay._records.compression import CompressionType, compressor
+from forebay._records.compression import CompressionType, Lz4Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from tests.fakes.world import World
 from tests.unit._accumulator.shelf import Shelf, read
@@ -57,8 +59,9 @@ class Copying:
 
     type = LZ4
 
-    def __init__(self) -> None:
+    def __init__(self, copies_all: bool = False) -> None:
         self.codec = compressor(LZ4)
+        self.copies_all = copies_all
         self.left: list[int] = []
         self.many = 0
         self.shelf: Any = None
@@ -71,6 +74,7 @@ class Copying:
         return self.codec.compress(chunks)
 
     def compress_many(self, batches: Any) -> list[bytes]:
+        self.left.append(self.shelf.pool.available())
         self.many += len(batches)
         return self.codec.compress_many(batches)
 
@@ -78,21 +82,43 @@ class Copying:
         return self.codec.bound(size, chunks)
 
 
-def test_the_compressor_s_copy_of_a_large_batch_is_counted_while_it_lasts() -> None:
-    codec = Copying()
+@pytest.mark.parametrize("copies_all", [False, True])
+def test_the_compressor_s_copies_are_counted_while_they_last(copies_all: bool) -> None:
+    codec = Copying(copies_all)
     estimator = CompressionRatioEstimator()
     estimator.set("test", LZ4, 0.1)
     codec.shelf = shelf = Shelf(compressor=codec, batch_size=4096, estimator=estimator)  # type: ignore[arg-type]
     for partition, count in ((0, 80), (1, 3), (2, 3)):
         shelf.append(partition, count, b"0123456789" * 10)
     batches = [batch for node in (0, 1) for batch in shelf.drain(node)]
+    large, *small = batches
     assert [len(batch.buffers) for batch in batches] == [3, 1, 1]
-    before, raw = shelf.pool.available(), batches[0].raw_size
+    before, raw = shelf.pool.available(), large.raw_size
     shelf.accumulator.closer.close_batches(batches)
     # The large one is closed alone, the small ones in one call.
-    assert codec.left == [before - raw] and codec.many == 2
+    after_the_large_one = before + 3 * 4096 - large.payload_size
+    together = sum(batch.raw_size for batch in small) if copies_all else 0
+    assert codec.left == [before - raw, after_the_large_one - together] and codec.many == 2
     assert shelf.pool.available() == before + 5 * 4096 - sum(batch.payload_size for batch in batches)
     assert all(read(batch, codec.codec).count == batch.record_count for batch in batches)
+
+
+def test_what_was_filled_first_is_compressed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces: list[bytes] = []
+
+    def compress(self: Lz4Compressor, chunks: list[bytes]) -> bytes:
+        pieces.append(b"".join(chunks))
+        return plain(self, chunks)
+
+    plain = Lz4Compressor.compress
+    monkeypatch.setattr(Lz4Compressor, "compress", compress)
+    # Some wait in line, where nobody takes them, until the caller has to do it.
+    world = World(topics={"t": 1}, batch_size=500, compression_type="lz4", linger_ms=1000)
+    monkeypatch.setattr(CompressionHelpers, "take", lambda helpers, queue, size: len(world.queue("t").batches) < 6)
+    monkeypatch.setattr(CompressionHelpers, "unit", lambda helpers, queue: [queue])
+    world.producer.send_batch("t", [b"%06d" % number for number in range(300)])
+    assert len(pieces) > 5
+    assert pieces == sorted(pieces, key=lambda piece: re.search(rb"[0-9]{6}", piece)[0])  # type: ignore[index]
 
 
 def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -> None:
@@ -141,7 +167,8 @@ class Line:
     def __init__(self, takes: int) -> None:
         self.left = takes
 
-    def take(self, queue: object) -> bool:
+    def take(self, queue: object, size: int) -> bool:
+        assert size > 0
         self.left -= 1
         if self.left < 0:
             raise KeyboardInterrupt
@@ -163,10 +190,11 @@ def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken:
     closer = shelf.accumulator.closer
     woken: list[bool] = []
     closer.wake = lambda: woken.append(True)
-    closer.helpers[threading.get_ident()] = Line(taken)
+    closer.helpers = Line(taken)
+    closer.helped_threads.add(threading.get_ident())
     until_interrupted(lambda: shelf.append(0, 1, os.urandom(50)))
     assert [batch.closing for batch in shelf.batches()] == [False] * (taken + 1)
-    assert shelf.ready().nodes == [0] and len(woken) == taken + 1
+    assert shelf.ready().nodes == [0] and len(woken) == 1
     (batch,) = shelf.drain(0)
     closer.close_batches([batch])
     assert batch.closed
@@ -175,9 +203,10 @@ def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken:
 def test_ctrl_c_in_one_batch_leaves_those_behind_it_to_the_sender() -> None:
     shelf = Shelf(compressor=Interrupted(), batch_size=256)  # type: ignore[arg-type]
     closer = shelf.accumulator.closer
-    closer.helpers[threading.get_ident()] = Line(3)
+    closer.helpers = Line(3)
+    closer.helped_threads.add(threading.get_ident())
     while len(shelf.batches()) < 4:
         shelf.append(0, 1, os.urandom(50))
     assert [batch.closing for batch in shelf.batches()] == [True] * 3 + [False]
-    until_interrupted(lambda: closer.close_now(shelf.queue()))
+    until_interrupted(lambda: closer.close_queues([shelf.queue()]))
     assert not any(batch.closing for batch in shelf.batches())

@@ -9,10 +9,14 @@ from queue import SimpleQueue
 
 import pytest
 
-from forebay._accumulator.helpers import AHEAD, CompressionHelpers, processors_to_spare
+from forebay import KafkaProducer
+from forebay._accumulator.helpers import AHEAD, UNIT, CompressionHelpers, processors_to_spare
+from forebay.testing import EmbeddedBroker
 from tests.fakes.world import World
 
 WAIT_S = 20
+LARGE = UNIT
+"""Raw bytes of a batch that is a unit by itself."""
 
 
 def until_ended() -> None:
@@ -22,11 +26,15 @@ def until_ended() -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("size", [LARGE, UNIT // 10])
 @pytest.mark.parametrize("most", [1, 3])
-def test_all_that_is_taken_is_done_once(most: int) -> None:
+def test_all_that_is_taken_is_done_once(most: int, size: int) -> None:
     done: list[int] = []
-    helpers = CompressionHelpers(done.append, most)
-    left = [number for number in range(500) if not helpers.take(number)]
+    helpers = CompressionHelpers(done.extend, most)
+    left: list[int] = []
+    for number in range(500):
+        if not helpers.take(number, size):
+            left += helpers.unit(number)
     helpers.end()
     until_ended()
     assert sorted(done + left) == list(range(500))
@@ -36,11 +44,11 @@ def test_all_that_is_taken_is_done_once(most: int) -> None:
 def test_while_helpers_are_busy_the_caller_has_to_do_it() -> None:
     busy = threading.Event()
 
-    def close(_: int) -> None:
+    def close(_: list[int]) -> None:
         busy.wait(WAIT_S)
 
     helpers = CompressionHelpers(close, 1)
-    taken = [helpers.take(number) for number in range(10)]
+    taken = [helpers.take(number, LARGE) for number in range(10)]
     busy.set()
     helpers.end()
     until_ended()
@@ -48,30 +56,65 @@ def test_while_helpers_are_busy_the_caller_has_to_do_it() -> None:
     assert taken[AHEAD + 1 :] == [False] * (10 - AHEAD - 1)
 
 
-def test_without_a_processor_to_spare_there_are_none() -> None:
-    helpers = CompressionHelpers(print, 0)
-    assert not helpers.take(1)
-    helpers.end()
+def test_small_batches_wait_and_are_done_by_the_unit() -> None:
+    hold = threading.Event()
+    begun = threading.Event()
+    done: list[list[int]] = []
 
-
-def test_what_an_interrupt_left_is_done_by_the_helpers() -> None:
-    done: list[int] = []
-    caller, hold = threading.get_ident(), threading.Event()
-
-    def close(number: int) -> None:
-        if threading.get_ident() == caller:
-            hold.set()
-            raise KeyboardInterrupt
+    def close(numbers: list[int]) -> None:
+        begun.set()
         hold.wait(WAIT_S)
-        done.append(number)
+        done.append(numbers)
 
     helpers = CompressionHelpers(close, 1)
-    taken = sum([helpers.take(number) for number in range(3)])
-    with pytest.raises(KeyboardInterrupt):
-        helpers.end()
+    assert helpers.take(0, UNIT // 4)
+    assert begun.wait(WAIT_S)
+    taken = [number for number in range(1, 100) if helpers.take(number, UNIT // 4)]
+    assert len(taken) == AHEAD * 4
+    assert helpers.unit(99) == [99, 1, 2, 3]
+    hold.set()
+    helpers.end()
     until_ended()
-    # The one that the interrupt met too: a second look at a queue finds nothing, or what was left.
-    assert set(done) == set(range(taken)) != set()
+    assert done == [[0], [4, 5, 6, 7], [8]]
+
+
+def test_helpers_outlive_a_call_and_end_once_they_are_told() -> None:
+    done = threading.Event()
+
+    def close(_: list[int]) -> None:
+        done.set()
+
+    helpers = CompressionHelpers(close, 1)
+    for _ in range(2):
+        assert helpers.take(1, LARGE)
+        assert done.wait(WAIT_S)
+        done.clear()
+    assert [thread.name for thread in threading.enumerate()].count("forebay-compression") == 1
+    helpers.end()
+    helpers.end()
+    until_ended()
+    assert not helpers.take(1, LARGE)
+    assert helpers.unit(1) == [1]
+
+
+def test_a_caller_that_meets_the_end_leaves_it_to_the_helpers() -> None:
+    hold = threading.Event()
+
+    def close(_: list[int]) -> None:
+        hold.wait(WAIT_S)
+
+    helpers = CompressionHelpers(close, 1)
+    assert helpers.take(1, 1)
+    helpers.end()
+    helpers.unit(2)
+    hold.set()
+    until_ended()
+
+
+def test_without_a_processor_to_spare_there_are_none() -> None:
+    helpers = CompressionHelpers(print, 0)
+    assert not helpers.take(1, LARGE)
+    helpers.end()
 
 
 def test_a_helper_whose_start_was_interrupted_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +126,7 @@ def test_a_helper_whose_start_was_interrupted_ends_too(monkeypatch: pytest.Monke
     monkeypatch.setattr(threading.Thread, "start", start)
     helpers = CompressionHelpers(print, 1)
     with pytest.raises(KeyboardInterrupt):
-        helpers.take(1)
+        helpers.take(1, LARGE)
     helpers.end()
     until_ended()
 
@@ -94,7 +137,7 @@ def test_where_no_thread_can_be_had_the_caller_has_to_do_it(monkeypatch: pytest.
 
     monkeypatch.setattr(threading.Thread, "start", start)
     helpers = CompressionHelpers(print, 2)
-    assert [helpers.take(number) for number in range(3)] == [False] * 3
+    assert [helpers.take(number, LARGE) for number in range(3)] == [False] * 3
     helpers.end()
 
 
@@ -104,11 +147,12 @@ def test_helped_batches_hold_every_row_in_order(codec: str) -> None:
     world.accumulator.closer.most_helpers = 2
     values = [b"%d:" % row + bytes(row % 90) for row in range(20_000)]
     delivery = world.producer.send_batch("t", values, partition=[row % 2 for row in range(20_000)])
+    world.accumulator.closer.end()
     until_ended()
     world.run(1200)
     assert delivery.acknowledged == 20_000
     assert [world.values("t", number) for number in range(2)] == [values[number::2] for number in range(2)]
-    assert world.accumulator.closer.helpers == {}
+    assert world.accumulator.closer.helped_threads == set()
     assert world.pool.available() == 1 << 25
 
 
@@ -128,22 +172,27 @@ def test_what_left_the_line_and_was_not_begun_is_done_by_the_helpers() -> None:
     done: list[int] = []
     hold = threading.Event()
 
-    def close(number: int) -> None:
+    def close(numbers: list[int]) -> None:
         hold.wait(WAIT_S)
-        done.append(number)
+        done.extend(numbers)
 
     helpers = CompressionHelpers(close, 1)
-    helpers._waiting = Unlucky()
-    taken = {number for number in range(10) if helpers.take(number)}
+    line = Unlucky()
+    helpers._waiting = line
+    taken = {number for number in range(10) if helpers.take(number, LARGE)}
+    helpers._together = 2
     with pytest.raises(KeyboardInterrupt):
-        helpers.end()
+        helpers.unit(99)
+    helpers._together = 1
     hold.set()
+    helpers.end()
     until_ended()
-    assert set(done) == taken
+    # One that a helper had meanwhile too: a second look at a queue finds nothing, or what was left.
+    assert set(done) == taken != set()
 
 
 def test_ctrl_c_before_a_helper_is_told_leaves_the_batch_to_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take(self: CompressionHelpers, queue: object) -> bool:
+    def take(self: CompressionHelpers, queue: object, size: int) -> bool:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(CompressionHelpers, "take", take)
@@ -155,3 +204,14 @@ def test_ctrl_c_before_a_helper_is_told_leaves_the_batch_to_the_sender(monkeypat
     world.settle()
     assert delivery.acknowledged == delivery.rows > 90
     assert world.values("t") == [b"%d" % row for row in range(delivery.rows)]
+
+
+def test_they_end_with_the_producer() -> None:
+    with EmbeddedBroker(topics={"t": 2}) as broker:
+        with KafkaProducer({"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4"}) as producer:
+            producer._parts.accumulator.closer.most_helpers = 1
+            delivery = producer.send_batch("t", [b"%d" % row * 50 for row in range(5000)])
+            producer.flush()
+            assert delivery.acknowledged == 5000
+            assert [thread.name for thread in threading.enumerate()].count("forebay-compression") == 1
+        until_ended()

@@ -17,6 +17,7 @@ from forebay._records.compression import (
     SNAPPY_BLOCK,
     SNAPPY_HEADER,
     CompressionType,
+    ZstdCompressor,
     compressor,
     xerial_from_frames,
 )
@@ -243,3 +244,15 @@ def test_threads_do_not_share_a_context(kind: CompressionType) -> None:
 def test_a_missing_package_is_named() -> None:
     with pytest.raises(ConfigError, match="compression.type=zstd needs the Python package no_such_codec, which is not"):
         compression.load_package("no_such_codec.frame", ZSTD)
+
+
+def test_a_caller_has_its_own_context_again_and_others_share_what_is_idle() -> None:
+    callers = ["a", "b", "a", "c"]
+    packer = compressor(CompressionType.ZSTD, caller=iter(callers).__next__)
+    assert isinstance(packer, ZstdCompressor)
+    with packer._context() as first, packer._context() as second:
+        assert first is not second
+    with packer._context() as again:
+        assert again is first
+        with packer._context() as other:
+            assert other is second
