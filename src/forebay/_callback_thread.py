@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 logger = logging.getLogger("forebay.callbacks")
@@ -40,6 +41,14 @@ def leave_forked_child(error: BaseException | None) -> None:
         except Exception:  # noqa: BLE001 - closed, or None: the end counts for more
             pass
     os._exit(code)
+
+
+def report_safely(report: Callable[[BaseException, Any], object], raised: BaseException, result: Any) -> None:
+    """Tells what a callback for a record of ``result`` raised; briefly if that cannot be described.  Never raises."""
+    try:
+        report(raised, result)
+    except BaseException:  # noqa: BLE001 - its repr may raise; the other records' outcomes count for more
+        report_briefly(type(raised), result)
 
 
 def report_briefly(kind: type[BaseException], result: Any) -> None:

@@ -12,9 +12,9 @@ from typing import Protocol
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._time import monotonic_ns, wall_ns
+    from cython.cimports.forebay._codec._time import monotonic_ns, ticks, ticks_are_steady, wall_ns
 else:
-    from forebay._codec._time import monotonic_ns, wall_ns
+    from forebay._codec._time import monotonic_ns, ticks, ticks_are_steady, wall_ns
 
 
 class Clock(Protocol):
@@ -40,7 +40,19 @@ def monotonic_ms() -> cython.double:
 @cython.final
 @cython.cclass
 class SystemClock:
-    """The machine's clocks."""
+    """The machine's clocks.
+
+    Reading the time is a tenth of a ``send()``, and the millisecond is mostly that of the record before.  So ``wall``
+    asks the processor's counter whether the next one can have begun: a tick is a nanosecond at most, so it never tells
+    one that is over (but for a clock that is set, which it notices within a millisecond).  Any thread; two at a time
+    may read the clock once too often.
+    """
+
+    def __init__(self) -> None:
+        self.steady = ticks_are_steady()
+        self.wall_ms = 0
+        self.read_at = 0  # in ticks
+        self.valid = 0  # ticks from then on
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -52,4 +64,13 @@ class SystemClock:
     @cython.exceptval(check=False)
     def wall(self) -> cython.longlong:
         """Unix time in milliseconds."""
-        return wall_ns() // 1_000_000
+        at: cython.ulonglong = ticks()
+        # Unsigned: a counter that was set back (a machine that slept, or moved) is far ahead then.
+        if at - self.read_at < self.valid:
+            return self.wall_ms
+        nanoseconds: cython.longlong = wall_ns()
+        self.valid = 0
+        self.wall_ms = nanoseconds // 1_000_000
+        self.read_at = at
+        self.valid = 1_000_000 - nanoseconds % 1_000_000 if self.steady else 0
+        return self.wall_ms

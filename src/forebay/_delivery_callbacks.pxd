@@ -17,5 +17,5 @@ cdef class DeliveryCallbacks:
     cdef int reserve(self, Py_ssize_t index, Py_ssize_t expected) except? -1
     cdef void add(self, Py_ssize_t index, object function, long long timestamp, long long key_size, long long value_size) noexcept
     cdef void put(self, object function, long long timestamp, long long key_size, long long value_size) noexcept
-    cdef object seek(self, Py_ssize_t index, object previous)
+    cdef object seek(self, Py_ssize_t index)
     cdef void share(self, list parts, list ends)

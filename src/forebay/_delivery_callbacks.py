@@ -124,19 +124,17 @@ class DeliveryCallbacks:
         self.count += 1
 
     @cython.cfunc
-    def seek(self, index: cython.Py_ssize_t, previous: Any) -> Any:
+    def seek(self, index: cython.Py_ssize_t) -> Any:
         """The callback of record ``index``; its timestamp and sizes are in the fields of these names then.
 
-        Args:
-            previous: what this gave for the record before; records are asked for in order.
+        Records are asked for in order, each once.
         """
         sizes: cython.longlong = self.numbers[2 * index + 1]
         self.timestamp = self.numbers[2 * index]
         self.key_size = (sizes >> 32) - 1
         self.value_size = (sizes & SIZE) - 1
-        if not sizes & ANOTHER_FUNCTION:
-            return previous
-        self.next_function += 1
+        if sizes & ANOTHER_FUNCTION:
+            self.next_function += 1
         return object_at(self.functions, self.next_function - 1)
 
     @cython.cfunc
@@ -148,13 +146,13 @@ class DeliveryCallbacks:
         at: cython.Py_ssize_t
         number: cython.Py_ssize_t
         begin: cython.Py_ssize_t = 0
-        function: Any = None
+        function: Any
         part: DeliveryCallbacks
         for number in range(len(parts)):
             part = parts[number]
             end: cython.Py_ssize_t = min(ends[number], self.count)
             for at in range(begin, end):
-                function = self.seek(at, function)
+                function = self.seek(at)
                 if function is not None:
                     part.reserve(at - begin, end - begin)
                     part.add(at - begin, function, self.timestamp, self.key_size, self.value_size)

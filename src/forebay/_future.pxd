@@ -1,5 +1,6 @@
 from forebay._mutex cimport Mutex
 from forebay._delivery_callbacks cimport DeliveryCallbacks
+from forebay._record_metadata cimport RecordMetadata
 
 
 cdef class BatchResult:
@@ -30,7 +31,10 @@ cdef class BatchResult:
     cdef bint run_callbacks(self, object report)
     cdef void run_deliveries(self, DeliveryCallbacks deliveries, object report)
     cdef void tell(self, object raised, object report)
-    cdef object metadata_of(self, int at, long long timestamp, long long key_size, long long value_size)
+    cdef int deliver_from(self, int at, DeliveryCallbacks calls, object shared, object report) except? -1
+    cdef RecordMetadata metadata_of(
+        self, int at, long long timestamp, long long key_size, long long value_size, RecordMetadata previous=*
+    )
     cdef void wake_waiters(self)
     cdef bint end_part(self, BatchResult part)
     cdef BatchResult leaf(self, int index)

@@ -9,4 +9,12 @@ cdef class RecordMetadata:
 
 
 cdef object fields_of(object other)
-cdef RecordMetadata new_metadata()
+cdef RecordMetadata next_metadata(
+    RecordMetadata previous,
+    str topic,
+    int partition,
+    long long offset,
+    long long timestamp,
+    long long key_size,
+    long long value_size,
+)

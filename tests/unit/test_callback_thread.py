@@ -7,7 +7,13 @@ import threading
 
 import pytest
 
-from forebay._callback_thread import leave_forked_child, note_sender_thread, on_sender_thread, report_briefly
+from forebay._callback_thread import (
+    leave_forked_child,
+    note_sender_thread,
+    on_sender_thread,
+    report_briefly,
+    report_safely,
+)
 from forebay._future import BatchResult
 
 
@@ -47,3 +53,16 @@ def test_a_log_filter_that_raises_is_nobody_s_business() -> None:
     finally:
         logger.removeFilter(broken)
     assert broken not in logger.filters
+
+
+def test_what_cannot_be_reported_is_told_briefly(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[object] = []
+
+    def report(raised: BaseException, result: object) -> None:
+        told.append(result)
+        raise SystemExit
+
+    result = BatchResult("t", 3)
+    report_safely(report, ValueError("x"), result)
+    assert told == [result]
+    assert "A delivery callback for t-3 raised ValueError" in caplog.text

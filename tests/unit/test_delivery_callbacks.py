@@ -62,6 +62,25 @@ def test_each_is_called_once_with_its_own_record(choices: list[int | None]) -> N
     assert listeners.heard == expected(choices, {number: 500 + number for number in range(len(choices))})
 
 
+@given(keeps=st.lists(st.booleans(), min_size=1, max_size=60))
+def test_metadata_that_somebody_keeps_does_not_change(keeps: list[bool]) -> None:
+    """What nobody keeps is used anew for the next record."""
+    shelf = Shelf(batch_size=1 << 20)
+    kept: list[Any] = []
+    seen: list[int] = []
+
+    def delivered(metadata: Any, error: object) -> None:
+        if keeps[len(seen)]:
+            kept.append(metadata)
+        seen.append(metadata.offset)
+
+    for _ in keeps:
+        shelf.append(0, callback=delivered)
+    shelf.batches()[0].result.settle(500, -1, None, None, len(keeps), quiet)
+    assert seen == [500 + number for number in range(len(keeps))]
+    assert [metadata.offset for metadata in kept] == [500 + number for number, keep in enumerate(keeps) if keep]
+
+
 @settings(deadline=None)
 @given(choices=CHOICES, cuts=st.sets(st.integers(1, 79), max_size=5))
 def test_parts_of_a_split_batch_call_their_own(choices: list[int | None], cuts: set[int]) -> None:

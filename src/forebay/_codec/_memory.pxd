@@ -24,3 +24,15 @@ cdef inline int show_memory(Py_buffer* view, object owner, unsigned char* memory
 
 cdef inline object whole_view(object owner, unsigned char* memory):
     return memoryview(owner)
+
+
+# Whether the one reference that its caller has is the only one there is.  Without a GIL nobody can tell so cheaply.
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define forebay_is_unshared(item) 0
+    #else
+    #define forebay_is_unshared(item) (Py_REFCNT(item) == 1)
+    #endif
+    """
+    bint is_unshared "forebay_is_unshared" (object item) noexcept

@@ -2,6 +2,11 @@
 
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, nanosleep, timespec
 
+cdef extern from "ticks.h" nogil:
+    # Of a nanosecond or less each; only differences mean something, and nothing does where they are not steady.
+    unsigned long long ticks "forebay_ticks" () noexcept
+    bint ticks_are_steady "forebay_ticks_are_steady" () noexcept
+
 
 cdef inline long long monotonic_ns() noexcept nogil:
     cdef timespec t

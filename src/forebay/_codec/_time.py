@@ -1,9 +1,15 @@
 """The interpreted twin of ``_time.pxd``: the clocks, for ``forebay._clock`` alone, and a nap."""
 
 from time import monotonic_ns, sleep
+from time import perf_counter_ns as ticks
 from time import time_ns as wall_ns
 
-__all__ = ["give_way", "monotonic_ns", "nap", "wall_ns"]
+__all__ = ["give_way", "monotonic_ns", "nap", "ticks", "ticks_are_steady", "wall_ns"]
+
+
+def ticks_are_steady() -> bool:
+    """Whether ``ticks`` counts at one rate at all times; each tick is a nanosecond or less."""
+    return True
 
 
 def nap() -> None:
