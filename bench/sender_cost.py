@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from bench.exchange import bare_exchange
 from bench.part import Column, Part, Result, add_rounds, print_figures, result_of
 from bench.sink import AcknowledgingSink
 
@@ -76,6 +77,8 @@ CASES = (
     Case("one record a request", one_record, 0, 3_000),
 )
 
+SYSTEM_ALONE = "the system's part of the last one alone"
+
 
 def measure_one(case: Case, sink: AcknowledgingSink, scale: float) -> dict[str, Any]:
     """One run on a producer of its own, its connection made and warm before: µs, and how much went together."""
@@ -114,9 +117,16 @@ def sender_clock(producer: Any) -> int:
 
 
 def measure(options: argparse.Namespace) -> Result:
-    with AcknowledgingSink(PARTITIONS) as sink:
-        runs = [measure_one(case, sink, options.scale) for _ in range(options.rounds) for case in CASES]
-    return result_of("sender", runs)
+    runs: list[dict[str, Any]] = []
+    with AcknowledgingSink(PARTITIONS) as sink, bare_exchange() as exchange:
+        for _ in range(options.rounds):
+            runs += [measure_one(case, sink, options.scale) for case in CASES]
+            if exchange is not None:
+                runs.append(
+                    {"label": SYSTEM_ALONE, "client_request_us": exchange(int(CASES[-1].amount * options.scale))}
+                )
+    order = [*(case.label for case in CASES), SYSTEM_ALONE]
+    return result_of("sender", sorted(runs, key=lambda run: order.index(run["label"])))
 
 
 def show(result: Result) -> None:
