@@ -26,7 +26,8 @@ typedef PyMutex forebay_mutex;
 
 #include <limits.h>
 #include <time.h>
-#ifdef __linux__
+#if defined(__linux__) && defined(__LP64__) /* elsewhere its time may be of another size */
+#define FOREBAY_FUTEX
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ typedef union {
 static inline void forebay_mutex_sleep(forebay_mutex *lock, int seen, long nanoseconds)
 {
     struct timespec most = {0, nanoseconds};
-#ifdef __linux__
+#ifdef FOREBAY_FUTEX
     syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, seen, &most, NULL, 0);
 #else
     most.tv_nsec = 50000;
@@ -54,7 +55,7 @@ static inline void forebay_mutex_sleep(forebay_mutex *lock, int seen, long nanos
 /* Wakes all who sleep for this lock, a few. */
 static inline void forebay_mutex_wake(forebay_mutex *lock)
 {
-#ifdef __linux__
+#ifdef FOREBAY_FUTEX
     syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 #else
     (void)lock;

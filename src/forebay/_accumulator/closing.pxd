@@ -6,9 +6,9 @@ cdef class BatchCloser:
     cdef readonly object compressor
     cdef readonly int codec_id
     cdef public object wake
-    cdef public object helpers
+    cdef readonly dict helpers
     cdef readonly set helped_threads
-    cdef object making
+    cdef bint ended
     cdef public int most_helpers
     cdef object codec
     cdef object estimator
@@ -17,15 +17,16 @@ cdef class BatchCloser:
     cdef void close_full(self, PartitionQueue queue)
     cpdef void close_queues(self, list queues)
     cdef void try_closing(self, ProducerBatch batch)
-    cdef void hand_on(self, list taken)
+    cdef void wake_sender(self)
     cdef void leave(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)
     cdef Py_ssize_t copied(self, ProducerBatch batch) except? -1
     cpdef void close_batches(self, list batches)
 
 
-cdef list charged_for(list batches)
+cdef void charge(list batches, list charges)
 cdef void credit(list charges)
 cdef bint take_unit(list queues, list taken) except? -1
+cdef void hand_back(list taken)
 cdef Py_ssize_t size_to_close(PartitionQueue queue) except? -1
 cpdef bytearray header_of(ProducerBatch batch)

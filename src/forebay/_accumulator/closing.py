@@ -31,7 +31,8 @@ else:
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
-UNIT = cython.declare(cython.Py_ssize_t, 512 * 1024)  # as in helpers.py
+UNIT = cython.declare(cython.Py_ssize_t, 512 * 1024)
+"""Raw bytes of batches that are compressed together: a millisecond of work for two hand-overs of the GIL."""
 
 logger = logging.getLogger("forebay.sender")
 
@@ -52,10 +53,11 @@ class BatchCloser:
         self.codec_id = 0 if compressor is None else int(compressor.type)
         self.estimator = estimator
         self.wake: Callable[[], Any] | None = None  # ends the sender's wait
-        self.helpers: Any = None  # CompressionHelpers, once a table was sent
-        self.helped_threads: set[int] = set()  # each thread adds and removes itself, so no lock
+        # CompressionHelpers by the name "all", once a table was sent: two threads may make some, one's are taken.
+        self.helpers: dict[str, Any] = {}
+        self.helped_threads: set[int] = set()  # each thread adds and removes itself
         self.most_helpers = -1  # as many as there are processors to spare
-        self.making = threading.Lock()
+        self.ended = False
 
     @contextmanager
     def helped(self) -> Iterator[None]:
@@ -64,7 +66,7 @@ class BatchCloser:
         if self.codec_id == 0 or thread in self.helped_threads:
             yield
             return
-        if self.helpers is None:
+        if len(self.helpers) == 0:
             self.make_helpers()
         self.helped_threads.add(thread)
         try:
@@ -76,15 +78,16 @@ class BatchCloser:
         # Imported here, for a producer that sends no tables needs none of it.
         from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
 
-        with self.making:
-            if self.helpers is None:
-                most = processors_to_spare() if self.most_helpers < 0 else self.most_helpers
-                self.helpers = CompressionHelpers(self.close_queues, most)
+        most = processors_to_spare() if self.most_helpers < 0 else self.most_helpers
+        made = self.helpers.setdefault("all", CompressionHelpers(self.close_queues, most, UNIT))
+        if self.ended:
+            made.end()
 
     def end(self) -> None:
         """No helpers any more, once they have done what they took."""
-        if self.helpers is not None:
-            self.helpers.end()
+        self.ended = True
+        for helpers in self.helpers.values():
+            helpers.end()
 
     @cython.cfunc
     def ratio(self, topic: str) -> cython.double:
@@ -103,12 +106,16 @@ class BatchCloser:
         """Compresses what the calling thread has filled in ``queue``, outside of its lock, or has it compressed."""
         queues: list[Any] = [queue]
         if len(self.helped_threads) > 0 and threading.get_ident() in self.helped_threads:
+            size: cython.Py_ssize_t = size_to_close(queue)
+            if size == 0:
+                return  # a helper came by meanwhile
             try:
-                if self.helpers.take(queue, size_to_close(queue)):
+                helpers = self.helpers["all"]
+                if helpers.take(queue, size):
                     return
-                queues = self.helpers.unit(queue)
+                queues = helpers.unit(queue)
             except BaseException:
-                # Ctrl-C: the sender keeps off a batch that somebody is to compress, for good if nobody does.
+                # Ctrl-C: nobody may come for them.
                 self.leave(queue)
                 raise
         self.close_queues(queues)
@@ -120,16 +127,20 @@ class BatchCloser:
         queue: PartitionQueue
         try:
             while take_unit(queues, taken):
-                for _, batch in taken:
-                    self.try_closing(batch)
-                self.hand_on(taken)
+                while len(taken) > 0:
+                    self.try_closing(taken[0])
+                    hand_back(taken)
+                self.wake_sender()
         except BaseException:
             for queue in queues:
                 self.leave(queue)
             raise
         finally:
             # Ctrl-C in the middle: the sender closes them then.
-            self.hand_on(taken)
+            if len(taken) > 0:
+                while len(taken) > 0:
+                    hand_back(taken)
+                self.wake_sender()
 
     @cython.cfunc
     def try_closing(self, batch: ProducerBatch) -> cython.void:
@@ -141,24 +152,8 @@ class BatchCloser:
             logger.debug("closing %r failed", batch, exc_info=True)
 
     @cython.cfunc
-    def hand_on(self, taken: list[Any]) -> cython.void:
-        """Nobody is closing these any more: they are the sender's.  Empties the list of queues and their batches."""
-        if len(taken) == 0:
-            return
-        queue: PartitionQueue
-        batch: ProducerBatch
-        while len(taken) > 0:
-            queue, batch = taken[len(taken) - 1]
-            acquire(queue.lock)
-            try:
-                batch.closing = False
-                abandoned: cython.bint = batch.let_go
-            finally:
-                release(queue.lock)
-            if abandoned:
-                batch.release()
-            taken.pop()
-        # The sender may have passed them over meanwhile, and nothing else tells it to look again.
+    def wake_sender(self) -> cython.void:
+        # It may have passed batches over while somebody was closing them, and nothing else tells it to look again.
         if self.wake is not None:
             self.wake()
 
@@ -167,7 +162,9 @@ class BatchCloser:
         """Leaves the full batches of ``queue`` to the sender, as they are."""
         taken: list[Any] = []
         while take_unit([queue], taken):
-            self.hand_on(taken)
+            while len(taken) > 0:
+                hand_back(taken)
+        self.wake_sender()
 
     @cython.ccall
     def close_batch(self, batch: ProducerBatch) -> cython.void:
@@ -218,8 +215,10 @@ class BatchCloser:
             for batch in small:
                 self.close_batch(batch)
             return
-        charges: list[Any] = charged_for(small) if self.compressor.copies_all else []
+        charges: list[Any] = []
         try:
+            if self.compressor.copied_by_many([batch.raw_size for batch in small]):
+                charge(small, charges)
             packed = self.compressor.compress_many([batch.pieces() for batch in small])
         finally:
             credit(charges)
@@ -229,18 +228,16 @@ class BatchCloser:
 
 
 @cython.cfunc
-def charged_for(batches: list[Any]) -> list[Any]:
+def charge(batches: list[Any], charges: list[Any]) -> cython.void:
     # A copy of their raw records; like the output it may overdraw: who waited here would keep his chunks.
     batch: ProducerBatch
     pool: BufferPool
-    charges: list[Any] = []
     for batch in batches:
         # With the owner of now: it may be another one when the charge is given back.
         pool = batch.account.pool
         owner: Any = batch.account.owner
-        pool.charge(owner, batch.raw_size)
         charges.append((pool, owner, batch.raw_size))
-    return charges
+        pool.charge(owner, batch.raw_size)
 
 
 @cython.cfunc
@@ -254,7 +251,8 @@ def credit(charges: list[Any]) -> cython.void:
 @cython.cfunc
 @cython.exceptval(-1)
 def take_unit(queues: list[Any], taken: list[Any]) -> cython.bint:
-    # Full batches of those that are to be compressed, several if they are small, each with its queue.
+    # Full batches of those that are to be compressed, several if they are small.  Under the lock nothing is made that
+    # the garbage collector knows.
     queue: PartitionQueue
     batch: ProducerBatch
     size: cython.Py_ssize_t = 0
@@ -263,7 +261,7 @@ def take_unit(queues: list[Any], taken: list[Any]) -> cython.bint:
         try:
             while len(queue.to_close) > 0 and size < UNIT:
                 batch = queue.to_close[0]  # the sender sends no later one before it
-                taken.append((queue, batch))
+                taken.append(batch)
                 del queue.to_close[0]
                 size += batch.raw_size
         finally:
@@ -272,9 +270,25 @@ def take_unit(queues: list[Any], taken: list[Any]) -> cython.bint:
 
 
 @cython.cfunc
+def hand_back(taken: list[Any]) -> cython.void:
+    # Nobody is closing the first of these any more: it is the sender's.
+    batch: ProducerBatch = taken[0]
+    queue: PartitionQueue = batch.queue
+    acquire(queue.lock)
+    try:
+        batch.closing = False
+        abandoned: cython.bint = batch.let_go
+    finally:
+        release(queue.lock)
+    if abandoned:
+        batch.release()
+    del taken[0]
+
+
+@cython.cfunc
 @cython.exceptval(-1)
 def size_to_close(queue: PartitionQueue) -> cython.Py_ssize_t:
-    # Raw bytes of a batch that is to be compressed.
+    # Raw bytes of a batch that is to be compressed; 0 without one.
     batch: ProducerBatch | None = None
     acquire(queue.lock)
     try:

@@ -7,18 +7,19 @@ and end with the producer; a call that returns leaves them what waits, and the n
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
+logger = logging.getLogger("forebay.sender")
+
 MOST = 4
 """Helpers of a producer; a thread that encodes feeds no more of them."""
 AHEAD = 2
 """Units that may wait for each helper: it should never lack work, and memory should not lie about."""
-UNIT = 512 * 1024
-"""Raw bytes of batches that are compressed together: a millisecond of work for two hand-overs of the GIL."""
 
 
 def processors_to_spare() -> int:
@@ -31,16 +32,24 @@ def processors_to_spare() -> int:
 class CompressionHelpers:
     """A producer's helpers; any thread.
 
+    There is no lock: a handler of signals that sends or closes may come at any point.  Steps on lists are atomic, and
+    what goes wrong at worst is that a batch is left in the line: the sender takes it back after a while.
+
     Args:
-        close: compresses the full batches of some queues; must not raise.
+        close: compresses the full batches of some queues.
         most: threads at most.
+        unit: raw bytes of batches that are compressed together.
     """
 
-    def __init__(self, close: Callable[[list[Any]], None], most: int) -> None:
+    def __init__(self, close: Callable[[list[Any]], None], most: int, unit: int) -> None:
         self._close = close
-        self._lock = threading.Lock()  # guards the two, for who changes them
         self._most = most
-        self._started = 0
+        self._size = unit
+        # One for each thread that may yet be started.  Where none can be, it is not tried again.
+        self._slots: list[None] = [None] * most
+        # One for each that runs, by itself.
+        self._running: list[None] = []
+        self._ended = False
         self._waiting: SimpleQueue[Any] = SimpleQueue()
         # Every queue that was taken, for what Ctrl-C makes us lose.
         self._taken: set[Any] = set()
@@ -53,8 +62,9 @@ class CompressionHelpers:
         Args:
             size: raw bytes of one of them.
         """
-        self._together = max(1, UNIT // max(size, 1))
-        if self._waiting.qsize() >= AHEAD * self._together * self._started and not self._start():
+        together = self._together = max(1, self._size // max(size, 1))
+        full = self._waiting.qsize() >= AHEAD * together * len(self._running)
+        if (full and not self._start()) or self._ended:
             return False
         self._taken.add(queue)
         self._waiting.put(queue)
@@ -62,45 +72,58 @@ class CompressionHelpers:
 
     def unit(self, queue: Any) -> list[Any]:
         """What one thread compresses together: ``queue`` and some that wait."""
+        together = self._together
         queues = [queue]
+        if together < 2:
+            return queues
         try:
             # Not a call of get_nowait: Ctrl-C would come between that and the name, and lose the queue.
-            for other in iter(self._waiting.get_nowait, None) if self._together > 1 else ():
+            for other in iter(self._waiting.get_nowait, None):
                 queues.append(other)
-                if len(queues) >= self._together:
+                if len(queues) >= together:
                     return queues
         except Empty:
             return queues
         except BaseException:
             # One may have left the line and not been begun.  A queue with nothing to compress costs a look.
-            for lost in self._taken:
+            for lost in list(self._taken):
                 self._waiting.put(lost)
             raise
-        if self._together > 1:
-            self._waiting.put(None)  # the end, which was meant for a helper
+        self._waiting.put(None)  # the end, which was meant for a helper
         return queues
 
     def _start(self) -> bool:
-        with self._lock:
-            if self._started >= self._most:
-                return False
-            # Counted first: Ctrl-C may come while we wait for it to run, and who is not counted never ends.
-            self._started += 1
-            try:
-                threading.Thread(target=self._work, name="forebay-compression", daemon=True).start()
-            except RuntimeError:
-                self._started -= 1
-                self._most = self._started  # no thread to be had: the interpreter ends, or a limit of the system's
-                return False
+        try:
+            self._slots.pop()
+        except IndexError:
+            return False
+        try:
+            threading.Thread(target=self._work, name="forebay-compression", daemon=True).start()
+        except (RuntimeError, MemoryError):
+            return False  # no thread to be had: the interpreter ends, or a limit of the system's
         return True
 
     def end(self) -> None:
         """Lets the helpers go, once they have done what waits; nothing is taken any more."""
-        with self._lock:
-            begun, self._started, self._most = self._started, 0, 0
-        for _ in range(begun):
+        self._ended = True
+        self._slots.clear()
+        # Also for one that is on its way; what is left over is nobody's.
+        for _ in range(self._most):
             self._waiting.put(None)
 
     def _work(self) -> None:
-        while (queue := self._waiting.get()) is not None:
+        self._running.append(None)
+        try:
+            while (queue := self._waiting.get()) is not None:
+                self._try(queue)
+        finally:
+            self._running.pop()
+
+    def _try(self, queue: Any) -> None:
+        try:
             self._close(self.unit(queue))
+        except BaseException:  # noqa: BLE001 - a codec's, a log filter's: what waits in the line counts for more
+            try:
+                logger.exception("A thread that compresses met an error; the sender compresses what it left")
+            except BaseException:  # noqa: BLE001 - there is nobody left to tell
+                pass

@@ -260,8 +260,9 @@ class BatchSchedule:
             if count > 1 and self.adaptive:
                 self.loads.note(queue.state)
             head: ProducerBatch = queue.batches[0]
-            if queue.muted or head.closing:
-                return INFINITY
+            kept: cython.double = queue.kept_back(head, now)
+            if kept > 0:
+                return kept
             head.update_leader_epoch(queue.leader_epoch)
             if self.backs_off(head, now):
                 return head.retry_at - now

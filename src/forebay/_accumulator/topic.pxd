@@ -12,6 +12,7 @@ cdef class PartitionQueue(GatedQueue):
     cdef ProducerBatch last
     cdef readonly bint scheduled
     cdef list to_close
+    cdef double left_since
     cdef bint parked
     # Written by whoever applies metadata, under the accumulator's lock; single words, read without it.
     cdef readonly int leader_id
@@ -31,6 +32,7 @@ cdef class PartitionQueue(GatedQueue):
     cdef void take_all(self, bint unsent_only, list taken)
     cpdef bint has(self, ProducerBatch batch)
     cpdef bint lets_go(self, ProducerBatch batch)
+    cdef double kept_back(self, ProducerBatch head, double now) except? -2
     cpdef void insert(self, ProducerBatch batch, Gate gate)
 
 

@@ -5,6 +5,7 @@ Lock order: the accumulator's lock, then one queue's, then the pool's; never two
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import cython
@@ -27,6 +28,11 @@ else:
     from forebay._mutex import acquire, release
 
 
+INFINITY: cython.double = math.inf
+LEFT_MS = cython.declare(cython.double, 1000.0)
+"""So long after the sender saw that nobody had begun to compress a batch, it does that itself."""
+
+
 @cython.final
 @cython.cclass
 class PartitionQueue(GatedQueue):
@@ -34,8 +40,9 @@ class PartitionQueue(GatedQueue):
 
     ``batches``, ``last``, ``scheduled`` (the schedule knows that it has batches), ``parked`` (but looks at it only when
     the first one has lingered) and ``to_close`` (full batches that whoever filled them must compress; the sender keeps
-    off until then) are guarded by ``lock``.  To the sender thread belong ``muted``, ``in_flight``, ``gate_state`` (the
-    sequences of whoever gates draining), and the schedule's ``watched``, ``lined``, ``line``, ``in_heap`` and ``due``.
+    off until then, or until it has seen the first one left for long, ``left_since``) are guarded by ``lock``.  To the
+    sender thread belong ``muted``, ``in_flight``, ``gate_state`` (the sequences of whoever gates draining), and the
+    schedule's ``watched``, ``lined``, ``line``, ``in_heap`` and ``due``.
     """
 
     def __init__(self, state: TopicState, partition: cython.int) -> None:
@@ -46,6 +53,7 @@ class PartitionQueue(GatedQueue):
         self.scheduled = False
         self.parked = False
         self.to_close: list[Any] = []
+        self.left_since = -1.0
         self.leader_id = -1
         self.leader_epoch = -1
         self.watched = False
@@ -127,6 +135,29 @@ class PartitionQueue(GatedQueue):
             return not batch.closing
         finally:
             release(self.lock)
+
+    @cython.cfunc
+    @cython.exceptval(-2)
+    def kept_back(self, head: ProducerBatch, now: cython.double) -> cython.double:
+        """Ms until the first batch may be drained, infinite where an event decides.  Lock held.
+
+        A thread that was to compress it may have died: what nobody has begun to for long is the sender's again.
+        """
+        if self.muted:
+            return INFINITY
+        if not head.closing:
+            return 0
+        if head not in self.to_close:
+            self.left_since = -1
+            return INFINITY
+        if self.left_since < 0:
+            self.left_since = now
+        left: cython.double = self.left_since + LEFT_MS - now
+        if left <= 0:
+            self.to_close.remove(head)
+            head.closing = False
+            self.left_since = -1
+        return max(left, 0)
 
     def __repr__(self) -> str:
         return (

@@ -86,8 +86,6 @@ class Compressor(ABC):
 
     type: CompressionType
     caller: Callable[[], object] = object
-    copies_all = False
-    """Whether a call for many batches has a copy of all their raw records at the same time."""
 
     def __init__(self, level: int) -> None:
         self.level = level
@@ -107,6 +105,10 @@ class Compressor(ABC):
     def copied(self, size: int, chunks: int) -> int:
         """Bytes that ``compress`` takes for a copy of its input while it runs; small ones are not worth counting."""
         return 0
+
+    def copied_by_many(self, sizes: Sequence[int]) -> bool:
+        """Whether ``compress_many`` has a copy of all its input, batches of these sizes, at the same time."""
+        return False
 
 
 class NoneCompressor(Compressor):
@@ -309,7 +311,6 @@ class ZstdCompressor(Compressor):
     """
 
     type = CompressionType.ZSTD
-    copies_all = True
     FORGETFUL_LEVEL = 3
     WINDOW_LOG = 19
 
@@ -331,13 +332,16 @@ class ZstdCompressor(Compressor):
     def compress_many(self, batches: Sequence[Sequence[Chunk]]) -> list[bytes]:
         """All in one call without the GIL, where the package has it (its C form does), if they are small."""
         sizes = [_size(chunks) for chunks in batches]
-        # Large ones would all be copied at the same time; all empty is refused.
-        if len(batches) > 1 and 0 < max(sizes) <= JOIN_LIMIT:
+        if self.copied_by_many(sizes):
             with self._context() as context:
                 many = getattr(context, "multi_compress_to_buffer", None)
                 if many is not None:
                     return [segment.tobytes() for segment in many([b"".join(chunks) for chunks in batches], threads=0)]
         return super().compress_many(batches)
+
+    def copied_by_many(self, sizes: Sequence[int]) -> bool:
+        # Large ones are not all copied at the same time; all empty is refused.
+        return len(sizes) > 1 and 0 < max(sizes) <= JOIN_LIMIT
 
     @contextmanager
     def _context(self) -> Iterator[Any]:

@@ -69,6 +69,9 @@ class Copying:
     def copied(self, size: int, chunks: int) -> int:
         return size if chunks > 1 else 0
 
+    def copied_by_many(self, sizes: Any) -> bool:
+        return self.copies_all
+
     def compress(self, chunks: Any) -> bytes:
         self.left.append(self.shelf.pool.available())
         return self.codec.compress(chunks)
@@ -190,7 +193,7 @@ def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken:
     closer = shelf.accumulator.closer
     woken: list[bool] = []
     closer.wake = lambda: woken.append(True)
-    closer.helpers = Line(taken)
+    closer.helpers["all"] = Line(taken)
     closer.helped_threads.add(threading.get_ident())
     until_interrupted(lambda: shelf.append(0, 1, os.urandom(50)))
     assert [batch.closing for batch in shelf.batches()] == [False] * (taken + 1)
@@ -203,10 +206,40 @@ def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken:
 def test_ctrl_c_in_one_batch_leaves_those_behind_it_to_the_sender() -> None:
     shelf = Shelf(compressor=Interrupted(), batch_size=256)  # type: ignore[arg-type]
     closer = shelf.accumulator.closer
-    closer.helpers = Line(3)
+    closer.helpers["all"] = Line(3)
     closer.helped_threads.add(threading.get_ident())
     while len(shelf.batches()) < 4:
         shelf.append(0, 1, os.urandom(50))
     assert [batch.closing for batch in shelf.batches()] == [True] * 3 + [False]
     until_interrupted(lambda: closer.close_queues([shelf.queue()]))
     assert not any(batch.closing for batch in shelf.batches())
+
+
+def test_what_nobody_begins_to_compress_is_the_sender_s_after_a_second() -> None:
+    """Whoever was to do it may have died."""
+    shelf = Shelf(compressor=compressor(LZ4), batch_size=256)
+    closer = shelf.accumulator.closer
+    closer.helpers["all"] = Line(1000)
+    closer.helped_threads.add(threading.get_ident())
+    while len(shelf.batches()) < 3:
+        shelf.append(0, 1, os.urandom(50))
+    first, second, _ = shelf.batches()
+    for passed, nodes, kept in ((0, [], True), (999, [], True), (1, [0], False)):
+        shelf.clock.advance(passed)
+        found = shelf.ready()
+        assert (found.nodes, first.closing, second.closing) == (nodes, kept, True)
+    assert shelf.drain(0) == [first]
+    # The next one has a second of its own.
+    for passed, nodes in ((0, []), (999, []), (1, [0])):
+        shelf.clock.advance(passed)
+        assert shelf.ready().nodes == nodes
+
+
+def test_what_somebody_compresses_is_waited_for() -> None:
+    shelf = Shelf(compressor=compressor(LZ4), batch_size=256)
+    shelf.append(0, 1, os.urandom(50))
+    (batch,) = shelf.batches()
+    batch.closing = True
+    for _ in range(3):
+        shelf.clock.advance(10_000)
+        assert shelf.ready().nodes == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -10,11 +11,12 @@ from queue import SimpleQueue
 import pytest
 
 from forebay import KafkaProducer
-from forebay._accumulator.helpers import AHEAD, UNIT, CompressionHelpers, processors_to_spare
+from forebay._accumulator.helpers import AHEAD, CompressionHelpers, processors_to_spare
 from forebay.testing import EmbeddedBroker
 from tests.fakes.world import World
 
 WAIT_S = 20
+UNIT = 1000
 LARGE = UNIT
 """Raw bytes of a batch that is a unit by itself."""
 
@@ -26,11 +28,18 @@ def until_ended() -> None:
         time.sleep(0.01)
 
 
+def until_running(helpers: CompressionHelpers, count: int) -> None:
+    end = time.monotonic() + WAIT_S
+    while len(helpers._running) < count:
+        assert time.monotonic() < end, "no helper came"
+        time.sleep(0.001)
+
+
 @pytest.mark.parametrize("size", [LARGE, UNIT // 10])
 @pytest.mark.parametrize("most", [1, 3])
 def test_all_that_is_taken_is_done_once(most: int, size: int) -> None:
     done: list[int] = []
-    helpers = CompressionHelpers(done.extend, most)
+    helpers = CompressionHelpers(done.extend, most, UNIT)
     left: list[int] = []
     for number in range(500):
         if not helpers.take(number, size):
@@ -47,8 +56,10 @@ def test_while_helpers_are_busy_the_caller_has_to_do_it() -> None:
     def close(_: list[int]) -> None:
         busy.wait(WAIT_S)
 
-    helpers = CompressionHelpers(close, 1)
-    taken = [helpers.take(number, LARGE) for number in range(10)]
+    helpers = CompressionHelpers(close, 1, UNIT)
+    taken = [helpers.take(0, LARGE)]
+    until_running(helpers, 1)
+    taken += [helpers.take(number, LARGE) for number in range(1, 10)]
     busy.set()
     helpers.end()
     until_ended()
@@ -66,7 +77,7 @@ def test_small_batches_wait_and_are_done_by_the_unit() -> None:
         hold.wait(WAIT_S)
         done.append(numbers)
 
-    helpers = CompressionHelpers(close, 1)
+    helpers = CompressionHelpers(close, 1, UNIT)
     assert helpers.take(0, UNIT // 4)
     assert begun.wait(WAIT_S)
     taken = [number for number in range(1, 100) if helpers.take(number, UNIT // 4)]
@@ -84,7 +95,7 @@ def test_helpers_outlive_a_call_and_end_once_they_are_told() -> None:
     def close(_: list[int]) -> None:
         done.set()
 
-    helpers = CompressionHelpers(close, 1)
+    helpers = CompressionHelpers(close, 1, UNIT)
     for _ in range(2):
         assert helpers.take(1, LARGE)
         assert done.wait(WAIT_S)
@@ -103,7 +114,7 @@ def test_a_caller_that_meets_the_end_leaves_it_to_the_helpers() -> None:
     def close(_: list[int]) -> None:
         hold.wait(WAIT_S)
 
-    helpers = CompressionHelpers(close, 1)
+    helpers = CompressionHelpers(close, 1, UNIT)
     assert helpers.take(1, 1)
     helpers.end()
     helpers.unit(2)
@@ -111,8 +122,59 @@ def test_a_caller_that_meets_the_end_leaves_it_to_the_helpers() -> None:
     until_ended()
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_one_that_was_never_made_is_not_counted_on(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise error
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    helpers = CompressionHelpers(print, 1, UNIT)
+    taken = []
+    for number in range(3):
+        with contextlib.suppress(KeyboardInterrupt):
+            taken.append(helpers.take(number, LARGE))
+    assert taken and not any(taken)
+
+
+def test_one_that_meets_an_error_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[int] = []
+
+    def close(numbers: list[int]) -> None:
+        if numbers == [0]:
+            raise SystemExit("a codec's")
+        done.extend(numbers)
+
+    helpers = CompressionHelpers(close, 1, UNIT)
+    assert helpers.take(0, LARGE)
+    until_running(helpers, 1)
+    assert helpers.take(1, LARGE)
+    helpers.end()
+    until_ended()
+    assert done == [1]
+    assert "met an error" in caplog.text
+
+
+@pytest.mark.parametrize("act", ["take", "end"])
+def test_what_a_signal_s_handler_does_while_one_is_started(monkeypatch: pytest.MonkeyPatch, act: str) -> None:
+    def start(thread: threading.Thread) -> None:
+        if act == "take":
+            assert not helpers.take(2, LARGE)
+        else:
+            helpers.end()
+        begin(thread)
+
+    begin = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", start)
+    done: list[int] = []
+    helpers = CompressionHelpers(done.extend, 1, UNIT)
+    assert helpers.take(1, LARGE) is (act == "take")
+    helpers.end()
+    until_ended()
+    assert done == ([1] if act == "take" else [])
+
+
 def test_without_a_processor_to_spare_there_are_none() -> None:
-    helpers = CompressionHelpers(print, 0)
+    helpers = CompressionHelpers(print, 0, UNIT)
     assert not helpers.take(1, LARGE)
     helpers.end()
 
@@ -124,7 +186,7 @@ def test_a_helper_whose_start_was_interrupted_ends_too(monkeypatch: pytest.Monke
 
     begin = threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", start)
-    helpers = CompressionHelpers(print, 1)
+    helpers = CompressionHelpers(print, 1, UNIT)
     with pytest.raises(KeyboardInterrupt):
         helpers.take(1, LARGE)
     helpers.end()
@@ -136,7 +198,7 @@ def test_where_no_thread_can_be_had_the_caller_has_to_do_it(monkeypatch: pytest.
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    helpers = CompressionHelpers(print, 2)
+    helpers = CompressionHelpers(print, 2, UNIT)
     assert [helpers.take(number, LARGE) for number in range(3)] == [False] * 3
     helpers.end()
 
@@ -176,7 +238,7 @@ def test_what_left_the_line_and_was_not_begun_is_done_by_the_helpers() -> None:
         hold.wait(WAIT_S)
         done.extend(numbers)
 
-    helpers = CompressionHelpers(close, 1)
+    helpers = CompressionHelpers(close, 1, UNIT)
     line = Unlucky()
     helpers._waiting = line
     taken = {number for number in range(10) if helpers.take(number, LARGE)}
