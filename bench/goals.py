@@ -17,7 +17,7 @@ CONFLUENT = ("confluent-kafka", "confluent-kafka, 16 KiB batches")
 CONFLUENT_CALLBACK = ("confluent-kafka, callback", "confluent-kafka, callback, 16 KiB batches")
 JAVA = ("Java, callback", "Java, callback, 128 KiB batches")
 CODECS = {"lz4": "lz4 fast", "zstd": "zstd 3"}
-SIZES = ("16 KiB", "1024 KiB")
+SIZES = ("16 KiB", "256 KiB", "1024 KiB")
 
 
 class NotMeasured(KeyError):
