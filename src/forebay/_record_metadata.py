@@ -1,8 +1,8 @@
 """RecordMetadata: where a record went.
 
-One is made for each delivery callback, and most are looked at little, if at all: so it holds plain numbers and makes
-Python's of them when they are asked for.  It unpacks and compares as a named tuple does, which takes four times as long
-to make.
+Each delivery callback gets one, and most are looked at little, if at all: so it holds plain numbers and makes Python's
+of them when they are asked for, and one that nobody kept is used anew for the next record.  It unpacks and compares as
+a named tuple does, which takes four times as long to make.
 """
 
 from __future__ import annotations

@@ -80,12 +80,12 @@ static void forebay_mutex_wait(forebay_mutex *lock)
 /* Until one who waits has it, for a tenth of a millisecond at most. */
 static inline void forebay_mutex_give_way(forebay_mutex *lock)
 {
-    forebay_mutex seen;
+    int seen;
     if (!lock->wanted)
         return;
-    seen.word = lock->word;
+    seen = lock->word;
     Py_BEGIN_ALLOW_THREADS
-    forebay_mutex_sleep(lock, seen.word, 100000);
+    forebay_mutex_sleep(lock, seen, 100000);
     Py_END_ALLOW_THREADS
 }
 

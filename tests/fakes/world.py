@@ -71,7 +71,7 @@ class World:
         self.sender = self.parts.sender
         self.accumulator = self.parts.accumulator
         # No threads here: what is learned of compression would depend on when they run.
-        self.accumulator.closer.most_helpers = 0
+        self.accumulator.closer.helpers = None
         self.pool = self.accumulator.pool
         self.metadata = self.parts.metadata
         if known:

@@ -6,10 +6,8 @@ cdef class BatchCloser:
     cdef readonly object compressor
     cdef readonly int codec_id
     cdef public object wake
-    cdef readonly dict helpers
+    cdef public object helpers
     cdef readonly set helped_threads
-    cdef bint ended
-    cdef public int most_helpers
     cdef object codec
     cdef object estimator
     cdef double ratio(self, str topic)
@@ -17,6 +15,7 @@ cdef class BatchCloser:
     cdef void close_full(self, PartitionQueue queue)
     cpdef void close_queues(self, list queues)
     cdef void try_closing(self, ProducerBatch batch)
+    cdef void hand_on(self, list taken)
     cdef void wake_sender(self)
     cdef void leave(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)

@@ -53,41 +53,31 @@ class BatchCloser:
         self.codec_id = 0 if compressor is None else int(compressor.type)
         self.estimator = estimator
         self.wake: Callable[[], Any] | None = None  # ends the sender's wait
-        # CompressionHelpers by the name "all", once a table was sent: two threads may make some, one's are taken.
-        self.helpers: dict[str, Any] = {}
         self.helped_threads: set[int] = set()  # each thread adds and removes itself
-        self.most_helpers = -1  # as many as there are processors to spare
-        self.ended = False
+        self.helpers: Any = None
+        if self.codec_id != 0:
+            # Imported here, for a producer without compression needs none of it.
+            from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
+
+            self.helpers = CompressionHelpers(self.close_queues, processors_to_spare(), UNIT)
 
     @contextmanager
     def helped(self) -> Iterator[None]:
         """While it lasts, helpers compress what the calling thread fills; for calls that fill many batches."""
         thread = threading.get_ident()
-        if self.codec_id == 0 or thread in self.helped_threads:
+        if self.helpers is None or thread in self.helped_threads:
             yield
             return
-        if len(self.helpers) == 0:
-            self.make_helpers()
         self.helped_threads.add(thread)
         try:
             yield
         finally:
             self.helped_threads.discard(thread)
 
-    def make_helpers(self) -> None:
-        # Imported here, for a producer that sends no tables needs none of it.
-        from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
-
-        most = processors_to_spare() if self.most_helpers < 0 else self.most_helpers
-        made = self.helpers.setdefault("all", CompressionHelpers(self.close_queues, most, UNIT))
-        if self.ended:
-            made.end()
-
     def end(self) -> None:
         """No helpers any more, once they have done what they took."""
-        self.ended = True
-        for helpers in self.helpers.values():
-            helpers.end()
+        if self.helpers is not None:
+            self.helpers.end()
 
     @cython.cfunc
     def ratio(self, topic: str) -> cython.double:
@@ -110,10 +100,9 @@ class BatchCloser:
             if size == 0:
                 return  # a helper came by meanwhile
             try:
-                helpers = self.helpers["all"]
-                if helpers.take(queue, size):
+                if self.helpers.take(queue, size):
                     return
-                queues = helpers.unit(queue)
+                queues = self.helpers.unit(queue)
             except BaseException:
                 # Ctrl-C: nobody may come for them.
                 self.leave(queue)
@@ -137,10 +126,7 @@ class BatchCloser:
             raise
         finally:
             # Ctrl-C in the middle: the sender closes them then.
-            if len(taken) > 0:
-                while len(taken) > 0:
-                    hand_back(taken)
-                self.wake_sender()
+            self.hand_on(taken)
 
     @cython.cfunc
     def try_closing(self, batch: ProducerBatch) -> cython.void:
@@ -150,6 +136,15 @@ class BatchCloser:
             # The records were accepted, so no send() must raise: the sender tries again, and fails the batch if it
             # cannot be closed.
             logger.debug("closing %r failed", batch, exc_info=True)
+
+    @cython.cfunc
+    def hand_on(self, taken: list[Any]) -> cython.void:
+        """Nobody closes these any more: they are the sender's."""
+        if len(taken) == 0:
+            return
+        while len(taken) > 0:
+            hand_back(taken)
+        self.wake_sender()
 
     @cython.cfunc
     def wake_sender(self) -> cython.void:
@@ -162,9 +157,7 @@ class BatchCloser:
         """Leaves the full batches of ``queue`` to the sender, as they are."""
         taken: list[Any] = []
         while take_unit([queue], taken):
-            while len(taken) > 0:
-                hand_back(taken)
-        self.wake_sender()
+            self.hand_on(taken)
 
     @cython.ccall
     def close_batch(self, batch: ProducerBatch) -> cython.void:

@@ -193,7 +193,7 @@ def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken:
     closer = shelf.accumulator.closer
     woken: list[bool] = []
     closer.wake = lambda: woken.append(True)
-    closer.helpers["all"] = Line(taken)
+    closer.helpers = Line(taken)
     closer.helped_threads.add(threading.get_ident())
     until_interrupted(lambda: shelf.append(0, 1, os.urandom(50)))
     assert [batch.closing for batch in shelf.batches()] == [False] * (taken + 1)
@@ -206,7 +206,7 @@ def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken:
 def test_ctrl_c_in_one_batch_leaves_those_behind_it_to_the_sender() -> None:
     shelf = Shelf(compressor=Interrupted(), batch_size=256)  # type: ignore[arg-type]
     closer = shelf.accumulator.closer
-    closer.helpers["all"] = Line(3)
+    closer.helpers = Line(3)
     closer.helped_threads.add(threading.get_ident())
     while len(shelf.batches()) < 4:
         shelf.append(0, 1, os.urandom(50))
@@ -219,7 +219,7 @@ def test_what_nobody_begins_to_compress_is_the_sender_s_after_a_second() -> None
     """Whoever was to do it may have died."""
     shelf = Shelf(compressor=compressor(LZ4), batch_size=256)
     closer = shelf.accumulator.closer
-    closer.helpers["all"] = Line(1000)
+    closer.helpers = Line(1000)
     closer.helped_threads.add(threading.get_ident())
     while len(shelf.batches()) < 3:
         shelf.append(0, 1, os.urandom(50))

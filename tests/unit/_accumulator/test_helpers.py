@@ -11,6 +11,7 @@ from queue import SimpleQueue
 import pytest
 
 from forebay import KafkaProducer
+from forebay._accumulator.closing import BatchCloser
 from forebay._accumulator.helpers import AHEAD, CompressionHelpers, processors_to_spare
 from forebay.testing import EmbeddedBroker
 from tests.fakes.world import World
@@ -19,6 +20,10 @@ WAIT_S = 20
 UNIT = 1000
 LARGE = UNIT
 """Raw bytes of a batch that is a unit by itself."""
+
+
+def help_with(closer: BatchCloser, most: int) -> None:
+    closer.helpers = CompressionHelpers(closer.close_queues, most, UNIT)
 
 
 def until_ended() -> None:
@@ -206,7 +211,7 @@ def test_where_no_thread_can_be_had_the_caller_has_to_do_it(monkeypatch: pytest.
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
 def test_helped_batches_hold_every_row_in_order(codec: str) -> None:
     world = World(topics={"t": 2}, batch_size=2000, compression_type=codec, buffer_memory=1 << 25, linger_ms=1000)
-    world.accumulator.closer.most_helpers = 2
+    help_with(world.accumulator.closer, 2)
     values = [b"%d:" % row + bytes(row % 90) for row in range(20_000)]
     delivery = world.producer.send_batch("t", values, partition=[row % 2 for row in range(20_000)])
     world.accumulator.closer.end()
@@ -259,7 +264,7 @@ def test_ctrl_c_before_a_helper_is_told_leaves_the_batch_to_the_sender(monkeypat
 
     monkeypatch.setattr(CompressionHelpers, "take", take)
     world = World(topics={"t": 1}, batch_size=1000, compression_type="lz4")
-    world.accumulator.closer.most_helpers = 1
+    help_with(world.accumulator.closer, 1)
     with pytest.raises(KeyboardInterrupt) as caught:
         world.producer.send_batch("t", [b"%d" % row for row in range(4000)])
     delivery = caught.value.delivery  # type: ignore[attr-defined]
@@ -271,7 +276,7 @@ def test_ctrl_c_before_a_helper_is_told_leaves_the_batch_to_the_sender(monkeypat
 def test_they_end_with_the_producer() -> None:
     with EmbeddedBroker(topics={"t": 2}) as broker:
         with KafkaProducer({"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4"}) as producer:
-            producer._parts.accumulator.closer.most_helpers = 1
+            help_with(producer._parts.accumulator.closer, 1)
             delivery = producer.send_batch("t", [b"%d" % row * 50 for row in range(5000)])
             producer.flush()
             assert delivery.acknowledged == 5000
