@@ -40,7 +40,7 @@ class InATurn(Compressor):
         self.type = inner.type
         self._inner = inner
 
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         first, second = self._inner.compress_many([chunks, [b"another"]])
         assert first != second
         return first

@@ -323,7 +323,7 @@ class ProducerBatch(StampedBatch):
         if self.closed:
             return
         if self.compressed:
-            self.close_with(compressor.compress(self.pieces()))
+            self.close_with(compressor.compress(self.pieces(), self.topic))
             return
         self.payload = self.pieces()
         self.payload_size = self.raw_size

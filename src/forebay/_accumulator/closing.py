@@ -212,7 +212,8 @@ class BatchCloser:
         try:
             if self.compressor.copied_by_many([batch.raw_size for batch in small]):
                 charge(small, charges)
-            packed = self.compressor.compress_many([batch.pieces() for batch in small])
+            topics = [batch.topic for batch in small]
+            packed = self.compressor.compress_many([batch.pieces() for batch in small], topics)
         finally:
             credit(charges)
         for batch, output in zip(small, packed, strict=True):

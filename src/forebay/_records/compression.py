@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from forebay._records.zstd_tuning import TUNED_LEVEL, TopicTunings, Tuning
 from forebay.errors import ConfigError, IllegalArgumentError
 
 Chunk = bytes | bytearray | memoryview
@@ -91,12 +92,18 @@ class Compressor(ABC):
         self.level = level
 
     @abstractmethod
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
-        """One batch, given as its raw records in pieces."""
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
+        """One batch, given as its raw records in pieces; those of one topic are taken to be alike."""
 
-    def compress_many(self, batches: Sequence[Sequence[Chunk]]) -> list[bytes]:
-        """Many batches for one turn of the sender, without giving the GIL up for each small one."""
-        return [self.compress(chunks) for chunks in batches]
+    def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
+        """Many batches for one turn of the sender, without giving the GIL up for each small one.
+
+        Args:
+            topics: of each batch, or empty.
+        """
+        return [
+            self.compress(chunks, topic) for chunks, topic in zip(batches, topics or [""] * len(batches), strict=True)
+        ]
 
     @abstractmethod
     def bound(self, size: int, chunks: int = 1) -> int:
@@ -114,7 +121,7 @@ class Compressor(ABC):
 class NoneCompressor(Compressor):
     type = CompressionType.NONE
 
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         return b"".join(chunks)
 
     def bound(self, size: int, chunks: int = 1) -> int:
@@ -132,7 +139,7 @@ class GzipCompressor(Compressor):
         self._zlib = load_package("zlib", self.type)
         self._gzip = load_package("cramjam", self.type).gzip
 
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         if len(chunks) == 1:
             return bytes(self._zlib.compress(chunks[0], self.level, 31))
         if _size(chunks) <= JOIN_LIMIT:
@@ -142,9 +149,9 @@ class GzipCompressor(Compressor):
         pieces.append(stream.flush())
         return b"".join(pieces)
 
-    def compress_many(self, batches: Sequence[Sequence[Chunk]]) -> list[bytes]:
+    def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
         if len(batches) < 2:
-            return super().compress_many(batches)
+            return super().compress_many(batches, topics)
         return [self._held(chunks) if _size(chunks) <= self.HELD_LIMIT else self.compress(chunks) for chunks in batches]
 
     def _held(self, chunks: Sequence[Chunk]) -> bytes:
@@ -167,14 +174,14 @@ class SnappyCompressor(Compressor):
         super().__init__(level)
         self._snappy = load_package("cramjam", self.type).snappy
 
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         size = _size(chunks)
         # One block is one hand-over of the GIL; several would be several, for 25 µs of work each.
         return self._held(chunks) if SNAPPY_BLOCK < size <= self.HELD_LIMIT else self._released(chunks)
 
-    def compress_many(self, batches: Sequence[Sequence[Chunk]]) -> list[bytes]:
+    def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
         if len(batches) < 2:
-            return super().compress_many(batches)
+            return super().compress_many(batches, topics)
         return [
             self._held(chunks) if _size(chunks) <= self.HELD_LIMIT else self._released(chunks) for chunks in batches
         ]
@@ -251,7 +258,7 @@ class Lz4Compressor(Compressor):
         # The library calls its fast compressor 0 and starts high compression at 3; above 12 nothing changes.
         self._effort = 0 if level == 9 else min(max(level, 3), 12)
 
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         if len(chunks) == 1 or _size(chunks) <= JOIN_LIMIT:
             data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
             return bytes(
@@ -271,9 +278,9 @@ class Lz4Compressor(Compressor):
         pieces.append(stream.flush())
         return b"".join(pieces)
 
-    def compress_many(self, batches: Sequence[Sequence[Chunk]]) -> list[bytes]:
+    def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
         if len(batches) < 2:
-            return super().compress_many(batches)
+            return super().compress_many(batches, topics)
         limit = self.HELD_LIMIT if self._effort == 0 else LZ4_BLOCK
         return [self._held(chunks) if _size(chunks) <= limit else self.compress(chunks) for chunks in batches]
 
@@ -317,51 +324,68 @@ class ZstdCompressor(Compressor):
     def __init__(self, level: int) -> None:
         super().__init__(level)
         self._zstandard = load_package("zstandard", self.type)
-        # Contexts not in use, by the caller that had one last: its tables, half a megabyte, are in the cache of that
-        # thread's processor, and another's takes up to twice as long for a small batch.  One is made for each thread
-        # that compresses at the same time.  Each step is atomic, so no lock.
-        self._idle: dict[object, Any] = {}
+        # Contexts not in use, by the caller that had one last: its tables, half a megabyte or a fifth of it, are in the
+        # cache of that thread's processor, and another's takes up to twice as long for a small batch.  One is made for
+        # each thread that compresses at the same time.  Each step is atomic, so no lock.
+        self._idle: dict[Tuning | None, dict[object, Any]] = {}
+        self._tunings = TopicTunings() if level == TUNED_LEVEL else None
 
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
-        with self._context() as context:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return self._packed(data, self._tuning(topic, chunks))
+
+    def _packed(self, data: Chunk, tuning: Tuning | None) -> bytes:
+        with self._context(tuning) as context:
             # A copy of what comes out: the package cuts its result out of a block as large as the input, and the rests
             # would be holes between all batches that wait (20 MiB more for 32 MiB of them).
-            packed = context.compress(chunks[0] if len(chunks) == 1 else b"".join(chunks))
-            return bytes(memoryview(packed))
+            return bytes(memoryview(context.compress(data)))
 
-    def compress_many(self, batches: Sequence[Sequence[Chunk]]) -> list[bytes]:
-        """All in one call without the GIL, where the package has it (its C form does), if they are small."""
-        sizes = [_size(chunks) for chunks in batches]
-        if self.copied_by_many(sizes):
-            with self._context() as context:
+    def _tuning(self, topic: str, chunks: Sequence[Chunk]) -> Tuning | None:
+        return None if self._tunings is None else self._tunings.choose(topic, chunks, _size(chunks), self._packed)
+
+    def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
+        """All that go by the same tuning in one call without the GIL, if they are small (its C form has it)."""
+        alike: dict[Tuning | None, list[int]] = {}
+        for at, (chunks, topic) in enumerate(zip(batches, topics or [""] * len(batches), strict=True)):
+            alike.setdefault(self._tuning(topic, chunks), []).append(at)
+        packed: dict[int, bytes] = {}
+        for tuning, places in alike.items():
+            packed.update(zip(places, self._pack_many([batches[at] for at in places], tuning), strict=True))
+        return [packed[at] for at in range(len(batches))]
+
+    def _pack_many(self, batches: Sequence[Sequence[Chunk]], tuning: Tuning | None) -> list[bytes]:
+        if self.copied_by_many([_size(chunks) for chunks in batches]):
+            with self._context(tuning) as context:
                 many = getattr(context, "multi_compress_to_buffer", None)
                 if many is not None:
                     return [segment.tobytes() for segment in many([b"".join(chunks) for chunks in batches], threads=0)]
-        return super().compress_many(batches)
+        return [self._packed(chunks[0] if len(chunks) == 1 else b"".join(chunks), tuning) for chunks in batches]
 
     def copied_by_many(self, sizes: Sequence[int]) -> bool:
         # Large ones are not all copied at the same time; all empty is refused.
         return len(sizes) > 1 and 0 < max(sizes) <= JOIN_LIMIT
 
     @contextmanager
-    def _context(self) -> Iterator[Any]:
+    def _context(self, tuning: Tuning | None) -> Iterator[Any]:
+        idle = self._idle.setdefault(tuning, {})
         caller = self.caller()
-        context = self._idle.pop(caller, None)
+        context = idle.pop(caller, None)
         if context is None:
             try:
-                _, context = self._idle.popitem()
+                _, context = idle.popitem()
             except KeyError:
-                context = self._new_context()
+                context = self._new_context(tuning)
         try:
             yield context
         finally:
-            self._idle[caller] = context
+            idle[caller] = context
 
-    def _new_context(self) -> Any:
+    def _new_context(self, tuning: Tuning | None) -> Any:
         if self.level > self.FORGETFUL_LEVEL:
             return self._zstandard.ZstdCompressor(level=self.level, write_content_size=False)
+        given = {"window_log": self.WINDOW_LOG} if tuning is None else tuning._asdict()
         parameters = self._zstandard.ZstdCompressionParameters(
-            compression_level=self.level, window_log=self.WINDOW_LOG, write_content_size=False
+            compression_level=self.level, write_content_size=False, **given
         )
         return self._zstandard.ZstdCompressor(compression_params=parameters)
 

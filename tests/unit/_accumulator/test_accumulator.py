@@ -33,7 +33,7 @@ class PausedCompressor(Compressor):
         self.failures = failures
         self.seen: list[bytes] = []
 
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         self.begun.set()
         assert self.go_on.wait(30)
         if self.failures:
@@ -371,7 +371,7 @@ def test_whoever_compressed_a_batch_wakes_the_sender(failures: int) -> None:
 
 
 class InterruptedCompressor(PausedCompressor):
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         raise KeyboardInterrupt
 
 

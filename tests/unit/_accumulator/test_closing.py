@@ -72,11 +72,11 @@ class Copying:
     def copied_by_many(self, sizes: Any) -> bool:
         return self.copies_all
 
-    def compress(self, chunks: Any) -> bytes:
+    def compress(self, chunks: Any, topic: str = "") -> bytes:
         self.left.append(self.shelf.pool.available())
         return self.codec.compress(chunks)
 
-    def compress_many(self, batches: Any) -> list[bytes]:
+    def compress_many(self, batches: Any, topics: Any = ()) -> list[bytes]:
         self.left.append(self.shelf.pool.available())
         self.many += len(batches)
         return self.codec.compress_many(batches)
@@ -109,7 +109,7 @@ def test_the_compressor_s_copies_are_counted_while_they_last(copies_all: bool) -
 def test_what_was_filled_first_is_compressed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[bytes] = []
 
-    def compress(self: Lz4Compressor, chunks: list[bytes]) -> bytes:
+    def compress(self: Lz4Compressor, chunks: list[bytes], topic: str = "") -> bytes:
         pieces.append(b"".join(chunks))
         return plain(self, chunks)
 
@@ -141,7 +141,7 @@ def test_the_codec_s_failure_is_the_caller_s_to_handle() -> None:
     class Broken:
         type = LZ4
 
-        def compress(self, chunks: object) -> bytes:
+        def compress(self, chunks: object, topic: str = "") -> bytes:
             raise MemoryError("none left")
 
     shelf = Shelf(compressor=compressor(LZ4))
@@ -160,7 +160,7 @@ class Interrupted:
 
     type = LZ4
 
-    def compress(self, chunks: object) -> bytes:
+    def compress(self, chunks: object, topic: str = "") -> bytes:
         raise KeyboardInterrupt
 
 

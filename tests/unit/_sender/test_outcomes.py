@@ -224,7 +224,7 @@ class Poisoned(Compressor):
 
     type = CompressionType.ZSTD
 
-    def compress(self, chunks: Sequence[Chunk]) -> bytes:
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         data = b"".join(chunks)
         if b"poison" in data:
             raise MemoryError("none left")

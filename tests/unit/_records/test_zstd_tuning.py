@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import struct
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from forebay._records.compression import CompressionType, ZstdCompressor, compressor
+from forebay._records.decompression import decompress
+from forebay._records.zstd_tuning import (
+    LEAST_SAMPLE,
+    LONG,
+    SAMPLE,
+    TRUSTED,
+    Chunk,
+    TopicTunings,
+    Tuning,
+    best,
+    sample_of,
+)
+
+ZSTD = CompressionType.ZSTD
+
+
+def json_events(rng: random.Random) -> Iterator[bytes]:
+    while True:
+        fields = {"id": rng.randrange(10**9), "type": rng.choice(("view", "click", "buy")), "ms": rng.randrange(900)}
+        yield json.dumps(fields).encode() + b"\0"
+
+
+def csv(rng: random.Random) -> Iterator[bytes]:
+    while True:
+        yield b"%d,%d,%.3f,%s\n" % (rng.randrange(10**6), 1700000000 + rng.randrange(10**7), rng.random(), b"ab")
+
+
+def packed_fields(rng: random.Random) -> Iterator[bytes]:
+    """As protobuf has it: tags, short strings, numbers."""
+    while True:
+        name = rng.randbytes(2) + b"user" + rng.randbytes(2)
+        kind = rng.choice((b"click", b"views", b"buyit"))
+        price = struct.pack("<d", rng.randrange(10000) / 100)
+        yield b"\x12\x08" + name + b"\x18" + rng.randbytes(1) + b"\x22\x05" + kind + b"\x29" + price
+
+
+def records(source: Iterator[bytes], size: int) -> bytes:
+    out = bytearray()
+    for record in source:
+        out += record
+        if len(out) >= size:
+            return bytes(out[:size])
+    raise AssertionError("endless")
+
+
+class Packer:
+    """Pretends that samples become as large as said, by the tuning; remembers what was tried."""
+
+    def __init__(self, sizes: dict[Tuning | None, int]) -> None:
+        self.sizes = sizes
+        self.tried: list[tuple[int, Tuning | None]] = []
+
+    def __call__(self, sample: Chunk, tuning: Tuning | None) -> bytes:
+        self.tried.append((len(sample), tuning))
+        return bytes(self.sizes[tuning])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [((100, 100, 90), LONG[0]), ((100, 101, 100), LONG[1]), ((100, 101, 101), None), ((100, 99, 98), LONG[0])],
+)
+def test_the_fastest_that_makes_nothing_larger_is_taken(sizes: tuple[int, ...], found: Tuning | None) -> None:
+    packer = Packer(dict(zip((None, *LONG), sizes, strict=True)))
+    assert best(b"sample", packer) is found
+
+
+def test_a_finding_holds_for_so_many_bytes_of_its_topic() -> None:
+    long, plain = Packer({None: 2, LONG[0]: 1}), Packer({None: 1, LONG[0]: 2, LONG[1]: 2})
+    tunings = TopicTunings()
+    size = TRUSTED // 4
+    data = [bytes(SAMPLE + 1)]
+    assert [tunings.choose("a", data, size, long) for _ in range(4)] == [LONG[0]] * 4
+    assert tunings.choose("b", data, size, plain) is None
+    assert long.tried == [(SAMPLE, None), (SAMPLE, LONG[0])]
+    # Its records have changed.
+    assert tunings.choose("a", data, size, plain) is None
+    assert tunings.choose("b", data, size, long) is None
+
+
+def test_a_few_records_are_no_sample() -> None:
+    packer = Packer({None: 2, LONG[0]: 1})
+    tunings = TopicTunings()
+    assert tunings.choose("a", [bytes(LEAST_SAMPLE - 1)], LEAST_SAMPLE - 1, packer) is None and packer.tried == []
+    assert tunings.choose("a", [bytes(LEAST_SAMPLE)], LEAST_SAMPLE, packer) is LONG[0]
+    # What is known of the topic is good for its small batches too.
+    assert tunings.choose("a", [b"1"], 1, packer) is LONG[0]
+    assert len(packer.tried) == 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "size"),
+    [((SAMPLE + 9,), SAMPLE), ((LEAST_SAMPLE, 99), LEAST_SAMPLE), ((9000,) * 9, SAMPLE), ((5, 6), 11)],
+)
+def test_a_sample_is_the_first_bytes(sizes: Sequence[int], size: int) -> None:
+    data = random.Random(1).randbytes(sum(sizes))
+    ends = [0, *itertools.accumulate(sizes)]
+    chunks = [data[start:end] for start, end in itertools.pairwise(ends)]
+    assert bytes(sample_of(chunks)) == data[:size]
+
+
+@pytest.mark.parametrize(("source", "tuned"), [(json_events, True), (csv, True), (packed_fields, False)])
+def test_text_is_searched_for_long_repetitions_and_binary_is_not(source: object, tuned: bool) -> None:
+    data = records(source(random.Random(7)), 1 << 20)  # type: ignore[operator]
+    packer = compressor(ZSTD)
+    assert isinstance(packer, ZstdCompressor)
+    packed = packer.compress([data], "topic")
+    as_the_level_is = len(packer._packed(data, None))
+    if tuned:
+        assert len(packed) < as_the_level_is
+    else:
+        assert len(packed) == as_the_level_is < min(len(packer._packed(data, tuning)) for tuning in LONG)
+    assert decompress(ZSTD, packed, len(data)) == data
+
+
+@pytest.mark.parametrize("level", [1, 2, 4, 19])
+def test_other_levels_are_left_alone(level: int) -> None:
+    data = records(json_events(random.Random(3)), 100_000)
+    packer = compressor(ZSTD, level)
+    assert isinstance(packer, ZstdCompressor)
+    assert packer.compress([data], "topic") == packer._packed(data, None)
+
+
+def test_topics_of_one_turn_have_each_their_own() -> None:
+    rng = random.Random(11)
+    inputs = {"text": records(json_events(rng), 90_000), "binary": records(packed_fields(rng), 90_000)}
+    packer = compressor(ZSTD)
+    assert isinstance(packer, ZstdCompressor)
+    topics = ["text", "binary", "text", "new", "binary"]
+    batches = [[inputs.get(topic, b"few")] for topic in topics]
+    expected = [
+        packer._packed(chunks[0], LONG[0] if topic == "text" else None)
+        for topic, chunks in zip(topics, batches, strict=True)
+    ]
+    assert packer.compress_many(batches, topics) == expected
+    assert [packer.compress(chunks, topic) for chunks, topic in zip(batches, topics, strict=True)] == expected
+    with pytest.raises(ValueError, match="zip"):
+        packer.compress_many(batches, topics[1:])
