@@ -26,6 +26,7 @@ COMPILED = [
     "_accumulator.pool",
     "_accumulator.partitioner",
     "_accumulator.account",
+    "_accumulator.chunks",
     "_accumulator.batch",
     "_accumulator.incomplete",
     "_accumulator.closing",

@@ -1,9 +1,14 @@
+cimport cython
+
+
 cdef class GatedQueue:
     cdef readonly str topic
     cdef public object gate_state
     cdef readonly int partition
 
 
+# Here too: a subclass elsewhere has the collector's head if it cannot see that its base has none.
+@cython.no_gc
 cdef class StampedBatch:
     cdef readonly GatedQueue queue
     cdef readonly long long producer_id

@@ -3,6 +3,8 @@ from forebay._accumulator.pool cimport BufferPool
 
 cdef class BatchAccount:
     cdef BufferPool pool
+    # Set once, without a lock; every append looks at it.
+    cdef readonly bint stopped
     # Guarded by the pool's lock.
     cdef readonly object owner
     cdef readonly Py_ssize_t charged
@@ -10,8 +12,6 @@ cdef class BatchAccount:
     cdef bint closed
     # Guarded by the lock of the batch's queue.
     cdef Py_ssize_t room
-    # Set once, without a lock.
-    cdef readonly bint stopped
     cpdef void open(self, object callback)
     cdef void add_chunk(self)
     cdef bint afford_another(self) noexcept

@@ -1,30 +1,31 @@
 from forebay._codec._prim cimport RecordPointer
 from forebay._accumulator.account cimport BatchAccount
+from forebay._accumulator.chunks cimport ChunkedBatch
 from forebay._accumulator.pool cimport Buffer, BufferPool
-from forebay._gate cimport StampedBatch
 from forebay._delivery_callbacks cimport DeliveryCallbacks
 from forebay._future cimport BatchResult, RecordFuture
 from forebay._records.rows cimport RowWindow
 
 
-cdef class ProducerBatch(StampedBatch):
-    # Fields of eight bytes before those of four: gaps between them would cost every batch that waits.
-    cdef readonly str topic
-    cdef readonly BatchResult result
-    cdef readonly BatchAccount account
-    # Shared with the result: appends are made under the queue's lock, the sender reads once the batch is closed.
-    cdef DeliveryCallbacks callbacks
+cdef class ProducerBatch(ChunkedBatch):
+    # What every append touches comes first, behind the chunk's: with thousands of partitions each line of the processor's
+    # cache comes from memory.  Fields of eight bytes before those of four, as there would be gaps.
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
-    cdef readonly list buffers
-    cdef Buffer chunk
-    cdef Py_ssize_t position
-    cdef Py_ssize_t capacity
     cdef readonly Py_ssize_t write_limit
-    cdef readonly Py_ssize_t raw_limit
     cdef readonly Py_ssize_t raw_size
     cdef readonly Py_ssize_t max_record_size
     cdef readonly long long base_timestamp
     cdef readonly long long max_timestamp
+    cdef readonly BatchAccount account
+    cdef readonly bint compressed
+    cdef readonly bint closed_for_appends
+    cdef readonly bint closed
+    cdef public bint closing
+    cdef readonly str topic
+    cdef readonly BatchResult result
+    # Shared with the result: appends are made under the queue's lock, the sender reads once the batch is closed.
+    cdef DeliveryCallbacks callbacks
+    cdef readonly Py_ssize_t raw_limit
     # CRC-32C of the first ``checked`` bytes of records, of a batch without compression.
     cdef Py_ssize_t checked
     cdef long long checksum
@@ -37,11 +38,7 @@ cdef class ProducerBatch(StampedBatch):
     cdef public double retry_at
     cdef public object last_error
     cdef readonly int partition
-    cdef readonly bint compressed
-    cdef readonly bint closed_for_appends
-    cdef public bint closing
     cdef public bint let_go
-    cdef readonly bint closed
     cdef readonly int codec_id
     cdef readonly int final_state
     cdef public int attempts
@@ -62,16 +59,13 @@ cdef class ProducerBatch(StampedBatch):
     cpdef bint is_full(self) noexcept
     cpdef Py_ssize_t estimated_size(self) noexcept
     cdef void add_chunk(self, Buffer chunk)
-    cdef void write_to(self, Buffer chunk) noexcept
     cpdef void close_for_appends(self)
     cpdef void close(self, object compressor)
     cpdef list pieces(self)
     cpdef void close_with(self, bytes packed)
-    cdef void seal_chunk(self)
     cpdef bint has_sequence(self)
     cpdef bint update_leader_epoch(self, int epoch)
     cpdef bint leader_changed_for_retry(self)
-    cpdef void hold(self, list held)
     cpdef void release(self)
     cpdef bint move_to(self, object owner)
     cpdef bint reached_delivery_timeout(self, double timeout_ms, double now)

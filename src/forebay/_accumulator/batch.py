@@ -15,22 +15,22 @@ from forebay.errors import IllegalStateError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.account import BatchAccount
+    from cython.cimports.forebay._accumulator.chunks import ChunkedBatch
     from cython.cimports.forebay._accumulator.pool import Buffer, adopt
     from cython.cimports.forebay._codec._prim import RecordPointer
-    from cython.cimports.forebay._codec.piece import piece_at
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._future import BatchResult, RecordFuture
-    from cython.cimports.forebay._gate import GatedQueue, StampedBatch
+    from cython.cimports.forebay._gate import GatedQueue
     from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
     from cython.cimports.forebay._records.rows import RowWindow
 else:
     from forebay._accumulator.account import BatchAccount
+    from forebay._accumulator.chunks import ChunkedBatch
     from forebay._accumulator.pool import Buffer, adopt
     from forebay._codec._prim import RecordPointer
-    from forebay._codec.piece import piece_at
     from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._future import BatchResult, RecordFuture
-    from forebay._gate import GatedQueue, StampedBatch
+    from forebay._gate import GatedQueue
     from forebay._records.batch_v2 import put_record, record_body_size, record_size
     from forebay._records.rows import RowWindow
 
@@ -57,7 +57,7 @@ ABORTED = cython.declare(cython.int, 3)
 @cython.final
 @cython.no_gc
 @cython.cclass
-class ProducerBatch(StampedBatch):
+class ProducerBatch(ChunkedBatch):
     """A batch for ``queue``'s partition.
 
     Args:
@@ -92,8 +92,8 @@ class ProducerBatch(StampedBatch):
         self.account = BatchAccount(chunk.pool, chunk.owner)
         self.result = BatchResult(topic, partition, self.account, first)
         self.callbacks: DeliveryCallbacks | None = None
-        self.buffers: list[Any] = [chunk]
         self.payload = NO_PIECES
+        self.begin_with(chunk)
         self.write_limit = write_limit
         self.raw_limit = raw_limit
         self.codec_id = codec_id
@@ -103,14 +103,12 @@ class ProducerBatch(StampedBatch):
         self.drained = self.retry_at = 0.0
         self.leader_epoch = self.attempts_when_leader_last_changed = self.last_node = -1
         self.set_producer_state(-1, -1, -1, False)
-        self.raw_size = self.max_record_size = self.payload_size = self.position = 0
+        self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = self.drain_number = 0
         self.final_state = NOT_FINAL
         self.closed_for_appends = self.closing = self.closed = self.let_go = self.in_flight = False
         self.maybe_written = False  # an earlier attempt's fate is unknown
         self.last_error: Any = None
-        self.chunk: Buffer | None = None
-        self.write_to(chunk)
         self.checked = self.checksum = 0
 
     @cython.cfunc
@@ -122,9 +120,8 @@ class ProducerBatch(StampedBatch):
         if count == 0:
             self.base_timestamp = record.timestamp
             self.max_timestamp = record.timestamp
-        chunk: Buffer = cython.cast(Buffer, self.chunk)
         size: cython.Py_ssize_t = put_record(
-            chunk.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count
+            self.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count
         )
         if size < 0:
             return self.room_for(-size)
@@ -162,15 +159,15 @@ class ProducerBatch(StampedBatch):
         rows.margin = RATIO_MARGIN if self.compressed else 1.0
         rows.limit = self.write_limit - HEADER_SIZE
         end: cython.Py_ssize_t = self.position + self.raw_room()
-        chunk: Buffer = cython.cast(Buffer, self.chunk)
+        base: cython.p_uchar = self.base
         if self.compressed:
             with cython.nogil:
-                until = rows.write(at, until, chunk.base, end, self.base_timestamp, self.record_count)
+                until = rows.write(at, until, base, end, self.base_timestamp, self.record_count)
         else:
             rows.checked = self.checked
             rows.checksum = self.checksum
             with cython.nogil:
-                until = rows.write_checked(at, until, chunk.base, end, self.base_timestamp, self.record_count)
+                until = rows.write_checked(at, until, base, end, self.base_timestamp, self.record_count)
             self.checked = rows.checked
             self.checksum = rows.checksum
         rows.written = rows.position - self.position
@@ -295,22 +292,8 @@ class ProducerBatch(StampedBatch):
 
     @cython.cfunc
     def add_chunk(self, chunk: Buffer) -> cython.void:
-        self.seal_chunk()
         self.account.add_chunk()
-        self.buffers.append(chunk)
-        self.write_to(chunk)
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def write_to(self, chunk: Buffer) -> cython.void:
-        self.chunk = chunk
-        self.capacity = chunk.size
-        self.position = 0
-
-    @cython.cfunc
-    def seal_chunk(self) -> cython.void:
-        if self.chunk is not None:
-            self.chunk.used = self.position
+        self.go_on_in(chunk)
 
     @cython.ccall
     def close_for_appends(self) -> cython.void:
@@ -334,31 +317,18 @@ class ProducerBatch(StampedBatch):
     def pieces(self) -> list[Any]:
         """The raw records in the chunks they stand in; closes the batch for appends."""
         self.closed_for_appends = True
-        self.seal_chunk()
-        chunk: Buffer
-        at: cython.Py_ssize_t
-        pieces: list[Any] = []
-        for at in range(len(self.buffers)):
-            chunk = self.buffers[at]
-            pieces.append(piece_at(chunk, chunk.base, 0, chunk.used))
-        return pieces
+        return self.written()
 
     @cython.ccall
     def close_with(self, packed: bytes) -> cython.void:
         """Makes ``packed``, the compressed records, the batch's bytes, and lets the raw chunks go."""
-        raw: list[Any] = self.buffers
-        if len(raw) == 0:
+        if self.first_chunk is None:
             return  # aborted meanwhile (a forced close), and its memory let go
-        first: Buffer = raw[0]
-        output: Buffer = adopt(first.pool, packed, first.owner)
-        self.buffers = [output]
+        output: Buffer = adopt(self.first_chunk.pool, packed, self.first_chunk.owner)
         self.payload = [packed]
         self.payload_size = len(packed)
-        self.chunk = None
         self.closed = True
-        chunk: Buffer
-        for chunk in raw:
-            chunk.release()
+        self.replace_chunks(output)
 
     @property
     def observed_ratio(self) -> float:
@@ -370,27 +340,14 @@ class ProducerBatch(StampedBatch):
         return whole / (HEADER_SIZE + self.raw_size)
 
     @cython.ccall
-    def hold(self, held: list[Any]) -> cython.void:
-        """Adds a holder to each buffer, for a request whose bytes they are, and lists them in ``held``."""
-        buffer: Buffer
-        for buffer in self.buffers:
-            buffer.retain()
-            held.append(buffer)
-
-    @cython.ccall
     def release(self) -> cython.void:
         """The batch itself lets go of its memory; idempotent.
 
         Of the bytes too: a flush holds on to its batches until the last of them has its outcome.
         """
-        buffers: list[Any] = self.buffers
-        self.buffers = []
         self.payload = NO_PIECES
-        self.chunk = None
         self.callbacks = None
-        buffer: Buffer
-        for buffer in buffers:
-            buffer.release()
+        self.replace_chunks(None)
         self.account.close()
 
     @cython.ccall

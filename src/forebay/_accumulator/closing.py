@@ -184,9 +184,9 @@ class BatchCloser:
     @cython.exceptval(-1)
     def copied(self, batch: ProducerBatch) -> cython.Py_ssize_t:
         # Bytes of a copy that the compressor will make of the raw records.
-        if len(batch.buffers) < 2:
+        if batch.buffer_count() < 2:
             return 0
-        size: cython.Py_ssize_t = self.compressor.copied(batch.raw_size, len(batch.buffers))
+        size: cython.Py_ssize_t = self.compressor.copied(batch.raw_size, batch.buffer_count())
         return size
 
     @cython.ccall
@@ -322,12 +322,12 @@ def signed_with(batch: ProducerBatch, checksum: cython.longlong) -> cython.longl
     at: cython.Py_ssize_t
     if batch.checked > 0:
         # Rows of a table: who wrote them, without the GIL, has read most of them for this already.
-        chunk = batch.buffers[0]
+        chunk = batch.buffer_at(0)
         rest: cython.Py_ssize_t = chunk.used - batch.checked
         records: cython.longlong = crc32c(batch.checksum, chunk.base, batch.checked, rest)
         return crc32c_combined(checksum, records, chunk.used)
     for at in range(len(batch.payload)):
-        chunk = batch.buffers[at]
+        chunk = batch.buffer_at(at)
         size: cython.Py_ssize_t = batch.payload_size if batch.compressed else chunk.used
         checksum = crc32c(checksum, chunk.base, 0, size)
     return checksum

@@ -51,11 +51,10 @@ def mend(schedule: BatchSchedule, batches: list[Any], now: cython.double, gate: 
     for line in schedule.nodes.values():
         lined.update(line)
     # Those without a batch, too: one that still counts as scheduled is not announced again by its next record.
-    _, _, parked = zip(*schedule.parked.heap, strict=True) if len(schedule.parked.heap) > 0 else ((), (), ())
-    known: dict[Any, Any] = dict.fromkeys((*schedule.watched, *parked, *lined, *queues))
+    known: dict[Any, Any] = dict.fromkeys((*schedule.watched, *schedule.parked.listed(), *lined, *queues))
     for queue in known:
-        queue.watched = queue.in_heap = False
-    schedule.parked.heap.clear()
+        queue.watched = False
+    schedule.parked.clear()
     schedule.watched.clear()
     for queue in queues:
         acquire(queue.lock)

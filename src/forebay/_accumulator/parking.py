@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import math
-from heapq import heappop, heappush
 from typing import Any
 
 import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._codec._due_heap import (
+        drop_entries,
+        first_due,
+        first_item,
+        item_at,
+        more_entries,
+        no_entries,
+        put_entry,
+        take_entry,
+    )
 else:
     from forebay._accumulator.topic import PartitionQueue
+    from forebay._codec._due_heap import (
+        drop_entries,
+        first_due,
+        first_item,
+        item_at,
+        more_entries,
+        no_entries,
+        put_entry,
+        take_entry,
+    )
 
 INFINITY: cython.double = math.inf
 
@@ -26,24 +45,35 @@ class ParkedQueues:
     """
 
     def __init__(self) -> None:
-        self.heap: list[Any] = []  # of (when, number, queue)
+        self.heap = no_entries()
+        self.count = 0
+        self.room = 0
         self.puts = 0
+
+    def __dealloc__(self) -> None:
+        drop_entries(self.heap, self.count)
 
     @cython.cfunc
     def put(self, queue: PartitionQueue) -> cython.void:
         """Takes in a queue that has no place yet, to be due at ``queue.due``."""
+        if self.count == self.room:
+            self.heap = more_entries(self.heap, 2 * self.room + 16)
+            self.room = 2 * self.room + 16
         self.puts += 1
         queue.in_heap = True
-        heappush(self.heap, (queue.due, self.puts, queue))
+        put_entry(self.heap, self.count, queue.due, self.puts, queue)
+        self.count += 1
 
     @cython.cfunc
     def pop(self, now: cython.double) -> PartitionQueue | None:
         """Takes out a parked queue that is due, or None."""
-        return self.take_first() if self.next_due() <= now and len(self.heap) > 0 else None
+        return self.take_first() if self.next_due() <= now and self.count > 0 else None
 
     @cython.cfunc
     def take_first(self) -> PartitionQueue:
-        queue: PartitionQueue = heappop(self.heap)[2]
+        queue: PartitionQueue = first_item(self.heap)
+        take_entry(self.heap, self.count)
+        self.count -= 1
         queue.in_heap = False
         return queue
 
@@ -52,12 +82,22 @@ class ParkedQueues:
     def next_due(self) -> cython.double:
         """When the next parked queue is due; infinite without one."""
         queue: PartitionQueue
-        while len(self.heap) > 0:
-            due: cython.double = self.heap[0][0]
-            queue = self.heap[0][2]
-            if queue.parked and queue.due == due:
-                return due
+        while self.count > 0:
+            queue = first_item(self.heap)
+            if queue.parked and queue.due == first_due(self.heap):
+                return queue.due
             self.take_first()
             if queue.parked:
                 self.put(queue)
         return INFINITY
+
+    @cython.cfunc
+    def listed(self) -> list[Any]:
+        """All queues that have a place, in no order."""
+        return [item_at(self.heap, at) for at in range(self.count)]
+
+    @cython.cfunc
+    def clear(self) -> cython.void:
+        """Takes all out."""
+        while self.count > 0:
+            self.take_first()

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import math
+from collections import Counter
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay._accumulator import parking
 from tests.unit._accumulator.shelf import TOPIC, VALUE, Shelf
 
 LINGER = 10.0
@@ -142,3 +148,53 @@ def test_a_retry_is_looked_at_although_the_queue_lingered() -> None:
     shelf.clock.advance(wait)
     assert shelf.ready().nodes == [0]
     assert shelf.drain(0) == [first] and shelf.schedule.more
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(("append", "append", "append", "wait")), st.integers(0, 24), st.integers(1, 6)),
+    max_size=120,
+)
+
+
+@given(STEPS)
+def test_the_next_look_is_when_the_first_of_those_that_linger_is_due(steps: list[tuple[str, int, int]]) -> None:
+    shelf = Shelf(batch_size=ROOM, linger=LINGER, leaders=(0,) * 25, delivery=10**6)
+    begun: dict[int, list[list[float]]] = {partition: [] for partition in range(25)}
+    for step, partition, number in steps:
+        if step == "wait":
+            shelf.clock.advance(number / 2)
+        else:
+            shelf.append(partition)
+            batches = begun[partition]
+            if not batches or batches[-1][1] == 3:
+                batches.append([shelf.now, 0])
+            batches[-1][1] += 1
+        found = shelf.ready()
+        waiting = [batches for batches in begun.values() if batches]
+        due = [batches for batches in waiting if len(batches) > 1 or batches[0][1] == 3]
+        due += [batches for batches in waiting if batches[0][0] + LINGER <= shelf.now]
+        assert found.nodes == ([0] if due else [])
+        if not due:
+            assert (
+                found.next_check == min((batches[0][0] for batches in waiting), default=math.inf) + LINGER - shelf.now
+            )
+            continue
+        for batch in shelf.schedule.drain(0, number * ROOM, shelf.now, None):
+            (created, count), *begun[batch.partition] = begun[batch.partition]
+            assert (batch.created, batch.record_count) == (created, count)
+
+
+def test_one_that_waits_is_nothing_for_the_garbage_collector() -> None:
+    """It would walk all that waits again and again."""
+    shelf = Shelf(leaders=(0,) * 50, linger=LINGER)
+    shelf.append(0)
+    shelf.ready()
+    before = Counter(type(each) for each in gc.get_objects())
+    for partition in range(1, 50):
+        shelf.append(partition)
+    shelf.ready()
+    after = Counter(type(each) for each in gc.get_objects())
+    kept = {kind: count for kind, count in (after - before).items() if count > 40}
+    # Interpreted, every object is one.
+    interpreted = str(parking.__file__).endswith(".py")
+    assert (kept != {}) == interpreted

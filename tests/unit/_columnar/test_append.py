@@ -233,7 +233,7 @@ def test_ctrl_c_while_a_full_batch_is_compressed_loses_no_row_of_it() -> None:
     closer = world.accumulator.closer
     compress, packed = closer.compressor.compress, []
 
-    def interrupted(chunks: Any) -> bytes:
+    def interrupted(chunks: Any, topic: str) -> bytes:
         packed.append(1)
         if len(packed) == 3:
             raise KeyboardInterrupt

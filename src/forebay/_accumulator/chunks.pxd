@@ -1,0 +1,27 @@
+cimport cython
+
+from forebay._accumulator.pool cimport Buffer
+from forebay._gate cimport StampedBatch
+
+
+# See StampedBatch.
+@cython.no_gc
+cdef class ChunkedBatch(StampedBatch):
+    # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
+    # Where the next record goes, and the chunk that it is in, while the batch is open ...
+    cdef unsigned char* base
+    cdef Py_ssize_t position
+    cdef Py_ssize_t capacity
+    cdef Buffer chunk
+    # ... and all there is.
+    cdef Buffer first_chunk
+    cdef list further_chunks
+    cdef void begin_with(self, Buffer chunk) noexcept
+    cdef void write_to(self, Buffer chunk) noexcept
+    cdef void seal_chunk(self)
+    cdef void go_on_in(self, Buffer chunk)
+    cdef Py_ssize_t buffer_count(self) noexcept
+    cdef Buffer buffer_at(self, Py_ssize_t at)
+    cdef list written(self)
+    cdef void replace_chunks(self, Buffer buffer)
+    cpdef void hold(self, list held)

@@ -1,0 +1,106 @@
+"""ChunkedBatch: a batch's memory, the pool's chunks that its records are written into or its compressed bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.pool import Buffer
+    from cython.cimports.forebay._codec.piece import piece_at
+    from cython.cimports.forebay._gate import StampedBatch
+else:
+    from forebay._accumulator.pool import Buffer
+    from forebay._codec.piece import piece_at
+    from forebay._gate import StampedBatch
+
+
+@cython.no_gc
+@cython.cclass
+class ChunkedBatch(StampedBatch):
+    """Nearly every batch has one chunk; a list for each would be one more thing that the garbage collector walks."""
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def begin_with(self, chunk: Buffer) -> cython.void:
+        self.first_chunk: Buffer | None = chunk
+        self.further_chunks: list[Any] | None = None
+        self.write_to(chunk)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def write_to(self, chunk: Buffer) -> cython.void:
+        self.chunk: Buffer | None = chunk
+        self.base = chunk.base
+        self.capacity = chunk.size
+        self.position = 0
+
+    @cython.cfunc
+    def seal_chunk(self) -> cython.void:
+        if self.chunk is not None:
+            self.chunk.used = self.position
+
+    @cython.cfunc
+    def go_on_in(self, chunk: Buffer) -> cython.void:
+        """The chunk that was written to is full."""
+        self.seal_chunk()
+        if self.further_chunks is None:
+            self.further_chunks = []
+        self.further_chunks.append(chunk)
+        self.write_to(chunk)
+
+    @property
+    def buffers(self) -> list[Any]:
+        """Its chunks, or the one with its compressed bytes; none once it has let go."""
+        return [self.buffer_at(at) for at in range(self.buffer_count())]
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def buffer_count(self) -> cython.Py_ssize_t:
+        if self.first_chunk is None:
+            return 0
+        return 1 if self.further_chunks is None else 1 + len(self.further_chunks)
+
+    @cython.cfunc
+    def buffer_at(self, at: cython.Py_ssize_t) -> Buffer:
+        if at == 0:
+            return cython.cast(Buffer, self.first_chunk)
+        buffer: Buffer = cython.cast(list, self.further_chunks)[at - 1]
+        return buffer
+
+    @cython.cfunc
+    def written(self) -> list[Any]:
+        """What stands in each chunk."""
+        self.seal_chunk()
+        buffer: Buffer
+        at: cython.Py_ssize_t
+        pieces: list[Any] = []
+        for at in range(self.buffer_count()):
+            buffer = self.buffer_at(at)
+            pieces.append(piece_at(buffer, buffer.base, 0, buffer.used))
+        return pieces
+
+    @cython.cfunc
+    def replace_chunks(self, buffer: Buffer | None) -> cython.void:
+        """Lets go of what there is, for ``buffer`` or for nothing."""
+        first: Buffer | None = self.first_chunk
+        further: list[Any] | None = self.further_chunks
+        self.first_chunk = buffer
+        self.further_chunks = self.chunk = None
+        chunk: Buffer
+        if first is not None:
+            first.release()
+        if further is not None:
+            for chunk in further:
+                chunk.release()
+
+    @cython.ccall
+    def hold(self, held: list[Any]) -> cython.void:
+        """Adds a holder to each buffer, for a request whose bytes they are, and lists them in ``held``."""
+        buffer: Buffer
+        at: cython.Py_ssize_t
+        for at in range(self.buffer_count()):
+            buffer = self.buffer_at(at)
+            buffer.retain()
+            held.append(buffer)
