@@ -119,7 +119,7 @@ _CORE = (
     Option("compression.lz4.level", INT, 9, MEDIUM, "lz4: 1 fast to 17 small.", ranges=((1, 17),)),
     Option(
         "compression.zstd.level", INT, 3, MEDIUM,
-        "zstd: negative is faster, 22 smallest.",
+        "zstd: negative is faster, 22 smallest; 3 looks for repetitions as suits a sample of each topic's records.",
         ranges=((-131_072, 22),),
     ),
     Option(
