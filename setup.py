@@ -41,6 +41,7 @@ COMPILED = [
     "_accumulator.split",
     "_protocol.framing",
     "_protocol.produce",
+    "_protocol.produce_response",
     "_network.channel",
     "_network.selector",
     "_network.serving",

@@ -17,17 +17,19 @@ import subprocess
 import sys
 import tempfile
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from forebay._protocol.produce import decode_produce
+from forebay._protocol.metadata import decode_metadata
+from forebay._protocol.produce_response import decode_produce
 
 SENT, READ, HELD = 1, 2, 3
-PRODUCE = 0
+PRODUCE, METADATA = 0, 3
 FLEXIBLE_SINCE = 9
-"""Version of a produce answer from which tagged fields end its header."""
+"""Version of a produce or metadata answer from which tagged fields end its header."""
+METADATA_WITH_IDS = 10
 ENTRY = Struct("=iiiiqq")
 """As ``struct entry`` in the library; the bytes follow, up to the next multiple of 8."""
 
@@ -93,6 +95,8 @@ class Connection:
         """Pairs of (bytes, ns)."""
         self.produced: list[tuple[int, int, bytes, Moments]] = []
         """Answers to produce requests: end in the stream, version, body, moments by stamp alone."""
+        self.names: dict[bytes, str] = {}
+        """Topics by the ids that metadata gave them: newer produce answers have nothing else."""
 
     def add(self, entry: Entry) -> None:
         if entry.kind == SENT:
@@ -115,9 +119,17 @@ class Connection:
         if key == PRODUCE:
             moments = Moments(sent, entry.received or entry.at, entry.at)
             self.produced.append((end, version, body, moments))
+        elif key == METADATA and version >= METADATA_WITH_IDS:
+            for topic in decode_metadata(version, after_header(version, body)).topics:
+                if topic.topic_id is not None and topic.name is not None:
+                    self.names[topic.topic_id] = topic.name
 
-    def acknowledged(self) -> Iterator[tuple[tuple[str, int], int, Moments]]:
-        """(topic, partition), base offset and moments of each batch that was written."""
+    def acknowledged(self, names: Mapping[bytes, str]) -> Iterator[tuple[tuple[str, int], int, Moments]]:
+        """(topic, partition), base offset and moments of each batch that was written.
+
+        Args:
+            names: of topics by their ids, from all connections.
+        """
         # The first look at each count, and no look counts less than an earlier one.
         self.held.sort()
         counts = [count for count, _ in self.held]
@@ -127,7 +139,10 @@ class Connection:
                 moments = moments._replace(received=min(moments.received, self.held[place][1]))
             for one in decode_produce(version, after_header(version, body)).partitions:
                 if one.error_code == 0:
-                    yield (one.topic, one.partition), one.base_offset, moments
+                    if one.topic_id is not None and one.topic_id not in names:
+                        raise WireUnclear(f"an answer about topic id {one.topic_id.hex()}, which no metadata named")
+                    name = one.topic if one.topic_id is None else names[one.topic_id]
+                    yield (name, one.partition), one.base_offset, moments
 
 
 class Acknowledgements:
@@ -154,7 +169,7 @@ class Acknowledgements:
 
 
 def after_header(version: int, body: bytes) -> bytes:
-    """A produce answer without its header."""
+    """A produce or metadata answer without its header."""
     if version < FLEXIBLE_SINCE:
         return body[_ANSWER.size :]
     if body[_ANSWER.size]:
@@ -173,8 +188,9 @@ def acknowledgements(entries: Iterable[Entry]) -> Acknowledgements:
         # A descriptor that was closed and given again is another connection.
         connections.setdefault((entry.fd, entry.generation), Connection()).add(entry)
     found = Acknowledgements()
+    names = {topic_id: name for connection in connections.values() for topic_id, name in connection.names.items()}
     for connection in connections.values():
-        for partition, base, moments in connection.acknowledged():
+        for partition, base, moments in connection.acknowledged(names):
             found.add(partition, base, moments)
     return found
 

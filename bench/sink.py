@@ -11,6 +11,7 @@ good client).  Every topic that is asked for exists.  ``python -m bench sink`` r
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import select
 import signal
@@ -28,13 +29,14 @@ from bench.support import child_environment, cpu_seconds
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 3, 10, 18, 22
 # Fetch and FindCoordinator are never asked for, but librdkafka concludes from them what a broker can do.
 VERSIONS = {
-    PRODUCE: (3, 12),
+    PRODUCE: (3, 13),
     FETCH: (4, 11),
     METADATA: (1, 12),
     FIND_COORDINATOR: (0, 2),
     API_VERSIONS: (0, 4),
     INIT_PRODUCER_ID: (0, 4),
 }
+PRODUCE_BY_ID, METADATA_WITH_IDS = 13, 10
 FLEXIBLE_SINCE = {PRODUCE: 9, METADATA: 9, API_VERSIONS: 3, INIT_PRODUCER_ID: 2}
 UNSUPPORTED_VERSION = 35
 RECEIVE_SIZE = 512 << 10
@@ -120,6 +122,10 @@ class Reader:
         at = self.stream.take(size)
         return bytes(self.data[at : at + size])
 
+    def uuid(self) -> bytes:
+        at = self.stream.take(16)
+        return bytes(self.data[at : at + 16])
+
     def tags(self) -> None:
         if self.flexible:
             for _ in range(self.varint()):
@@ -172,6 +178,8 @@ class Log:
         self.partitions = partitions
         self.lock = threading.Lock()
         self.ends: dict[bytes, list[int]] = {}
+        self.names: dict[bytes, bytes] = {}
+        """Topics by their ids, 16 bytes each."""
         self.requests = 0
         self.batches = 0
         self.bytes = 0
@@ -179,6 +187,12 @@ class Log:
     def topic(self, name: bytes) -> list[int]:
         """The next offset of each partition."""
         return self.ends.setdefault(name, [0] * self.partitions)
+
+    def topic_id(self, name: bytes) -> bytes:
+        """The same one in every run."""
+        topic_id = hashlib.md5(name, usedforsecurity=False).digest()
+        self.names[topic_id] = name
+        return topic_id
 
     def summary(self) -> dict[str, Any]:
         """Counts so far, as values of JSON."""
@@ -288,8 +302,9 @@ class Connection:
     def topic(self, name: bytes, version: int, writer: Writer) -> None:
         writer.int16(0)
         writer.string(name)
-        if version >= 10:
-            writer.raw(name[:16].rjust(16, b"\x01"))
+        if version >= METADATA_WITH_IDS:
+            with self.log.lock:
+                writer.raw(self.log.topic_id(name))
         writer.raw(b"\x00")
         writer.count(self.log.partitions)
         for partition in range(self.log.partitions):
@@ -329,11 +344,15 @@ class Connection:
         return acks != 0
 
     def produce_topic(self, version: int, reader: Reader, writer: Writer) -> None:
-        name = reader.string() or b""
+        by_id = version >= PRODUCE_BY_ID
+        name = reader.uuid() if by_id else reader.string() or b""
         with self.log.lock:
-            ends = self.log.topic(name)
+            ends = self.log.topic(self.log.names[name] if by_id else name)
         partitions = reader.count()
-        writer.string(name)
+        if by_id:
+            writer.raw(name)
+        else:
+            writer.string(name)
         writer.count(partitions)
         for _ in range(partitions):
             partition = reader.int32()

@@ -18,6 +18,7 @@ class Cluster:
         "_available",
         "_nodes",
         "_partitions",
+        "_topic_ids",
         "cluster_id",
         "controller_id",
         "invalid_topics",
@@ -34,6 +35,7 @@ class Cluster:
         controller_id: int = -1,
         unauthorized_topics: Iterable[str] = (),
         invalid_topics: Iterable[str] = (),
+        topic_ids: Mapping[str, bytes] = MappingProxyType({}),
         version: int = 0,
     ) -> None:
         self._nodes: Mapping[int, Node] = MappingProxyType({node.id: node for node in nodes})
@@ -50,6 +52,7 @@ class Cluster:
         self.controller_id = controller_id
         self.unauthorized_topics = frozenset(unauthorized_topics)
         self.invalid_topics = frozenset(invalid_topics)
+        self._topic_ids = topic_ids
         self.version = version
         """Counts successful metadata updates; 0 for the bootstrap picture."""
 
@@ -75,6 +78,13 @@ class Cluster:
     def partition_count(self, topic: str) -> int:
         """How many partitions ``topic`` has; 0 if it is unknown."""
         return len(self._partitions.get(topic, ()))
+
+    def topic_id(self, topic: str) -> bytes | None:
+        """The 16 bytes by which brokers tell ``topic`` from one that had its name before; None if they are not known.
+
+        Brokers before Kafka 2.8 give topics no ids.
+        """
+        return self._topic_ids.get(topic)
 
     def partition(self, topic: str, partition: int) -> PartitionInfo | None:
         infos = self._partitions.get(topic, ())

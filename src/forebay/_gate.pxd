@@ -16,6 +16,8 @@ cdef class StampedBatch:
     cdef readonly int producer_epoch
     cdef readonly int base_sequence
     cdef readonly bint transactional
+    cdef public int incarnation
+    cdef public int stamped_for
     cpdef int set_producer_state(
         self, long long producer_id, int producer_epoch, int base_sequence, bint transactional
     ) except -1

@@ -27,7 +27,7 @@ from tests.unit._protocol.kio_peer import decode, encode, make, schema
 
 PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 3, 18, 22
 NAMES = api_key_map
-MODERN = {PRODUCE: (3, 12), METADATA: (0, 13), API_VERSIONS: (0, 4), INIT_PRODUCER_ID: (0, 5)}
+MODERN = {PRODUCE: (3, 13), METADATA: (0, 13), API_VERSIONS: (0, 4), INIT_PRODUCER_ID: (0, 5)}
 
 
 def error_code(number: int) -> Any:

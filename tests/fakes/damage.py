@@ -16,7 +16,7 @@ from forebay._protocol.end_txn import decode_end_txn
 from forebay._protocol.find_coordinator import decode_find_coordinator
 from forebay._protocol.init_producer_id import decode_init_producer_id
 from forebay._protocol.metadata import decode_metadata
-from forebay._protocol.produce import decode_produce
+from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.txn_offset_commit import decode_txn_offset_commit
 from forebay.errors import ProtocolError
 from forebay.testing.memory import Link

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from tests.fakes.broker import INIT_PRODUCER_ID, PRODUCE, Partition, Received, S
 from tests.fakes.log import PartitionLog, Verdict
 from tests.unit._protocol.kio_peer import make, schema
 
-NOT_LEADER, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE = 6, 3, 10
+NOT_LEADER, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE, UNKNOWN_TOPIC_ID = 6, 3, 10, 100
+FIRST_BY_ID = 13
 Where = tuple[str, int]
 
 
@@ -43,12 +45,21 @@ def batches_of(request: Received) -> dict[Where, Batch]:
     """The v2 batches of a produce request, each as a broker would check it."""
     found: dict[Where, Batch] = {}
     for topic in request.body.topic_data:
+        name = named(request, topic)
         for part in topic.partition_data:
             (batch,) = read_batches(part.records)
             if request.version >= 3:
                 check_produced(batch)
-            found[topic.name, part.index] = batch
+            found[name, part.index] = batch
     return found
+
+
+def named(request: Received, topic: Any) -> str:
+    """The name of a request's topic; of one that the cluster has no more, or never had, the id that it came by."""
+    if request.version < FIRST_BY_ID:
+        return str(topic.name)
+    topics = request.broker.cluster.topics
+    return next((name for name, known in topics.items() if known.topic_id == topic.topic_id), str(topic.topic_id))
 
 
 def answer_produce(
@@ -61,6 +72,9 @@ def answer_produce(
 ) -> None:
     """Sends a produce response with these parts, in the order of ``answers``."""
     module = schema("produce", request.version, "response")
+    ids = {}
+    if request.version >= FIRST_BY_ID:
+        ids = {named(request, topic): topic.topic_id for topic in request.body.topic_data}
     topics: dict[str, list[Any]] = {}
     for (topic, partition), answer in answers.items():
         topics.setdefault(topic, []).append(_partition(module, partition, answer))
@@ -68,7 +82,9 @@ def answer_produce(
         module,
         "ProduceResponse",
         responses=tuple(
-            make(module, "TopicProduceResponse", name=name, partition_responses=tuple(parts))
+            make(
+                module, "TopicProduceResponse", name=name, topic_id=ids.get(name), partition_responses=tuple(parts)
+            )
             for name, parts in topics.items()
         ),
         throttle_time=timedelta(milliseconds=throttle_ms),
@@ -116,6 +132,7 @@ class ProducingCluster(ScriptedCluster):
     def __init__(self, selector: MemorySelector, nodes: int = 1, first_id: int = 0) -> None:
         self.logs: defaultdict[Where, PartitionLog] = defaultdict(PartitionLog)
         self.faults: defaultdict[Where, deque[Answer]] = defaultdict(deque)
+        self.created = 0
         self.next_id = 343434
         self.next_epoch = 0
         self.throttles: deque[int] = deque()
@@ -133,7 +150,20 @@ class ProducingCluster(ScriptedCluster):
     def create(self, topic: str, partitions: int, leaders: Iterable[int] = (0,)) -> None:
         """A topic whose partitions are led by ``leaders`` in turn, at epoch 100."""
         cycle = tuple(leaders)
-        self.topics[topic] = Topic([Partition(cycle[index % len(cycle)], 100) for index in range(partitions)])
+        self.created += 1
+        self.topics[topic] = Topic(
+            [Partition(cycle[index % len(cycle)], 100) for index in range(partitions)],
+            topic_id=uuid.UUID(int=self.created),
+        )
+
+    def recreate(self, topic: str) -> None:
+        """The topic is deleted and made again, on the same brokers: other logs, another id, epochs from 0 on."""
+        old = self.topics[topic]
+        for index in range(len(old.partitions)):
+            self.logs.pop((topic, index), None)
+        self.create(topic, len(old.partitions), [part.leader for part in old.partitions])
+        for part in self.topics[topic].partitions:
+            part.epoch = 0
 
     def move(self, topic: str, partition: int, leader: int, *, newer_epoch: bool = True) -> None:
         """Another broker leads the partition from now on."""
@@ -183,7 +213,9 @@ class ProducingCluster(ScriptedCluster):
                         self.logs[where].append(batch)
                     answers[where] = fault
                     continue
-            if known is None or partition >= len(known.partitions):
+            if known is None and request.version >= FIRST_BY_ID:
+                answers[where] = Answer(UNKNOWN_TOPIC_ID)
+            elif known is None or partition >= len(known.partitions):
                 answers[where] = Answer(UNKNOWN_TOPIC)
             elif known.partitions[partition].leader != request.broker.node.id:
                 answers[where] = Answer(NOT_LEADER)

@@ -20,7 +20,8 @@ from forebay import Control
 from forebay._control import transactions
 from forebay._control.session import Question
 from forebay._protocol.end_txn import decode_end_txn, encode_end_txn
-from forebay._protocol.produce import PartitionRecords, decode_produce, encode_produce
+from forebay._protocol.produce import PartitionRecords, encode_produce
+from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._records.builder import BatchHead, RecordsBuilder
 from forebay._records.compression import CompressionType, compressor

@@ -92,7 +92,7 @@ def _produce(module: Any, request: Any, code: Any) -> Any:
         make(
             module,
             "TopicProduceResponse",
-            name=topic.name,
+            **{key: getattr(topic, key) for key in ("name", "topic_id") if hasattr(topic, key)},
             partition_responses=tuple(part(partition.index) for partition in topic.partition_data),
         )
         for topic in request.topic_data

@@ -37,6 +37,7 @@ cdef class ProducerBatch(ChunkedBatch):
     cdef public long long drain_number
     cdef public double retry_at
     cdef public object last_error
+    cdef readonly bytes topic_id  # under which it was drained last; the sender's thread's
     cdef readonly int partition
     cdef public bint let_go
     cdef readonly int codec_id

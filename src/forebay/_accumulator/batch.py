@@ -102,6 +102,8 @@ class ProducerBatch(ChunkedBatch):
         self.created = created
         self.drained = self.retry_at = 0.0
         self.leader_epoch = self.attempts_when_leader_last_changed = self.last_node = -1
+        self.topic_id: bytes | None = None
+        self.incarnation = self.stamped_for = 0
         self.set_producer_state(-1, -1, -1, False)
         self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = self.drain_number = 0

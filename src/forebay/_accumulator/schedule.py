@@ -24,7 +24,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.loads import PartitionLoads
     from cython.cimports.forebay._accumulator.parking import ParkedQueues
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicIncarnation
     from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._mutex import acquire, release
 else:
@@ -33,7 +33,7 @@ else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.loads import PartitionLoads
     from forebay._accumulator.parking import ParkedQueues
-    from forebay._accumulator.topic import PartitionQueue
+    from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
     from forebay._gate import Gate
     from forebay._mutex import acquire, release
 
@@ -389,6 +389,10 @@ class BatchSchedule:
         finally:
             release(queue.lock)
         batch.update_leader_epoch(queue.leader_epoch)
+        # One look, before the gate judges it and for as long as the request lives.
+        incarnation: TopicIncarnation = queue.state.incarnation
+        batch.incarnation = incarnation.number
+        batch.topic_id = incarnation.topic_id
         # Only this thread takes from the head, so it is still there after the gate, which may run longer.
         if gate is not None and not gate.may_drain(queue, batch):
             return None

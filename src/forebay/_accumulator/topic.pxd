@@ -36,6 +36,11 @@ cdef class PartitionQueue(GatedQueue):
     cpdef void insert(self, ProducerBatch batch, Gate gate)
 
 
+cdef class TopicIncarnation:
+    cdef readonly bytes topic_id
+    cdef readonly int number
+
+
 cdef class TopicState:
     cdef readonly str name
     cdef readonly list queues
@@ -43,12 +48,14 @@ cdef class TopicState:
     cdef readonly BuiltInPartitioner partitioner
     cdef readonly object cluster
     cdef readonly long long version
+    cdef readonly TopicIncarnation incarnation
     cdef readonly bint missing
     cdef readonly double last_used
     cdef public bint loaded
     cdef public bint weighted
     cdef public object sensors
     cdef void apply(self, TopicChange change)
+    cdef void _follow(self, TopicIncarnation newest)
     cdef PartitionQueue queue(self, int partition)
     cdef bint leave_full_node(self, PartitionQueue queue, Py_ssize_t size, BufferPool pool)
 
@@ -58,6 +65,7 @@ cdef class TopicChange:
     cdef long long version
     cdef int count
     cdef tuple available
+    cdef TopicIncarnation incarnation
     cdef list leaders
     cdef list queues
 

@@ -176,13 +176,29 @@ def went_before(one: ProducerBatch, other: ProducerBatch) -> cython.bint:
 
 @cython.final
 @cython.cclass
+class TopicIncarnation:
+    """A topic from its creation to its deletion.  One that is made again with the same name has other logs.
+
+    Args:
+        topic_id: its 16 bytes; None while they are not known.
+        number: 0 for the first that was seen here; it differs where two ids are known to differ.
+    """
+
+    def __init__(self, topic_id: bytes | None, number: cython.int = 0) -> None:
+        self.topic_id = topic_id
+        self.number = number
+
+
+@cython.final
+@cython.cclass
 class TopicState:
     """One topic.  ``partitioner``'s fields are guarded by the lock of the sticky partition's queue.
 
     ``queues`` and ``partition_count`` change under the accumulator's lock.  Queues only grow: a topic that was deleted
     and made again smaller keeps them, and their batches expire.  The count never goes back to 0, as senders divide by
     it; ``missing`` says that the newest metadata does not know the topic, and then a send waits until it does.
-    ``last_used``, the monotonic ms of the last drain, belongs to the sender thread.
+    ``incarnation`` is replaced under that lock, too, and read without it: one word, so that a number and an id read from
+    it belong together.  ``last_used``, the monotonic ms of the last drain, belongs to the sender thread.
     """
 
     def __init__(self, name: str, partitioner: BuiltInPartitioner) -> None:
@@ -192,6 +208,7 @@ class TopicState:
         self.partition_count = 0
         self.cluster = None
         self.version = -1
+        self.incarnation = TopicIncarnation(None)
         self.missing = False
         self.last_used = 0.0
         self.loaded = False
@@ -227,6 +244,7 @@ class TopicState:
             if queue.partition == len(self.queues):
                 self.queues.append(queue)
         if not stale:
+            self._follow(change.incarnation)
             for partition, leader_id, leader_epoch in change.leaders:
                 queue = self.queues[partition]
                 queue.leader_id = leader_id
@@ -242,6 +260,15 @@ class TopicState:
         # A partitioner of the user's gets the last cluster that knew the topic.
         if change.count > 0 or self.partition_count == 0:
             self.cluster = change.cluster
+
+    @cython.cfunc
+    def _follow(self, newest: TopicIncarnation) -> cython.void:
+        # An answer without an id says nothing: the topic is just gone, or the broker old.
+        known: TopicIncarnation = self.incarnation
+        if newest.topic_id is None or newest.topic_id == known.topic_id:
+            return
+        newest.number = known.number if known.topic_id is None else known.number + 1
+        self.incarnation = newest
 
     def _apply_to_partitioner(self, count: cython.int, available: tuple[int, ...]) -> None:
         sticky: cython.int = self.partitioner.peek()
@@ -305,11 +332,14 @@ class TopicState:
 class TopicChange:
     """What a cluster says of a topic, with the queues to be added: all that ``apply`` needs, made before the lock."""
 
-    def __init__(self, cluster: Any, count: cython.int, available: tuple[int, ...]) -> None:
+    def __init__(
+        self, cluster: Any, count: cython.int, available: tuple[int, ...], incarnation: TopicIncarnation
+    ) -> None:
         self.cluster = cluster
         self.version = cluster.version
         self.count = count
         self.available = available
+        self.incarnation = incarnation
         self.leaders: list[tuple[int, int, int]] = []
         self.queues: list[Any] = []
 
@@ -318,7 +348,12 @@ class TopicChange:
 def change_of(state: TopicState, cluster: Any) -> TopicChange:
     """What ``cluster`` says of ``state``'s topic; takes no lock, as queues are only ever added."""
     infos: tuple[Any, ...] = cluster.partitions(state.name)
-    change: TopicChange = TopicChange(cluster, len(infos), cluster.available_partitions(state.name))
+    change: TopicChange = TopicChange(
+        cluster,
+        len(infos),
+        cluster.available_partitions(state.name),
+        TopicIncarnation(cluster.topic_id(state.name)),
+    )
     # By number and not by count: while a broker leaves partitions out, the highest one decides.
     highest: cython.int = -1
     for info in infos:

@@ -5,6 +5,7 @@ from forebay._network.exchange cimport Exchange
 cdef class LentNetwork:
     cdef NetworkClient client
     cdef Exchange exchange
+    cdef readonly int newest
     cdef int collected                   # whether the collector was on; of who has borrowed the turn
     cdef bint idle(self) noexcept
     cdef double now(self) except? -1

@@ -36,6 +36,7 @@ class LentNetwork:
         self.client = client
         self.exchange = client._exchange
         self.collected = 0
+        self.newest = -1
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -67,7 +68,10 @@ class LentNetwork:
     @cython.cfunc
     @cython.exceptval(-1)
     def takes(self, node_id: cython.int, oldest: cython.int, now: cython.double) -> cython.bint:
-        """Whether a produce request can go to a node as one of version ``oldest`` or a newer one went before."""
+        """Whether a produce request can go to a node as one of version ``oldest`` or a newer one went before.
+
+        ``newest`` says afterwards which version was the newest that this one could have had.
+        """
         client: NetworkClient = self.client
         state: NodeState | None = client._nodes.get(node_id)
         if client.closed or state is None or state.channel is None:
@@ -76,7 +80,8 @@ class LentNetwork:
             return False  # that request goes first
         channel: Channel = state.channel
         connection: Connection = state.connection
-        if not self.exchange.writes(channel) or not connection.has_learnt(PRODUCE, oldest):
+        self.newest = connection.learnt_newest(PRODUCE, oldest)
+        if not self.exchange.writes(channel) or self.newest < 0:
             return False
         # What the sender's thread has written, and could not come to tell, still counts as queued.
         return self.exchange.write_now(channel, now) and client.can_send(node_id, now)

@@ -72,6 +72,7 @@ class MetadataSnapshot(NamedTuple):
             controller_id=self.controller_id,
             unauthorized_topics=self.unauthorized,
             invalid_topics=self.invalid,
+            topic_ids=self.topic_ids,
             version=version,
         )
 

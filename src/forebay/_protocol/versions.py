@@ -40,9 +40,9 @@ class ApiKey(IntEnum):
 
 SUPPORTED: Mapping[int, Range] = MappingProxyType(
     {
-        # v13 names topics by id only; nothing a producer needs came with it.
-        ApiKey.PRODUCE: (0, 12),
-        # Likewise; and v4 is the first that knows transactions.
+        # v13 names topics by id only, which keeps a batch out of the log of another topic with the same name.
+        ApiKey.PRODUCE: (0, 13),
+        # v13 names topics by id only; nothing that is needed here came with it.  v4 is the first with transactions.
         ApiKey.FETCH: (4, 12),
         ApiKey.LIST_OFFSETS: (2, 6),
         ApiKey.METADATA: (0, 13),

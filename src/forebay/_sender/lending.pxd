@@ -7,6 +7,7 @@ from forebay._transactions.manager cimport TransactionManager
 
 cdef class SeenTopics(Gate):
     cdef TransactionManager transactions
+    cdef public int newest               # version that a request may have for the connection to know the one it comes to
 
 
 cdef class LentTurn:

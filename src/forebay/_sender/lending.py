@@ -13,19 +13,23 @@ from typing import Any
 import cython
 
 if cython.compiled:
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule, ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
     from cython.cimports.forebay._mutex import HAS_GIL
     from cython.cimports.forebay._network.lending import LentNetwork
+    from cython.cimports.forebay._sender.produce import newest_for
     from cython.cimports.forebay._sender.sender import Sender
     from cython.cimports.forebay._transactions.manager import TransactionManager
 else:
+    from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
     from forebay._gate import Gate, GatedQueue, StampedBatch
     from forebay._mutex import HAS_GIL
     from forebay._network.lending import LentNetwork
+    from forebay._sender.produce import newest_for
     from forebay._sender.sender import Sender
     from forebay._transactions.manager import TransactionManager
 
@@ -40,18 +44,21 @@ WORTH_WAKING = cython.declare(cython.int, 6)
 class SeenTopics(Gate):
     """The gate of a lent turn: the sender's, closed for topics of which nothing was sent yet.
 
-    The sender's thread makes a topic's sensors, under the registry's lock and in interpreted Python.
+    The sender's thread makes a topic's sensors, under the registry's lock and in interpreted Python; and it finds out
+    which version a request comes to that names topics by id, or by name, where the last one did the other.
     """
 
     def __init__(self, transactions: TransactionManager | None) -> None:
         self.transactions = transactions
+        self.newest = -1
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def may_drain(self, queue: GatedQueue, batch: StampedBatch) -> cython.bint:
         """See ``Gate``."""
         waiting: PartitionQueue = queue  # type: ignore[assignment]
-        if waiting.state.sensors is None:
+        head: ProducerBatch = batch  # type: ignore[assignment]
+        if waiting.state.sensors is None or newest_for(head) != self.newest:
             return False
         return self.transactions is None or self.transactions.may_drain(queue, batch)
 
@@ -150,6 +157,7 @@ class LentTurn:
         schedule: BatchSchedule = sender.schedule
         if not self.network.takes(node_id, FIRST_V2, now):
             return False
+        self.gate.newest = self.network.newest
         calls: list[Any] = []
         try:
             sender.draining.drain(node_id, calls, now, self.gate)

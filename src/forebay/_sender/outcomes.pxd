@@ -1,7 +1,7 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._metrics.sensor cimport TopicSensors
-from forebay._protocol.produce cimport PartitionResponse
+from forebay._protocol.produce_response cimport PartitionResponse
 from forebay._transactions.manager cimport TransactionManager
 
 

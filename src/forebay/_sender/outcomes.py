@@ -30,14 +30,14 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._metrics.sensor import TopicSensors
-    from cython.cimports.forebay._protocol.produce import PartitionResponse
+    from cython.cimports.forebay._protocol.produce_response import PartitionResponse
     from cython.cimports.forebay._transactions.manager import TransactionManager
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
     from forebay._metrics.sensor import TopicSensors
-    from forebay._protocol.produce import PartitionResponse
+    from forebay._protocol.produce_response import PartitionResponse
     from forebay._transactions.manager import TransactionManager
 
 SOON_MS = cython.declare(cython.double, 20.0)

@@ -9,6 +9,7 @@ cdef class ProduceCall:
     cdef readonly list batches
     cdef readonly list held
     cdef readonly dict refused
+    cdef readonly int newest
     cdef readonly double drained
     cdef object compressor
     cdef str transactional_id
@@ -27,4 +28,5 @@ cdef class ProduceCall:
     cpdef void release(self)
 
 
+cdef int newest_for(ProducerBatch batch) noexcept
 cpdef list match(list batches, list answers)

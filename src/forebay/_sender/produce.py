@@ -28,16 +28,14 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.closing import header_of
     from cython.cimports.forebay._accumulator.pool import Buffer
-    from cython.cimports.forebay._protocol.produce import (
-        PartitionRecords,
-        PartitionResponse,
-        encode_produce,
-    )
+    from cython.cimports.forebay._protocol.produce import PartitionRecords, encode_produce
+    from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.closing import header_of
     from forebay._accumulator.pool import Buffer
-    from forebay._protocol.produce import PartitionRecords, PartitionResponse, encode_produce
+    from forebay._protocol.produce import PartitionRecords, encode_produce
+    from forebay._protocol.produce_response import PartitionResponse
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 FIRST_V1 = cython.declare(cython.int, 2)
@@ -49,6 +47,9 @@ LEADER_MOVED = (6, 74)
 """NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH may name the new leader (KIP-951)."""
 
 NEWEST_PRODUCE: int = SUPPORTED[ApiKey.PRODUCE][1]
+NEWEST = cython.declare(cython.int, NEWEST_PRODUCE)
+NEWEST_BY_NAME = cython.declare(cython.int, 12)
+"""The last version that names topics by their names: for those whose id is not known."""
 
 
 @cython.cclass
@@ -87,12 +88,14 @@ class ProduceCall:
         self.drained = drained
         self.compressor = compressor
         self.transactional_id = transactional_id
+        self.newest = NEWEST
         self.held: list[Any] = []
         # Batches that cannot be put into a request of the broker's version, and why; they stay out of it.
         self.refused: dict[ProducerBatch, KafkaError] | None = None
         batch: ProducerBatch
         for batch in batches:
             batch.hold(self.held)
+            self.newest = min(self.newest, newest_for(batch))
         return None
 
     @cython.cfunc
@@ -133,6 +136,7 @@ class ProduceCall:
         # The constructor's arguments would cost more than the entry.
         entry: PartitionRecords = PartitionRecords.__new__(PartitionRecords)
         entry.topic = batch.topic
+        entry.topic_id = batch.topic_id
         entry.partition = batch.partition
         entry.header = bytes(header_of(batch))
         entry.buffers = batch.payload
@@ -166,13 +170,42 @@ class ProduceCall:
             buffer.release()
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+def newest_for(batch: ProducerBatch) -> cython.int:
+    """The newest version that can carry the batch to its topic."""
+    return NEWEST_BY_NAME if batch.topic_id is None else NEWEST
+
+
 @cython.ccall
 def match(batches: list[Any], answers: list[Any]) -> list[Any]:
-    """Each batch's partition's answer, or None where the broker left it out."""
+    """Each batch's partition's answer, or None where the broker left it out.
+
+    An answer by id gets its batch's topic name.  By the id that the batch was sent with: metadata may know another
+    topic of that name by now.
+    """
     if in_step(batches, answers):
         return answers
-    by_partition = {(answer.topic, answer.partition): answer for answer in answers}
-    return [by_partition.get((batch.topic, batch.partition)) for batch in batches]
+    by_partition = {(answer.topic_id or answer.topic, answer.partition): answer for answer in answers}
+    found: list[Any] = []
+    for batch in batches:
+        answer = by_partition.get((batch.topic, batch.partition)) or by_partition.get((batch.topic_id, batch.partition))
+        found.append(answer if answer is not None and is_about(answer, batch) else None)
+    return found
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def is_about(answer: PartitionResponse, batch: ProducerBatch) -> cython.bint:
+    # And if so, it gets the topic's name where the broker did not say it.
+    if answer.partition != batch.partition:
+        return False
+    if answer.topic_id is None:
+        return answer.topic == batch.topic
+    if answer.topic_id != batch.topic_id:
+        return False
+    answer.topic = batch.topic
+    return True
 
 
 @cython.cfunc
@@ -185,7 +218,7 @@ def in_step(batches: list[Any], answers: list[Any]) -> cython.bint:
     for at in range(len(batches)):
         batch = batches[at]
         answer = answers[at]
-        if answer.partition != batch.partition or answer.topic != batch.topic:
+        if not is_about(answer, batch):
             return False
     return True
 

@@ -4,7 +4,7 @@ from forebay._accumulator.batch cimport ProducerBatch
 from forebay._gil cimport GilClaim
 from forebay._network.client cimport NetworkClient
 from forebay._network.inflight cimport ClientResponse
-from forebay._protocol.produce cimport PartitionResponse, ProduceResponse
+from forebay._protocol.produce_response cimport PartitionResponse, ProduceResponse
 from forebay._sender.draining cimport Draining
 from forebay._sender.outcomes cimport BatchOutcomes
 from forebay._sender.produce cimport ProduceCall

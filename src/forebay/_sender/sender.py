@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import cython
 
 from forebay._logging import RateLimitedLogger
-from forebay._protocol.produce import decode_produce
+from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._sender.options import SenderOptions
-from forebay._sender.produce import NEWEST_PRODUCE, error_in, moved_leader
+from forebay._sender.produce import error_in, moved_leader
 from forebay._sender.producer_id import ProducerIdRequests
 from forebay.errors import KafkaError, NetworkError
 from forebay.model import TopicPartition
@@ -31,7 +31,7 @@ if cython.compiled:
     from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
-    from cython.cimports.forebay._protocol.produce import PartitionResponse, ProduceResponse
+    from cython.cimports.forebay._protocol.produce_response import PartitionResponse, ProduceResponse
     from cython.cimports.forebay._sender.draining import Draining
     from cython.cimports.forebay._sender.outcomes import BatchOutcomes
     from cython.cimports.forebay._sender.produce import ProduceCall, match
@@ -46,7 +46,7 @@ else:
     from forebay._gil import GilClaim
     from forebay._network.client import NetworkClient
     from forebay._network.inflight import ClientRequest, ClientResponse
-    from forebay._protocol.produce import PartitionResponse, ProduceResponse
+    from forebay._protocol.produce_response import PartitionResponse, ProduceResponse
     from forebay._sender.draining import Draining
     from forebay._sender.outcomes import BatchOutcomes
     from forebay._sender.produce import ProduceCall, match
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from forebay._sender.transactional import TransactionalRequests
 
 PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
-NEWEST = cython.declare(cython.int, NEWEST_PRODUCE)
 INFINITY: cython.double = math.inf
 
 
@@ -320,9 +319,10 @@ class Sender:
         compressor = self.accumulator.closer.compressor
         call.begin(node_id, batches, now, self.acks, self.timeout_ms, compressor, name)
         oldest: cython.int = 0
-        newest: cython.int = NEWEST
+        newest: cython.int = call.newest
         if self.requests is not None:
             oldest, newest = self.requests.produce_versions
+            newest = min(newest, call.newest)
         request: ClientRequest = ClientRequest.__new__(ClientRequest)
         request.fill(
             node_id, PRODUCE, oldest, newest, call.build, decode_produce, self.timeout_ms, self.on_produce, call

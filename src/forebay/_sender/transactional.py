@@ -12,7 +12,7 @@ from typing import Any
 from forebay._backoff import ExponentialBackoff
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._protocol.find_coordinator import TRANSACTION
-from forebay._protocol.versions import ApiKey, api_name
+from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
 from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
 from forebay._transactions.requests import FIRST_OF_V2, Pending
 from forebay._transactions.session import TransactionSession
@@ -58,7 +58,7 @@ class TransactionalRequests:
     def produce_versions(self) -> tuple[int, int]:
         """The versions of Produce that suit the open transaction."""
         if self.session.version >= FIRST_OF_V2:
-            return FIRST_PRODUCE_V2, FIRST_PRODUCE_V2
+            return FIRST_PRODUCE_V2, SUPPORTED[ApiKey.PRODUCE][1]
         return 0, FIRST_PRODUCE_V2 - 1
 
     def prepare_close(self, now: float) -> None:

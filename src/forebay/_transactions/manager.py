@@ -76,9 +76,10 @@ class TransactionManager(Gate):
     Args:
         backoff: between requests for a producer id (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         max_in_flight: batches of a partition from the lowest unconfirmed one on; the broker remembers 5.
-        confirm_first: the first batch of a partition under an id and epoch goes alone.  A broker that does not know
-            the producer takes whatever sequence comes first: if the first batch were put off (NOT_LEADER, not enough
-            replicas) and the second taken, the first could never be written.  Java has this hole; False is Java's way.
+        confirm_first: the first batch of a partition under an id and epoch goes alone, and so does the first for a
+            topic that was made again.  A broker that does not know the producer takes whatever sequence comes first:
+            if the first batch were put off (NOT_LEADER, not enough replicas) and the second taken, the first could
+            never be written.  Java has this hole; False is Java's way.
     """
 
     def __init__(
@@ -238,7 +239,9 @@ class TransactionManager(Gate):
             return sequences.is_lowest(batch)
         if not sequences.is_stamped_by(self.producer_id, self.producer_epoch) and len(sequences.in_flight) > 0:
             return False
-        if self.confirm_first and sequences.last_acked_sequence < 0:
+        # ``!=``: an answer from the log before counts no more than none.
+        fresh: cython.bint = sequences.last_acked_sequence < 0 or sequences.confirmed_for != batch.incarnation
+        if self.confirm_first and fresh:
             return sequences.accepts_new(1)
         return sequences.accepts_new(self.max_in_flight)
 
@@ -248,8 +251,8 @@ class TransactionManager(Gate):
         """To be called at every drain: the first gives ``batch`` its id, epoch and sequence, for good."""
         sequences: PartitionSequences = self.sequences_of(queue)
         if batch.base_sequence >= 0:
-            if len(sequences.rewritten) > 0:
-                sequences.forget_rewrite(batch)
+            if len(sequences.rewritten) > 0 and sequences.forget_rewrite(batch):
+                batch.stamped_for = batch.incarnation
             return 0
         if not sequences.is_stamped_by(self.producer_id, self.producer_epoch):
             sequences.start(self.producer_id, self.producer_epoch, 0)
@@ -327,7 +330,9 @@ class TransactionManager(Gate):
             return True  # the answer is about the old stamp
         if isinstance(error, InvalidProducerEpochError):
             return False
-        if sequences.is_overtaken(batch):
+        # Its stamp is of another log than the one that refused it: the topic was deleted and made again.
+        stray: cython.bint = batch.stamped_for != batch.incarnation
+        if sequences.is_overtaken(batch) and not stray:
             return True  # it is in the log: another stamp would write it twice
         position: cython.Py_ssize_t = sequences.position(batch)
         if self.members is not None:
@@ -339,7 +344,9 @@ class TransactionManager(Gate):
         elif position == 0:
             # Everything ahead is settled and the broker still misses something.  Further back the answer is only
             # that a batch ahead has to come first.
-            self.request_bump(sequences, 0)
+            # What a log without our producer took first may be any of the batches behind a stray one: they keep their
+            # stamps until each is known to be in it or not.  Then those that are not follow under the next epoch.
+            self.request_bump(sequences, sequences.put_last(batch) if stray else 0)
         return True
 
     @cython.ccall

@@ -21,6 +21,7 @@ cdef class PartitionSequences:
     cdef public long long asked_in
     cdef public long long added_in
     cdef public bint forgotten
+    cdef readonly int confirmed_for
     cdef readonly list in_flight
     cdef readonly list rewritten
     cdef list ordinals
@@ -38,6 +39,7 @@ cdef class PartitionSequences:
     cpdef bint drop(self, StampedBatch batch)
     cpdef void acknowledge(self, StampedBatch batch, long long base_offset)
     cpdef void replace(self, StampedBatch batch, object children)
+    cpdef Py_ssize_t put_last(self, StampedBatch batch) except -1
     cpdef bint note_gap(self, Py_ssize_t position) noexcept
     cpdef void mark_unresolved(self) noexcept
     cpdef void resolve(self) noexcept

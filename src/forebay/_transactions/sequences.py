@@ -73,6 +73,8 @@ class PartitionSequences:
         self.ordinals: list[int] = []
         self.stamped = 0
         self.last_acked_offset = -1
+        # The incarnation of the topic (StampedBatch) whose log confirmed a batch last.
+        self.confirmed_for = 0
         self.start(-1, -1, 0)
 
     @cython.ccall
@@ -148,6 +150,7 @@ class PartitionSequences:
             self.ordinals.pop()
             raise
         batch.set_producer_state(self.producer_id, self.producer_epoch, self.next_sequence, self.transactional)
+        batch.stamped_for = batch.incarnation
         self.next_sequence = increment_sequence(self.next_sequence, batch.record_count)
         self.stamped += 1
 
@@ -180,6 +183,7 @@ class PartitionSequences:
     @cython.ccall
     def acknowledge(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
         """The broker confirmed ``batch``, at ``base_offset`` (-1: it does not say)."""
+        self.confirmed_for = batch.incarnation
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
         if is_later(last, self.last_acked_sequence):
             self.last_acked_sequence = last
@@ -196,6 +200,8 @@ class PartitionSequences:
         child: StampedBatch
         for child in children:
             child.set_producer_state(self.producer_id, self.producer_epoch, sequence, self.transactional)
+            # What came behind was perhaps taken by the log that this batch was kept out of.
+            child.stamped_for = batch.stamped_for
             sequence = increment_sequence(sequence, child.record_count)
         self.forget_rewrite(batch)
         more: cython.Py_ssize_t = len(children) - 1
@@ -206,6 +212,24 @@ class PartitionSequences:
         self.stamped += more
         if at < self.gap:
             self.gap += cython.cast(cython.int, more)
+
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def put_last(self, batch: StampedBatch) -> cython.Py_ssize_t:
+        """Every other batch in flight is to be settled before ``batch``, which is one; how many these are."""
+        at: cython.Py_ssize_t = self.position(batch)
+        last: cython.Py_ssize_t = len(self.in_flight) - 1
+        newest: int = self.stamped
+        # In place: an error half way would leave the lists out of step.
+        for moved in range(at, last):
+            self.in_flight[moved] = self.in_flight[moved + 1]
+            self.ordinals[moved] = self.ordinals[moved + 1]
+        self.in_flight[last] = batch
+        self.ordinals[last] = newest
+        self.stamped += 1
+        if at < self.gap:
+            self.gap -= 1
+        return last
 
     @cython.ccall
     @cython.exceptval(check=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay._protocol.produce import PartitionResponse
+from forebay._protocol.produce_response import PartitionResponse
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.reader import read_batches
 from forebay._sender.produce import ProduceCall, error_in, match, record_errors_in

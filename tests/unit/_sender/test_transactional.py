@@ -21,7 +21,7 @@ def test_one_request_at_a_time() -> None:
 
 def test_the_versions_of_produce_follow_the_transactions() -> None:
     assert TransactionalWorld(1).requests.produce_versions == (0, 11)
-    assert TransactionalWorld(2).requests.produce_versions == (12, 12)
+    assert TransactionalWorld(2).requests.produce_versions == (12, 13)
 
 
 def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
