@@ -82,9 +82,7 @@ def answer_produce(
         module,
         "ProduceResponse",
         responses=tuple(
-            make(
-                module, "TopicProduceResponse", name=name, topic_id=ids.get(name), partition_responses=tuple(parts)
-            )
+            make(module, "TopicProduceResponse", name=name, topic_id=ids.get(name), partition_responses=tuple(parts))
             for name, parts in topics.items()
         ),
         throttle_time=timedelta(milliseconds=throttle_ms),

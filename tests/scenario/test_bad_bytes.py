@@ -145,7 +145,7 @@ def test_a_broker_that_only_talks_nonsense_harms_no_other() -> None:
         assert good[value].done(), "it waits for another broker"
     delivered(world, good, 1)
     error = lost.exception(0)
-    assert isinstance(error, TimeoutError) and "Produce v12" in str(error)
+    assert isinstance(error, TimeoutError) and "Produce v13" in str(error)
     assert world.values(partition=0) == []
     assert len([link for link in world.cluster.brokers[1].links if not link.open]) <= 1
     assert len(damager.done) > 20

@@ -43,7 +43,7 @@ def test_a_committed_transaction(version: int) -> None:
     added = ["add"] if version == 1 else []
     assert world.coordinator.names() == ["init", *added, "produce", "end"]
     (produce,) = world.cluster.requests()
-    assert produce.version == (12 if version == 2 else 11)
+    assert produce.version == (13 if version == 2 else 11)
     assert world.coordinator.of(END_TXN)[0].version == (5 if version == 2 else 4)
     assert world.state == "READY"
     assert not world.session.completing

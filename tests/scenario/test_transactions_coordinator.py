@@ -184,7 +184,7 @@ def test_a_transaction_of_version_1_becomes_one_of_version_2() -> None:
     world.send(b"2")
     world.commit()
     assert world.committed() == [b"1", b"2"]
-    assert world.coordinator.of(PRODUCE)[-1].version == 12
+    assert world.coordinator.of(PRODUCE)[-1].version == 13
 
 
 def test_the_last_epoch_is_followed_by_another_producer_id() -> None:

@@ -197,8 +197,8 @@ class TopicState:
     ``queues`` and ``partition_count`` change under the accumulator's lock.  Queues only grow: a topic that was deleted
     and made again smaller keeps them, and their batches expire.  The count never goes back to 0, as senders divide by
     it; ``missing`` says that the newest metadata does not know the topic, and then a send waits until it does.
-    ``incarnation`` is replaced under that lock, too, and read without it: one word, so that a number and an id read from
-    it belong together.  ``last_used``, the monotonic ms of the last drain, belongs to the sender thread.
+    ``incarnation`` is replaced under that lock, too, and read without it: one word, so that a number and an id that are
+    read from it belong together.  ``last_used``, the monotonic ms of the last drain, belongs to the sender thread.
     """
 
     def __init__(self, name: str, partitioner: BuiltInPartitioner) -> None:

@@ -155,6 +155,16 @@ class _Writer:
 
 
 @cython.cfunc
+def _id_of(entry: PartitionRecords) -> bytes:
+    found: bytes | None = entry.topic_id
+    if found is None or len(found) != 16:
+        raise IllegalArgumentError(
+            f"Produce v{FIRST_BY_ID} and later name topics by ids of 16 bytes; of {entry.topic!r} it is {found!r}"
+        )
+    return found
+
+
+@cython.cfunc
 def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> dict[Any, list[PartitionRecords]]:
     groups: dict[Any, list[PartitionRecords]] = {}
     group: list[PartitionRecords]
@@ -164,7 +174,7 @@ def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> dict[Any, l
             # Compiled attribute access does not check for it.
             raise TypeError("entries must be PartitionRecords, got None")
         # By id also where the names are the same: two topics of that name, one after the other.
-        key: object = entry.topic_id if by_id else entry.topic
+        key: object = _id_of(entry) if by_id else entry.topic
         found = groups.get(key)
         if found is None:
             groups[key] = [entry]
@@ -180,16 +190,6 @@ def _encoded(value: str, what: str) -> bytes:
     if len(data) > 0x7FFF:
         raise IllegalArgumentError(f"{what} of {len(data)} bytes, at most 32767 are allowed: {value[:40]!r}...")
     return data
-
-
-@cython.cfunc
-def _id_of(entry: PartitionRecords) -> bytes:
-    found: bytes | None = entry.topic_id
-    if found is None or len(found) != 16:
-        raise IllegalArgumentError(
-            f"Produce v{FIRST_BY_ID} and later name topics by ids of 16 bytes; of {entry.topic!r} it is {found!r}"
-        )
-    return found
 
 
 @cython.cfunc
@@ -249,7 +249,7 @@ def encode_produce(
     writer.count(len(groups))
     for topic, group in groups.items():
         if by_id:
-            writer.uuid(_id_of(group[0]))
+            writer.uuid(topic)
         else:
             writer.string(_encoded(topic, "topic name"))
         writer.partitions(group)

@@ -287,7 +287,7 @@ def test_no_common_version_completes_with_the_reason() -> None:
     assert isinstance(sent.response.error, UnsupportedVersionError)
     assert not sent.response.disconnected
     assert sent.written == [False]
-    assert "Produce versions 3 to 12 only" in str(sent.response.error)
+    assert "Produce versions 3 to 13 only" in str(sent.response.error)
     assert "127.0.0.1:9001" in str(sent.response.error)
     assert world.client.is_ready(world.node(), world.now)
 

@@ -24,7 +24,7 @@ def test_api_versions_request() -> None:
     assert [request.version for request in world.broker().of(API_VERSIONS)] == [4, 4]  # bootstrap, then node 1
     ranges = world.client.api_versions(1)
     assert ranges is not None
-    assert ranges[PRODUCE] == (3, 12)
+    assert ranges[PRODUCE] == (3, 13)
 
 
 @pytest.mark.parametrize(("ranges", "second"), [({API_VERSIONS: (0, 2)}, 2), ({}, 0)])

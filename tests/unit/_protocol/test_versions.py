@@ -37,7 +37,7 @@ def test_the_answer_to_api_versions_never_has_tags_in_its_header() -> None:
 
 
 def test_supported_ranges_are_known_to_kafka_and_without_gaps() -> None:
-    assert versions.SUPPORTED[ApiKey.PRODUCE] == (0, 12)
+    assert versions.SUPPORTED[ApiKey.PRODUCE] == (0, 13)
     for api, (oldest, newest) in versions.SUPPORTED.items():
         # Kafka 4 dropped Produce v0 to v2 from its definitions; they are tested by golden bytes.
         start = 3 if api == ApiKey.PRODUCE else oldest
@@ -65,7 +65,7 @@ def test_an_api_the_broker_does_not_list_is_refused_by_name() -> None:
 
 
 def test_without_limits_the_supported_range_counts() -> None:
-    assert choose(ApiKey.PRODUCE, {ApiKey.PRODUCE: (0, 99)}) == 12
+    assert choose(ApiKey.PRODUCE, {ApiKey.PRODUCE: (0, 99)}) == 13
     assert choose(ApiKey.METADATA, {ApiKey.METADATA: (5, 7)}) == 7
     assert choose(ApiKey.METADATA, {ApiKey.METADATA: (0, 13)}, max_version=3) == 3
 
