@@ -66,3 +66,9 @@ def test_it_cannot_be_changed_through_what_it_was_made_of() -> None:
     assert known.nodes == (A,)
     with pytest.raises(AttributeError):
         known.anything = 1  # type: ignore[attr-defined]
+
+
+def test_a_topic_s_id_is_none_where_brokers_do_not_say_it() -> None:
+    known = Cluster([A], [PartitionInfo("t", 0, A)], topic_ids={"t": b"i" * 16})
+    assert (known.topic_id("t"), known.topic_id("z")) == (b"i" * 16, None)
+    assert cluster().topic_id("t") is None

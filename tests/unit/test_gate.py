@@ -35,3 +35,8 @@ def test_a_gate_decides_by_itself() -> None:
         gate.comes_before(batch, batch)
     with pytest.raises(NotImplementedError):
         gate.on_split(batch, [batch])
+
+
+def test_a_batch_is_for_the_first_incarnation_until_somebody_says_another() -> None:
+    batch = StampedBatch(GatedQueue("t", 3), 7)
+    assert (batch.incarnation, batch.stamped_for) == (0, 0)

@@ -17,6 +17,7 @@ cdef class BatchSchedule:
     cdef list activated
     cdef readonly dict nodes
     cdef readonly double linger_ms
+    cdef readonly double looked_at
     cdef public double ahead_ms
     cdef readonly double delivery_timeout_ms
     cdef readonly bint adaptive

@@ -83,6 +83,7 @@ class BatchSchedule:
         availability_timeout_ms: cython.double = 0,
     ) -> None:
         self.linger_ms = linger_ms
+        self.looked_at = -INFINITY  # the time of the last `ready`
         self.ahead_ms = 0.0  # by so much a batch may go before its linger ends; the sender's
         self.delivery_timeout_ms = delivery_timeout_ms
         self.backoff = backoff
@@ -208,6 +209,7 @@ class BatchSchedule:
                 else to send).
         """
         self.collect()
+        self.looked_at = now
         self.sending_all = send_all
         self.behind_check = INFINITY
         everything: cython.bint = send_all

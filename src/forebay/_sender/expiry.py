@@ -10,14 +10,14 @@ from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError
 IN_FLIGHT = "in flight"
 
 
-def waiting_phase(batch: Any, now: float, *, client: Any, transactions: Any, linger_ms: float) -> str:
+def waiting_phase(batch: Any, now: float, *, client: Any, transactions: Any, schedule: Any) -> str:
     """What a batch that was not on its way waited for when its time ran out; asked without it in its queue.
 
     Args:
         batch: a ProducerBatch.
         client: knows whether the leader's node could be sent to, and why not.
         transactions: the gate, or None.
-        linger_ms: ``linger.ms``.
+        schedule: knows when batches were looked at last, and how long they linger.
     """
     queue = batch.queue
     if queue.leader_id < 0:
@@ -33,7 +33,10 @@ def waiting_phase(batch: Any, now: float, *, client: Any, transactions: Any, lin
         return "waiting for a producer id"
     if queue.in_flight > 0:
         return "held back until the batches before it are settled"
-    return "lingering" if batch.attempts == 0 and now - batch.created < linger_ms else "queued"
+    if batch.attempts > 0:
+        # Nobody looked since its back-off has ended: it was never free to go, however late this is noticed.
+        return "backing off" if schedule.looked_at < batch.retry_at else "queued"
+    return "lingering" if now - batch.created < schedule.linger_ms else "queued"
 
 
 def expiry_error(batch: Any, phase: str, now: float) -> KafkaError:

@@ -21,6 +21,7 @@ from forebay.errors import (
     NotEnoughReplicasAfterAppendError,
     RecordTooLargeError,
     TimeoutError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from forebay.model import TopicPartition
@@ -116,8 +117,8 @@ class BatchOutcomes:
             self.give_up(batch, IN_FLIGHT, now)
         else:
             self._fail(batch, answer, error, now)
-        if isinstance(error, UnknownTopicOrPartitionError):
-            self._warn_of_unknown(batch, now)
+        if isinstance(error, (UnknownTopicOrPartitionError, UnknownTopicIdError)):
+            self._warn_of_unknown(batch, error, now)
 
     @cython.cfunc
     def acknowledge(self, batch: ProducerBatch, answer: PartitionResponse | None) -> object:
@@ -233,15 +234,18 @@ class BatchOutcomes:
             error,
         )
 
-    def _warn_of_unknown(self, batch: ProducerBatch, now: float) -> None:
-        self.log.warning(
-            (batch.topic, "unknown"),
-            now,
-            "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
-            "may not exist or the user may not have Describe access to it",
-            batch.topic,
-            batch.partition,
-        )
+    def _warn_of_unknown(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
+        if isinstance(error, UnknownTopicIdError):
+            text = (
+                "Received unknown topic id error in produce request on partition %s-%d. The topic was deleted, and "
+                "perhaps made again, or the broker does not know of it yet"
+            )
+        else:
+            text = (
+                "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
+                "may not exist or the user may not have Describe access to it"
+            )
+        self.log.warning((batch.topic, "unknown"), now, text, batch.topic, batch.partition)
 
     def expire(self, batch: ProducerBatch, now: float) -> None:
         """Fails a batch whose delivery timeout is over, in flight or, taken out of its queue for that, not."""
@@ -252,7 +256,7 @@ class BatchOutcomes:
                 now,
                 client=self.client,
                 transactions=self.transactions,
-                linger_ms=self.accumulator.schedule.linger_ms,
+                schedule=self.accumulator.schedule,
             )
         self.give_up(batch, phase, now)
 

@@ -76,6 +76,7 @@ class Shelf:
         self.version = 0
         self.leaders = dict(enumerate(leaders))
         self.epochs = dict.fromkeys(self.leaders, epoch)
+        self.topic_id: bytes | None = None
         self.update()
 
     @property
@@ -90,7 +91,8 @@ class Shelf:
             PartitionInfo(TOPIC, partition, None if leader < 0 else nodes[leader], self.epochs[partition])
             for partition, leader in self.leaders.items()
         ]
-        self.cluster = Cluster(nodes, infos, version=self.version)
+        ids = {} if self.topic_id is None else {TOPIC: self.topic_id}
+        self.cluster = Cluster(nodes, infos, version=self.version, topic_ids=ids)
         self.topic: TopicState = self.accumulator.refresh(TOPIC, self.cluster)
         self.accumulator.refresh_all(self.cluster)
 

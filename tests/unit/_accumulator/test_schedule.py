@@ -417,3 +417,36 @@ def test_retries_without_sequences_keep_their_order() -> None:
             shelf.schedule.reenqueue(sent[at], shelf.now, None)
         assert shelf.batches() == waiting
         shelf.clock.advance(10_000)
+
+
+class Looking(Gate):
+    """Notes for which topic a batch was to go when it was judged; metadata comes in before it is stamped."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.judged: list[int] = []
+
+    def may_drain(self, queue: Any, batch: StampedBatch) -> bool:
+        self.judged.append(batch.incarnation)
+        self.shelf.topic_id = b"%016d" % len(self.judged)
+        self.shelf.update()
+        return True
+
+    def stamp(self, queue: Any, batch: StampedBatch) -> int:
+        self.judged.append(batch.incarnation)
+        return 0
+
+
+def test_a_batch_goes_to_the_topic_that_it_was_judged_for() -> None:
+    """Another thread may apply metadata between two steps of a drain."""
+    shelf = Shelf()
+    gate = Looking(shelf)
+    shelf.topic_id = b"first".ljust(16)
+    shelf.update()
+    shelf.append()
+    (batch,) = shelf.drain(0, gate=gate)
+    assert (batch.topic_id, batch.incarnation, gate.judged) == (b"first".ljust(16), 0, [0, 0])
+    shelf.schedule.reenqueue(batch, shelf.now, None)
+    shelf.clock.advance(1000)
+    assert shelf.drain(0) == [batch]
+    assert (batch.topic_id, batch.incarnation) == (b"%016d" % 1, 1)

@@ -130,3 +130,43 @@ def test_a_topic_is_in_use_while_it_has_batches_and_when_one_was_drained() -> No
     shelf.finish(batch)
     assert shelf.accumulator.in_use(TOPIC, drained)
     assert not shelf.accumulator.in_use(TOPIC, drained + 1)
+
+
+def seen(shelf: Shelf) -> tuple[bytes | None, int]:
+    return shelf.topic.incarnation.topic_id, shelf.topic.incarnation.number
+
+
+def test_an_id_that_becomes_known_is_no_other_topic_and_another_id_is() -> None:
+    shelf = Shelf()
+    assert seen(shelf) == (None, 0)
+    old, new = b"o" * 16, b"n" * 16
+    # None says nothing: a topic that is away for a while, or a broker of before 2.8.
+    for topic_id, expected in [(old, (old, 0)), (None, (old, 0)), (old, (old, 0)), (new, (new, 1)), (None, (new, 1))]:
+        shelf.topic_id = topic_id
+        shelf.update()
+        assert seen(shelf) == expected
+
+
+def test_a_topic_that_is_gone_keeps_its_id_until_another_has_its_name() -> None:
+    shelf = Shelf()
+    shelf.topic_id = b"o" * 16
+    shelf.update()
+    leaders, shelf.topic_id = dict(shelf.leaders), None
+    shelf.leaders.clear()
+    shelf.update()
+    assert shelf.topic.missing and seen(shelf) == (b"o" * 16, 0)
+    shelf.leaders.update(leaders)
+    shelf.topic_id = b"n" * 16
+    shelf.update()
+    assert not shelf.topic.missing and seen(shelf) == (b"n" * 16, 1)
+
+
+def test_older_metadata_brings_back_no_id() -> None:
+    shelf = Shelf()
+    shelf.topic_id = b"o" * 16
+    shelf.update()
+    old = shelf.cluster
+    shelf.topic_id = b"n" * 16
+    shelf.update()
+    shelf.accumulator.refresh(TOPIC, old)
+    assert seen(shelf) == (b"n" * 16, 1)

@@ -65,3 +65,18 @@ def test_asks_once_whether_a_topic_is_wanted() -> None:
 def test_nothing_changes_without_news() -> None:
     snapshot = MetadataSnapshot()
     assert merge_leaders(snapshot, SeenEpochs(), {WHERE: (1, 5)}, NODES) == (snapshot, frozenset())
+
+
+def test_a_cluster_knows_the_ids_of_its_topics() -> None:
+    """Also of those that an answer about others left as they are, and after a rebootstrap; an error brings none."""
+    seen = SeenEpochs()
+    both = reply(topic("t", partition(0, 1), topic_id=b"t" * 16), topic("u", partition(0, 1)))
+    snapshot = apply_response(MetadataSnapshot(), seen, both, 12, partial=False, retained=lambda name: True).snapshot
+    assert [snapshot.cluster(1).topic_id(name) for name in "tuv"] == [b"t" * 16, None, None]
+    more = reply(topic("v", partition(0, 1), topic_id=b"v" * 16))
+    snapshot = apply_response(snapshot, seen, more, 12, partial=True, retained=lambda name: True).snapshot
+    assert [snapshot.cluster(2).topic_id(name) for name in "tuv"] == [b"t" * 16, None, b"v" * 16]
+    assert snapshot.rebootstrapped(NODES).cluster(3).topic_id("t") == b"t" * 16
+    gone = reply(topic("t", error=3))
+    snapshot = apply_response(snapshot, seen, gone, 12, partial=True, retained=lambda name: True).snapshot
+    assert snapshot.cluster(4).topic_id("t") is None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from forebay._sender.expiry import expiry_error
+from types import SimpleNamespace
+from typing import Any
+
+from forebay._sender.expiry import expiry_error, waiting_phase
 from forebay.errors import NotLeaderOrFollowerError, TimeoutError
 from tests.unit._accumulator.shelf import Shelf
 
@@ -41,3 +44,47 @@ def test_one_in_flight_tells_node_attempts_and_the_last_error() -> None:
     }
     assert error.__cause__ is batch.last_error
     assert "attempts=3" in str(error)
+
+
+def phase(shelf: Shelf, batch: Any) -> str:
+    """Of a batch that was just taken out of its queue, with nothing wrong with its node."""
+    client = SimpleNamespace(unready_reason=lambda node, now: None)
+    return waiting_phase(batch, shelf.now, client=client, transactions=None, schedule=shelf.schedule)
+
+
+def tried_once(shelf: Shelf) -> Any:
+    """A batch that waits for its second attempt."""
+    shelf.append()
+    shelf.clock.advance(10)
+    assert shelf.ready().nodes == [0]
+    (batch,) = shelf.drain(0)
+    shelf.schedule.reenqueue(batch, shelf.now, None)
+    assert batch.retry_at > shelf.now
+    return batch
+
+
+def test_a_back_off_that_has_ended_since_the_last_look_kept_the_batch_all_the_same() -> None:
+    """Delivery timeout and back-off end between two turns: nobody could have sent it."""
+    shelf = Shelf()
+    batch = tried_once(shelf)
+    assert shelf.ready().nodes == []
+    assert phase(shelf, batch) == "backing off"
+    shelf.clock.advance(batch.retry_at - shelf.now + 5)
+    assert phase(shelf, batch) == "backing off"
+
+
+def test_one_that_was_free_to_go_and_was_passed_over_is_queued() -> None:
+    shelf = Shelf()
+    batch = tried_once(shelf)
+    shelf.clock.advance(batch.retry_at - shelf.now)
+    assert shelf.ready().nodes == [0]
+    assert phase(shelf, batch) == "queued"
+
+
+def test_one_that_was_never_tried_lingers_and_then_is_queued() -> None:
+    shelf = Shelf(linger=10)
+    shelf.append()
+    (batch,) = shelf.batches()
+    assert phase(shelf, batch) == "lingering"
+    shelf.clock.advance(10)
+    assert phase(shelf, batch) == "queued"

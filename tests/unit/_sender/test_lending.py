@@ -244,3 +244,27 @@ def test_batches_and_bytes_are_counted() -> None:
     (request,) = world.cluster.requests()[-1:]
     assert list(batches_of(request)) == [("test", 0)]
     assert request.api_key == PRODUCE
+
+
+def test_a_topic_that_goes_by_name_is_left_to_the_sender_after_one_that_goes_by_id() -> None:
+    """Which version a request comes to, the connection learns in interpreted Python."""
+    world = World(topics={"test": 1, "other": 1}, known=False)
+    world.cluster.topics["other"].topic_id = None
+    world.learn("test", "other")
+    for topic in ("other", "test"):
+        world.send(topic=topic)
+        world.run(200)
+    world.selector.lends = True
+    world.selector._woken = False
+    before = requests(world)
+    world.send(b"by name", topic="other")
+    assert requests(world) == before and world.selector._woken
+    world.settle()
+    assert requests(world) == before + 1
+    world.send(b"by name again", topic="other")
+    assert requests(world) == before + 2
+    world.settle()
+    world.send(b"by id")
+    assert requests(world) == before + 2
+    world.settle()
+    assert [request.version for request in world.cluster.requests()] == [12, 13, 12, 12, 13]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from forebay._protocol.produce_response import PartitionResponse
@@ -10,6 +12,7 @@ from forebay._records.reader import read_batches
 from forebay._sender.produce import ProduceCall, error_in, match, record_errors_in
 from forebay.errors import (
     ClusterAuthorizationError,
+    IllegalArgumentError,
     InvalidRecordError,
     InvalidTimestampError,
     KafkaError,
@@ -23,6 +26,8 @@ from forebay.errors import (
 )
 from tests.unit._accumulator.shelf import Shelf
 from tests.unit._protocol.kio_peer import decode, schema
+
+OLD, NEW = b"o" * 16, b"n" * 16
 
 
 def answer(code: int = 0, **fields: object) -> PartitionResponse:
@@ -49,6 +54,62 @@ def call_of(shelf: Shelf, *partitions: int, acks: int = -1) -> ProduceCall:
     shelf.accumulator.closer.close_batches(batches)
     codec = shelf.compressor or compressor(CompressionType.NONE)
     return ProduceCall(0, batches, shelf.now, acks=acks, timeout_ms=1500, compressor=codec)
+
+
+def identified(*topic_ids: bytes | None) -> list[Any]:
+    """Batches for partitions 0, 1, ..., drained while metadata gave their topic these ids."""
+    shelf = Shelf(leaders=(0,) * len(topic_ids))
+    batches = []
+    for partition, topic_id in enumerate(topic_ids):
+        if topic_id is not None:
+            shelf.topic_id = topic_id
+            shelf.update()
+        shelf.append(partition)
+        batches += shelf.drain(0)
+    shelf.accumulator.closer.close_batches(batches)
+    return batches
+
+
+def call_for(batches: list[Any]) -> ProduceCall:
+    return ProduceCall(0, batches, 0, acks=-1, timeout_ms=1500, compressor=compressor(CompressionType.NONE))
+
+
+def test_the_newest_version_is_the_last_by_name_where_an_id_is_unknown() -> None:
+    assert call_for(identified(OLD, NEW)).newest == 13
+    assert call_for(identified(None, OLD)).newest == 12
+
+
+def test_the_body_by_id() -> None:
+    body = decode(
+        schema("produce", 13, "request").ProduceRequest,
+        b"".join(map(bytes, call_for(identified(OLD, OLD, NEW)).build(13))),
+    )
+    topics = [(topic.topic_id.bytes, [part.index for part in topic.partition_data]) for topic in body.topic_data]
+    assert topics == [(OLD, [0, 1]), (NEW, [2])]
+    with pytest.raises(IllegalArgumentError, match="of 'test' it is None"):
+        call_for(identified(None)).build(13)
+
+
+def test_answers_by_id_get_the_name_that_was_asked_for() -> None:
+    """In any order; an id that nobody asked for, or asked for another partition, is about nothing."""
+    batches = identified(OLD, OLD, NEW)
+    same = [answer(topic="", partition=number, topic_id=(OLD, OLD, NEW)[number]) for number in range(3)]
+    assert match(batches, same) == same and [each.topic for each in same] == ["test"] * 3
+    turned = [answer(topic="", partition=number, topic_id=(OLD, OLD, NEW)[number]) for number in (2, 0, 1)]
+    assert match(batches, turned) == [turned[1], turned[2], turned[0]]
+    assert [each.topic for each in turned] == ["test"] * 3
+    wrong = [answer(topic="", partition=number, topic_id=b"x" * 16) for number in range(3)]
+    assert match(batches, wrong) == [None] * 3
+    assert match(batches, [answer(topic="", partition=0, topic_id=NEW), same[2]]) == [None, None, same[2]]
+    assert match(identified(None), [answer(topic="", topic_id=OLD)]) == [None]
+
+
+def test_answers_by_name_are_matched_by_name_whatever_ids_are_known() -> None:
+    """Of a request in which another topic had none."""
+    batches = identified(OLD, NEW)
+    answers = [answer(partition=number) for number in range(2)]
+    assert match(batches, answers) == answers
+    assert match(batches, answers[::-1]) == answers
 
 
 @pytest.mark.parametrize("version", range(3, 13))

@@ -61,6 +61,7 @@ class FakePartition:
     def __init__(self, manager: TransactionManager, partition: int = 0) -> None:
         self.manager = manager
         self.queue = FakeQueue("test", partition)
+        self.incarnation = 0
 
     @property
     def sequences(self) -> PartitionSequences:
@@ -81,6 +82,8 @@ class FakePartition:
     def drain(self) -> FakeBatch | None:
         """Takes the head if the gate lets it out."""
         queue = self.queue
+        if queue.batches:
+            queue.batches[0].incarnation = self.incarnation
         if not queue.batches or not self.manager.may_drain(queue, queue.batches[0]):
             return None
         batch = queue.batches.pop(0)

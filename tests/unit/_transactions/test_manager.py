@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from forebay._transactions.partitions import TransactionPartitions
 from forebay._transactions.state import State
 from forebay.errors import (
     ApiError,
     ClusterAuthorizationError,
     CorruptRecordError,
     KafkaError,
+    NotEnoughReplicasAfterAppendError,
     ProducerFencedError,
     RecordTooLargeError,
     TimeoutError,
     TopicAuthorizationError,
     TransactionalIdAuthorizationError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     UnsupportedForMessageFormatError,
     UnsupportedVersionError,
@@ -262,3 +267,166 @@ class TestSplit:
         child = FakeBatch(partition.queue)
         manager.on_split(partition.append(2), [child])
         assert child.base_sequence == -1
+
+
+class TestTopicMadeAgain:
+    """Another incarnation of the topic: its logs know nothing of the producer."""
+
+    def confirmed(self, *, confirm_first: bool = True) -> FakePartition:
+        partition = FakePartition(new_manager(confirm_first=confirm_first))
+        for offset in range(2):
+            partition.ack(partition.send(), offset)
+        return partition
+
+    def test_the_first_for_it_goes_alone(self) -> None:
+        partition = self.confirmed()
+        partition.incarnation = 1
+        first = partition.send()
+        second = partition.append()
+        assert first.stamp == (343434, 0, 2), "the sequences go on"
+        assert partition.drain() is None
+        assert partition.refuse(first, NOT_LEADER) and partition.drain() is first and partition.drain() is None
+        partition.ack(first, 0)
+        assert partition.drain() is second
+        assert partition.send() is not None
+
+    def test_as_in_java_it_does_not(self) -> None:
+        partition = self.confirmed(confirm_first=False)
+        partition.incarnation = 1
+        partition.send()
+        assert partition.send().base_sequence == 3
+
+    def test_not_while_the_old_log_owes_an_answer(self) -> None:
+        partition = self.confirmed()
+        old = partition.send()
+        partition.incarnation = 1
+        new, newer = partition.append(), partition.append()
+        assert partition.drain() is None
+        partition.ack(old, 2)
+        assert partition.drain() is new, "the old log's answer confirms nothing here"
+        assert partition.drain() is None
+        partition.ack(new, 0)
+        assert partition.drain() is newer
+
+    def test_a_late_answer_of_the_old_log_confirms_nothing(self) -> None:
+        partition = self.confirmed()
+        expired = partition.send()
+        partition.give_up(expired, TIMED_OUT, adjust=False)
+        partition.manager.begin_turn()  # in doubt: the next epoch
+        partition.incarnation = 1
+        new = partition.send()
+        assert new.stamp == (343434, 1, 0)
+        partition.ack(expired, 2)
+        partition.append()
+        assert partition.drain() is None
+
+    def test_what_waits_with_its_stamp_goes_first_and_in_order(self) -> None:
+        partition = self.confirmed()
+        batches = [partition.send() for _ in range(3)]
+        new = partition.append()
+        partition.incarnation = 1
+        for batch in batches:
+            assert partition.refuse(batch, UnknownTopicIdError())
+        first, second, third = batches
+        for batch in (first, second):
+            assert partition.drain() is batch and partition.drain() is None
+            partition.ack(batch)
+        assert partition.drain() is third and partition.drain() is new, "one is confirmed: no more need to wait"
+        assert partition.manager.producer_epoch == 0
+
+    def overtaken(self, partition: FakePartition) -> tuple[FakeBatch, FakeBatch]:
+        """The first of two was put off, the second taken; the first waits for its second try."""
+        first, second = partition.send(), partition.send()
+        assert partition.refuse(first, NOT_LEADER)
+        partition.ack(second, 0)
+        return first, second
+
+    def test_what_the_new_log_refuses_as_overtaken_gets_another_stamp(self) -> None:
+        partition = self.confirmed()
+        first, _ = self.overtaken(partition)
+        assert partition.drain() is first
+        assert partition.refuse(first, OUT_OF_ORDER)
+        partition.manager.begin_turn()
+        assert partition.manager.producer_epoch == 0, "the same topic, as far as is known: it may be in the log"
+        partition.incarnation = 1
+        assert partition.drain() is first and first.base_sequence == 2
+        assert partition.refuse(first, OUT_OF_ORDER)
+        partition.manager.begin_turn()
+        assert first.stamp == (343434, 1, 0)
+        assert partition.drain() is first
+        assert first.stamped_for == 1
+        partition.ack(first, 1)
+        assert partition.numbers == (1, 0)
+
+    def test_under_its_new_stamp_it_is_one_like_any_other(self) -> None:
+        """Overtaken once more, in the log that it was stamped for, it keeps what it has."""
+        partition = self.confirmed()
+        first, _ = self.overtaken(partition)
+        partition.incarnation = 1
+        partition.drain()
+        partition.refuse(first, OUT_OF_ORDER)
+        partition.manager.begin_turn()
+        partition.drain()
+        partition.sequences.acknowledge(FakeBatch(partition.queue), 1)
+        first.set_producer_state(343434, 1, 0, False)
+        later = FakeBatch(partition.queue)
+        later.set_producer_state(343434, 1, 1, False)
+        partition.sequences.acknowledge(later, 2)
+        assert partition.refuse(first, OUT_OF_ORDER)
+        partition.manager.begin_turn()
+        assert partition.manager.producer_epoch == 1
+
+    def test_others_that_may_be_in_the_new_log_are_settled_before(self) -> None:
+        """Of three the first was put off, the second's fate is open, the third taken: no other stamp for the second."""
+        partition = self.confirmed()
+        first, second, third = (partition.send() for _ in range(3))
+        partition.refuse(first, NOT_LEADER)
+        partition.ack(third, 1)
+        partition.refuse(second, NotEnoughReplicasAfterAppendError())
+        new = partition.append()
+        partition.incarnation = 1
+        assert partition.drain() is first
+        assert partition.refuse(first, OUT_OF_ORDER)
+        assert partition.queue.batches == [second, first, new]
+        partition.manager.begin_turn()
+        assert partition.manager.producer_epoch == 0
+        assert partition.drain() is second and second.base_sequence == 3 and partition.drain() is None
+        partition.ack(second, 0)
+        partition.manager.begin_turn()
+        assert partition.drain() is first and first.stamp == (343434, 1, 0)
+        assert partition.drain() is None
+        partition.ack(first, 2)
+        assert partition.drain() is new and new.stamp == (343434, 1, 1)
+
+    def test_parts_of_one_that_was_split_there(self) -> None:
+        """Too large for the new log, which took what came behind: its parts are strays as it was."""
+        partition = self.confirmed()
+        large, second = partition.send(2), partition.send()
+        partition.ack(second, 0)
+        children = [FakeBatch(partition.queue), FakeBatch(partition.queue)]
+        partition.manager.on_split(large, children)
+        for child in reversed(children):
+            partition.requeue(child)
+        partition.incarnation = 1
+        for child in children:
+            assert partition.drain() is child and child.base_sequence >= 0
+            assert partition.refuse(child, OUT_OF_ORDER)
+        partition.manager.begin_turn()
+        assert [child.stamp for child in partition.queue.batches] == [(343434, 1, 0), (343434, 1, 1)]
+        assert partition.queue.batches == children
+
+    def test_in_a_transaction_it_fails_and_the_transaction_with_it(self) -> None:
+        manager = new_manager(confirm_first=True)
+        members = TransactionPartitions()
+        members.begin(True)
+        failed: list[KafkaError] = []
+        manager.begin_session(SimpleNamespace(on_failed_batch=failed.append), members)  # type: ignore[arg-type]
+        partition = FakePartition(manager)
+        partition.ack(partition.send(), 0)
+        first, _ = self.overtaken(partition)
+        assert partition.drain() is first
+        assert partition.refuse(first, OUT_OF_ORDER), "the same topic: it may be in the log"
+        partition.incarnation = 1
+        assert partition.drain() is first
+        assert not partition.refuse(first, OUT_OF_ORDER)
+        assert failed == [OUT_OF_ORDER] and members.damaged == [partition.sequences]

@@ -25,6 +25,7 @@ from forebay.errors import (
     OutOfOrderSequenceError,
     RecordTooLargeError,
     TimeoutError,
+    UnknownTopicIdError,
 )
 
 from .fakes import FakeBatch, FakePartition, give_id, new_manager
@@ -67,6 +68,7 @@ class ModelLog:
 class Request:
     batch: FakeBatch
     stamp: tuple[int, int, int]
+    incarnation: int
     answer: int | KafkaError | None = None
 
 
@@ -112,7 +114,7 @@ class World:
         if len(connection.requests) < 5:
             batch = self.partition.drain()
             if batch is not None:
-                connection.requests.append(Request(batch, batch.stamp))
+                connection.requests.append(Request(batch, batch.stamp, batch.incarnation))
 
     def expire(self, choice: int) -> None:
         """A batch that was sent runs out of time, wherever it is."""
@@ -138,8 +140,11 @@ class World:
         if not connection.leads:
             request.answer = NotLeaderOrFollowerError()
             return
-        answer: int | KafkaError | None = self.log.write(request.stamp, request.batch.records) if write else None
+        answer: int | KafkaError | None = self.write(request) if write else None
         request.answer = answer if instead is None else instead
+
+    def write(self, request: Request) -> int | KafkaError:
+        return self.log.write(request.stamp, request.batch.records)
 
     def not_enough_replicas(self, choice: int) -> None:
         self.work(self.some(choice), NotEnoughReplicasError(), write=False)
@@ -266,3 +271,89 @@ def test_nothing_lost_doubled_or_reordered(script: list[tuple[str, int]], start:
 def test_with_refusals_and_expiry(script: list[tuple[str, int]], start: int, epoch: int) -> None:
     """O3 O10 property test: with gaps to close, across the wrap of sequences and of epochs."""
     run(World(start, epoch), script)
+
+
+class RemadeTopic(World):
+    """The topic is deleted and made again, and the producer hears of it some time later.
+
+    By name it hears when an answer leaves a batch's fate open, for then metadata is asked for, and nothing is refused
+    for good: with two faults at once, and the old topic in mind, nobody could tell that the new log, which takes
+    whatever comes first, has what came behind the first of them.
+
+    Args:
+        by_id: whether requests name topics by their ids (Produce v13), so that none reaches the wrong log.
+    """
+
+    def __init__(self, next_sequence: int, *, by_id: bool) -> None:
+        super().__init__(next_sequence, 0)
+        self.by_id = by_id
+        self.logs = [self.log]
+
+    @property
+    def incarnation(self) -> int:
+        return len(self.logs) - 1
+
+    def remake(self, choice: int) -> None:
+        if len(self.logs) < 4:
+            self.log = ModelLog(1, 0, 0)
+            self.logs.append(self.log)
+
+    def learn(self, choice: int = 0) -> None:
+        self.partition.incarnation = self.incarnation
+
+    def write(self, request: Request) -> int | KafkaError:
+        if self.by_id and request.incarnation != self.incarnation:
+            return UnknownTopicIdError()
+        return super().write(request)
+
+    def take(self, request: Request) -> None:
+        if isinstance(request.answer, (DisconnectError, NotEnoughReplicasAfterAppendError)):
+            self.learn()
+        super().take(request)
+
+    def settle(self) -> None:
+        self.learn()
+        super().settle()
+
+    def check_log(self) -> None:
+        for log in self.logs:
+            assert len(log.records) == len(set(log.records)), log.records
+            assert not self.by_id or log.records == sorted(log.records), log.records
+
+    def check_end(self) -> None:
+        assert not self.partition.queue.batches and not any(connection.requests for connection in self.connections)
+        assert self.partition.sequences.in_flight == []
+        assert set(self.acknowledged) | self.in_doubt | self.refused == set(range(self.appended))
+        for record in self.acknowledged:
+            assert any(record in log.records for log in self.logs)
+
+
+# Known at once; the first for the new log is put off and the next would be taken.
+TAKEN_FIRST = script_of(FIRST_CONFIRMED + "remake learn turn*2 not_enough_replicas process respond*2")
+# Of three in flight by name the first is put off, the third taken; of the second only the answer says that it is not.
+STRAY = script_of(
+    FIRST_CONFIRMED + "turn*3 remake not_enough_replicas not_enough_after_append process respond*3 turn process respond"
+)
+MADE_AGAIN = ("remake", "learn")
+steps_by_id = st.lists(st.tuples(st.sampled_from((*ALL, *MADE_AGAIN)), st.integers(0, 11)), max_size=120)
+passing = (*BENIGN, *FAULTS, "expire", *MADE_AGAIN)
+steps_by_name = st.lists(st.tuples(st.sampled_from(passing), st.integers(0, 11)), max_size=120)
+
+
+@settings(max_examples=300, deadline=None)
+@example(TAKEN_FIRST, 0)
+@example(STRAY, 0)
+@given(steps_by_id, starts)
+def test_a_topic_made_again_by_id(script: list[tuple[str, int]], start: int) -> None:
+    """Whatever happens, each log has the records that it gets once and in their order."""
+    run(RemadeTopic(start, by_id=True), script)
+
+
+@settings(max_examples=300, deadline=None)
+@example(TAKEN_FIRST, 0)
+@example(STRAY, 0)
+@example(STRAY, 2**31 - 7)
+@given(steps_by_name, starts)
+def test_a_topic_made_again_by_name(script: list[tuple[str, int]], start: int) -> None:
+    """Nothing is lost or written twice; the order may suffer until the producer knows of the new topic."""
+    run(RemadeTopic(start, by_id=False), script)

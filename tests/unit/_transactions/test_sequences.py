@@ -167,3 +167,58 @@ class TestBookkeeping:
         stranger = FakeBatch(QUEUE)
         assert sequences.position(stranger) == -1
         assert not sequences.drop(stranger) and not sequences.is_lowest(stranger)
+
+
+class TestAnotherLog:
+    def test_put_last(self) -> None:
+        """The others come first; nothing new may follow before them all, whatever was confirmed."""
+        sequences = fresh()
+        first, second, third = assigned(sequences, 1, 1, 1)
+        assert sequences.put_last(first) == 2
+        assert sequences.in_flight == [second, third, first]
+        assert not sequences.note_gap(2)
+        assert not sequences.drop(second)
+        assert sequences.drop(third)
+        assert sequences.is_lowest(first)
+
+    def test_put_last_of_one(self) -> None:
+        sequences = fresh()
+        (only,) = assigned(sequences, 1)
+        assert sequences.put_last(only) == 0 and sequences.in_flight == [only]
+        assert sequences.note_gap(0)
+
+    def test_put_last_ahead_of_a_gap(self) -> None:
+        sequences = fresh()
+        first, second, third = assigned(sequences, 1, 1, 1)
+        sequences.note_gap(2)
+        assert sequences.put_last(first) == 2
+        assert sequences.gap == 1 and sequences.in_flight == [second, third, first]
+        assert sequences.put_last(first) == 2 and sequences.gap == 1, "behind the gap it stands for nothing"
+
+    def test_the_window_begins_with_the_one_that_is_lowest_now(self) -> None:
+        sequences = fresh()
+        first, *others = assigned(sequences, 1, 1, 1, 1)
+        sequences.put_last(first)
+        for batch in others:
+            sequences.drop(batch)
+        assert sequences.accepts_new(2) and not sequences.accepts_new(1)
+
+    def test_for_which_topic_a_batch_was_stamped_and_confirmed(self) -> None:
+        sequences = fresh()
+        batch = FakeBatch(QUEUE)
+        batch.incarnation = 3
+        sequences.assign(batch)
+        assert batch.stamped_for == 3 and sequences.confirmed_for == 0
+        batch.incarnation = 4
+        sequences.acknowledge(batch, -1)
+        assert batch.stamped_for == 3 and sequences.confirmed_for == 4
+
+    def test_parts_are_stamped_for_what_the_whole_was_stamped_for(self) -> None:
+        sequences = fresh()
+        large = FakeBatch(QUEUE, 2)
+        large.incarnation = 1
+        sequences.assign(large)
+        large.incarnation = 2
+        children = [FakeBatch(QUEUE), FakeBatch(QUEUE)]
+        sequences.replace(large, children)
+        assert [child.stamped_for for child in children] == [1, 1]
