@@ -21,7 +21,7 @@ FIND_COORDINATOR, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, OFFSET_COMMIT = 10, 24, 
 TRANSACTIONAL = (FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, OFFSET_COMMIT)
 SHORT = {10: "find", 22: "init", 24: "add", 25: "offsets", 26: "end", 28: "commit", 0: "produce"}
 RANGES = {**MODERN, 10: (0, 6), 22: (0, 5), 24: (0, 3), 25: (0, 4), 26: (0, 5), 28: (0, 5)}
-NOT_COORDINATOR, INVALID_EPOCH, INVALID_STATE, FENCED = 16, 47, 48, 90
+NOT_COORDINATOR, OUT_OF_ORDER, INVALID_EPOCH, INVALID_STATE, FENCED = 16, 45, 47, 48, 90
 
 
 @dataclass
@@ -282,6 +282,9 @@ class Coordinator:
                 refused[where] = Answer(INVALID_EPOCH)
             elif request.version >= 12:
                 self.join(owner, where)
+                # A log that does not know the producer takes no other sequence than 0 from it (Kafka 4.3).
+                if batch.base_sequence != 0 and batch.producer_id not in self.cluster.logs[where].producers:
+                    refused[where] = Answer(OUT_OF_ORDER)
             elif where not in owner.partitions:
                 refused[where] = Answer(INVALID_STATE)
         if refused:

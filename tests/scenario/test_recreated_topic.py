@@ -186,50 +186,47 @@ def test_a_topic_without_an_id_goes_by_name_beside_one_with() -> None:
     assert len(world.values()) == len(world.values("other")) == 3
 
 
-def test_by_id_a_transaction_goes_on_in_the_new_log_in_order() -> None:
-    world = TransactionalWorld(2)
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_transaction_whose_log_is_gone_ends_at_once(version: int) -> None:
+    """Of version 1, by name, the new log takes what overtook; of version 2, by id, nothing but a sequence 0.
+
+    No wait for delivery.timeout.ms in either, and the next transaction is in order.
+    """
+    world = TransactionalWorld(version)
     world.begin()
     world.send(b"1")
-    world.settle()
+    world.run(100)
     hold(world)
     futures = []
     for value in (b"5", b"6"):
         futures.append(world.send(value))
         world.settle(2)
-    world.cluster.recreate("test")
-    world.cluster.brokers[0].release()
-    world.run(1500)
-    assert [future.result(0).offset for future in futures] == [0, 1]
-    assert world.values() == [b"5", b"6"]
-    world.commit()
-    assert {request.version for request in world.coordinator.of(PRODUCE)} == {BY_ID}
-
-
-def test_by_name_a_transaction_that_was_overtaken_ends_at_once() -> None:
-    """Its sequences are out of order for good: no wait for delivery.timeout.ms, and the next one is in order."""
-    world = TransactionalWorld(2, ready=False)
-    speaking(world.cluster, BY_NAME)
-    world.cluster.brokers[0].drop()
-    world.settle()
-    world.finish(world.session.initialize())
-    world.begin()
-    world.send(b"1")
-    world.settle()
-    hold(world)
-    futures = []
-    for value in (b"5", b"6"):
-        futures.append(world.send(value))
-        world.settle(2)
+    assert len(held(world)) == 2
     world.cluster.recreate("test")
     world.cluster.fail("test", 0, NOT_LEADER)
     world.cluster.brokers[0].release()
     world.run(1000)
     assert isinstance(futures[0].exception(0), OutOfOrderSequenceError)
     assert futures[1].done() and world.state == "ABORTABLE_ERROR"
+    assert world.values() == ([b"6"] if version == 1 else [])
     world.abort()
     world.begin()
     again = [world.send(value) for value in (b"5", b"6")]
     world.commit()
-    assert all(future.exception(0) is None for future in again)
-    assert world.values() == [b"6", b"5", b"6"]
-    assert versions(world) == {BY_NAME}
+    assert [future.exception(0) for future in again] == [None, None]
+    assert world.values()[-2:] == [b"5", b"6"]
+    assert versions(world) == ({11} if version == 1 else {BY_ID})
+
+
+def test_between_two_transactions_a_topic_may_be_made_again() -> None:
+    """By id, and the producer finds out by the answer to the first batch; of version 2, whose epochs begin at 0."""
+    world = TransactionalWorld(2)
+    world.begin()
+    world.send(b"1")
+    world.commit()
+    world.cluster.recreate("test")
+    world.begin()
+    futures = [world.send(value) for value in (b"2", b"3", b"4")]
+    world.commit()
+    assert [future.result(0).offset for future in futures] == [0, 1, 2]
+    assert world.values() == [b"2", b"3", b"4"]
