@@ -87,8 +87,7 @@ class ProducerBatch(ChunkedBatch):
         first: cython.int = 0,
     ) -> None:
         self.queue = queue
-        self.topic = topic
-        self.partition = partition
+        self.topic, self.partition = topic, partition
         self.account = BatchAccount(chunk.pool, chunk.owner)
         self.result = BatchResult(topic, partition, self.account, first)
         self.callbacks: DeliveryCallbacks | None = None
@@ -103,10 +102,9 @@ class ProducerBatch(ChunkedBatch):
         self.drained = self.retry_at = 0.0
         self.leader_epoch = self.attempts_when_leader_last_changed = self.last_node = -1
         self.topic_id: bytes | None = None
-        self.incarnation = self.stamped_for = 0
         self.set_producer_state(-1, -1, -1, False)
         self.raw_size = self.max_record_size = self.payload_size = 0
-        self.record_count = self.attempts = self.drain_number = 0
+        self.record_count = self.attempts = self.drain_number = self.incarnation = self.stamped_for = 0
         self.final_state = NOT_FINAL
         self.closed_for_appends = self.closing = self.closed = self.let_go = self.in_flight = False
         self.maybe_written = False  # an earlier attempt's fate is unknown

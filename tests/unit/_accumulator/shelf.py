@@ -37,6 +37,9 @@ def quiet(error: BaseException, result: Any) -> None:
 class Shelf:
     """As in the Java accumulator's test: partitions 0 and 1 led by node 0, partition 2 by node 1, unless told."""
 
+    topic_id: bytes | None = None
+    """The topic's, for the next ``update``."""
+
     def __init__(
         self,
         *,
@@ -76,7 +79,6 @@ class Shelf:
         self.version = 0
         self.leaders = dict(enumerate(leaders))
         self.epochs = dict.fromkeys(self.leaders, epoch)
-        self.topic_id: bytes | None = None
         self.update()
 
     @property

@@ -22,7 +22,7 @@ from bench.arrival import (
     preloaded,
 )
 from bench.support import child_environment
-from tests.unit.bench.wire import answer, flexible_answer, framed, request
+from tests.unit.bench.wire import answer, answer_by_id, flexible_answer, framed, metadata_answer, request
 
 FD = 7
 needs_library = pytest.mark.skipif(
@@ -106,6 +106,19 @@ def test_answers_with_tagged_fields_and_to_other_requests_are_told_apart() -> No
     assert acknowledgements(entries).of("t", 4, 77) == Moments(10, 20, 20)
     with pytest.raises(WireUnclear, match="1 tagged fields in an answer's header"):
         acknowledgements([*entries, read(flexible_answer(3, 4, 78, header_tags=1), 30)])
+
+
+def test_answers_by_id_are_about_the_topic_that_metadata_gave_the_id() -> None:
+    """On whatever connection it came; an id that no metadata named is no guess."""
+    topic_id = bytes(range(16))
+    asked = [sent(request(1, version=12, key=3), 10), read(metadata_answer(1, topic_id), 20)]
+    answered = [
+        sent(request(1, version=13), 30, generation=1),
+        read(answer_by_id(1, topic_id, 4, 77), 40, generation=1),
+    ]
+    assert acknowledgements(asked + answered).of("t", 4, 77) == Moments(30, 40, 40)
+    with pytest.raises(WireUnclear, match=f"topic id {topic_id.hex()}, which no metadata named"):
+        acknowledgements(answered)
 
 
 def test_only_what_was_written_counts_and_of_two_answers_the_first() -> None:

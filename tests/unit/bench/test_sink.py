@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from bench.sink import RECEIVE_SIZE, Stream
+from bench.sink import RECEIVE_SIZE, Log, Stream, serve
+from forebay import KafkaProducer
 
 DATA = random.Random(3).randbytes(5 << 20)
 
@@ -45,3 +46,16 @@ def test_a_stream_gives_what_is_taken_and_passes_over_what_is_skipped(seed: int)
             assert stream.taken == at
         with pytest.raises(EOFError):
             stream.take(1)
+
+
+def test_topics_that_go_by_their_ids_are_counted_by_their_names() -> None:
+    log = Log(2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener, log), daemon=True).start()
+        with KafkaProducer({"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}"}) as producer:
+            where = [producer.send(f"topic-{number % 2}", b"v", partition=0).result(10) for number in range(6)]
+    assert [(found.topic, found.offset) for found in where] == [
+        (f"topic-{number % 2}", number // 2) for number in range(6)
+    ]
+    assert set(log.names.values()) == {b"topic-0", b"topic-1"} and {len(each) for each in log.names} == {16}
+    assert log.summary()["records"] == {"topic-0": 3, "topic-1": 3}

@@ -31,6 +31,20 @@ def flexible_answer(correlation: int, partition: int, base: int, header_tags: in
     return framed(pack(">i", correlation) + bytes([header_tags]) + body)
 
 
+def answer_by_id(correlation: int, topic_id: bytes, partition: int, base: int) -> bytes:
+    """To a request of v13."""
+    fields = pack(">ihqqq", partition, 0, base, -1, 0) + b"\x01\x00\x00"
+    body = b"\x02" + topic_id + b"\x02" + fields + b"\x00" + pack(">i", 0) + b"\x00"
+    return framed(pack(">ib", correlation, 0) + body)
+
+
+def metadata_answer(correlation: int, topic_id: bytes) -> bytes:
+    """To a request of v12: no brokers, and topic "t" without partitions."""
+    topic = pack(">h", 0) + b"\x02t" + topic_id + b"\x00" + b"\x01" + pack(">i", 0) + b"\x00"
+    body = pack(">i", 0) + b"\x01" + b"\x00" + pack(">i", -1) + b"\x02" + topic + b"\x00"
+    return framed(pack(">ib", correlation, 0) + body)
+
+
 def connected() -> tuple[socket.socket, socket.socket]:
     """Two ends over TCP, whose bytes the system stamps, unlike those of a socket pair; the first does not block."""
     with socket.create_server(("127.0.0.1", 0)) as server:
