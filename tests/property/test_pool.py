@@ -198,7 +198,8 @@ class PoolMachine(RuleBasedStateMachine):
         """With a buffer of the same batch, if there is one."""
         if self.accounts:
             account = self.accounts[at % len(self.accounts)]
-            account.move(owner, [buffer for buffer in self.held.values() if buffer.owner == account.owner][:1])
+            buffers = [buffer for buffer in self.held.values() if buffer.owner == account.owner]
+            account.move(owner, buffers[0] if buffers else None, buffers[1:2])
             account.settle()
             self.notice_grants()
 

@@ -1,4 +1,4 @@
-from forebay._accumulator.pool cimport BufferPool
+from forebay._accumulator.pool cimport Buffer, BufferPool
 
 
 cdef class BatchAccount:
@@ -20,7 +20,7 @@ cdef class BatchAccount:
     cpdef Py_ssize_t of_records(self)
     cpdef void charge_callback(self, object callback)
     cpdef void credit_callback(self, object callback)
-    cpdef void move(self, object owner, list buffers)
+    cpdef void move(self, object owner, Buffer first, list further)
     cpdef void settle(self)
     cpdef void close(self)
 

@@ -24,7 +24,7 @@ else:
 
 # Bytes, with CPython 3.11 on 64-bit Linux, rather too many than too few (bench/memory.py shows the sum of it).
 BATCH_COST = 1536
-"""A batch with its result, its list of chunks, its place in every list on the way, and the holes it leaves."""
+"""A batch with its result, its place in every list on the way, and the holes it leaves."""
 BATCH_COST_FREE = 8 << 20
 """So much of it is not counted: with few batches ``buffer.memory`` is for records alone, as in Java."""
 CHUNK_COST = cython.declare(cython.Py_ssize_t, 208)
@@ -170,8 +170,8 @@ class BatchAccount:
         pool.settle()
 
     @cython.ccall
-    def move(self, owner: Any, buffers: list[Any]) -> cython.void:
-        """Counts the account and the batch's ``buffers`` against another owner from now on; ``settle`` is due."""
+    def move(self, owner: Any, first: Buffer | None, further: list[Any] | None) -> cython.void:
+        """Counts the account and the batch's buffers against another owner from now on; ``settle`` is due."""
         pool: BufferPool = self.pool
         buffer: Buffer
         acquire(pool.lock)
@@ -179,9 +179,13 @@ class BatchAccount:
             if not self.closed:
                 pool.reattribute(self.owner, owner, self.charged)
                 self.owner = owner
-            for buffer in buffers:
-                pool.reattribute(buffer.owner, owner, buffer.size)
-                buffer.owner = owner
+            if first is not None:
+                pool.reattribute(first.owner, owner, first.size)
+                first.owner = owner
+            if further is not None:
+                for buffer in further:
+                    pool.reattribute(buffer.owner, owner, buffer.size)
+                    buffer.owner = owner
         finally:
             release(pool.lock)
 

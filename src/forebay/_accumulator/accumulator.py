@@ -387,6 +387,7 @@ class RecordAccumulator:
         """Gives the open batch a further chunk if one is free at once and nobody waits; else closes it."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         chunk: Buffer | None = self.pool.try_chunk(queue.leader_id)
+        spare: list[Any] = []  # see ``go_on_in``
         batch: ProducerBatch | None
         status: cython.int = 0
         acquire(queue.lock)
@@ -396,7 +397,7 @@ class RecordAccumulator:
                 if chunk is None:
                     status = self.close_last(queue, batch)
                 else:
-                    batch.add_chunk(chunk)
+                    batch.add_chunk(chunk, spare)
                     chunk = None
         finally:
             release(queue.lock)

@@ -59,7 +59,7 @@ cdef class ProducerBatch(ChunkedBatch):
     cdef void attach(self, RecordPointer record, RecordFuture future) noexcept
     cpdef bint is_full(self) noexcept
     cpdef Py_ssize_t estimated_size(self) noexcept
-    cdef void add_chunk(self, Buffer chunk)
+    cdef void add_chunk(self, Buffer chunk, list spare)
     cpdef void close_for_appends(self)
     cpdef void close(self, object compressor)
     cpdef list pieces(self)

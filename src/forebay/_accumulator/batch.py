@@ -291,9 +291,9 @@ class ProducerBatch(ChunkedBatch):
         return self.closed_for_appends or (self.record_count > 0 and self.write_limit <= self.estimated_size())
 
     @cython.cfunc
-    def add_chunk(self, chunk: Buffer) -> cython.void:
+    def add_chunk(self, chunk: Buffer, spare: list[Any]) -> cython.void:
+        self.go_on_in(chunk, spare)
         self.account.add_chunk()
-        self.go_on_in(chunk)
 
     @cython.ccall
     def close_for_appends(self) -> cython.void:
@@ -359,7 +359,7 @@ class ProducerBatch(ChunkedBatch):
         """
         if owner == self.account.owner:
             return False
-        self.account.move(owner, self.buffers)
+        self.account.move(owner, self.first_chunk, self.further_chunks)
         return True
 
     @cython.ccall

@@ -19,7 +19,7 @@ cdef class ChunkedBatch(StampedBatch):
     cdef void begin_with(self, Buffer chunk) noexcept
     cdef void write_to(self, Buffer chunk) noexcept
     cdef void seal_chunk(self)
-    cdef void go_on_in(self, Buffer chunk)
+    cdef void go_on_in(self, Buffer chunk, list spare)
     cdef Py_ssize_t buffer_count(self) noexcept
     cdef Buffer buffer_at(self, Py_ssize_t at)
     cdef list written(self)

@@ -19,7 +19,7 @@ else:
 @cython.no_gc
 @cython.cclass
 class ChunkedBatch(StampedBatch):
-    """Nearly every batch has one chunk; a list for each would be one more thing that the garbage collector walks."""
+    """Without compression a batch has one chunk; a list for each would be more for the garbage collector to walk."""
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -42,12 +42,17 @@ class ChunkedBatch(StampedBatch):
             self.chunk.used = self.position
 
     @cython.cfunc
-    def go_on_in(self, chunk: Buffer) -> cython.void:
-        """The chunk that was written to is full."""
+    def go_on_in(self, chunk: Buffer, spare: list[Any]) -> cython.void:
+        """The chunk that was written to is full.
+
+        Args:
+            spare: an empty list.  Made before the queue's lock was taken: making one may run the garbage collector, and
+                that a finaliser which sends to the same partition.
+        """
+        further: list[Any] = spare if self.further_chunks is None else self.further_chunks
+        further.append(chunk)
+        self.further_chunks = further
         self.seal_chunk()
-        if self.further_chunks is None:
-            self.further_chunks = []
-        self.further_chunks.append(chunk)
         self.write_to(chunk)
 
     @property

@@ -53,7 +53,7 @@ def mend(schedule: BatchSchedule, batches: list[Any], now: cython.double, gate: 
     # Those without a batch, too: one that still counts as scheduled is not announced again by its next record.
     known: dict[Any, Any] = dict.fromkeys((*schedule.watched, *schedule.parked.listed(), *lined, *queues))
     for queue in known:
-        queue.watched = False
+        queue.watched = queue.in_heap = False
     schedule.parked.clear()
     schedule.watched.clear()
     for queue in queues:

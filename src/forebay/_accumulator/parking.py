@@ -11,6 +11,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._codec._due_heap import (
         drop_entries,
+        entry_count,
         first_due,
         first_item,
         item_at,
@@ -23,6 +24,7 @@ else:
     from forebay._accumulator.topic import PartitionQueue
     from forebay._codec._due_heap import (
         drop_entries,
+        entry_count,
         first_due,
         first_item,
         item_at,
@@ -56,24 +58,26 @@ class ParkedQueues:
     @cython.cfunc
     def put(self, queue: PartitionQueue) -> cython.void:
         """Takes in a queue that has no place yet, to be due at ``queue.due``."""
-        if self.count == self.room:
+        count: cython.Py_ssize_t = entry_count(self.heap, self.count)
+        if count >= self.room:
             self.heap = more_entries(self.heap, 2 * self.room + 16)
             self.room = 2 * self.room + 16
         self.puts += 1
         queue.in_heap = True
-        put_entry(self.heap, self.count, queue.due, self.puts, queue)
-        self.count += 1
+        put_entry(self.heap, count, queue.due, self.puts, queue)
+        self.count = count + 1
 
     @cython.cfunc
     def pop(self, now: cython.double) -> PartitionQueue | None:
         """Takes out a parked queue that is due, or None."""
-        return self.take_first() if self.next_due() <= now and self.count > 0 else None
+        return self.take_first() if self.next_due() <= now and entry_count(self.heap, self.count) > 0 else None
 
     @cython.cfunc
     def take_first(self) -> PartitionQueue:
+        count: cython.Py_ssize_t = entry_count(self.heap, self.count)
         queue: PartitionQueue = first_item(self.heap)
-        take_entry(self.heap, self.count)
-        self.count -= 1
+        take_entry(self.heap, count)
+        self.count = count - 1
         queue.in_heap = False
         return queue
 
@@ -82,7 +86,7 @@ class ParkedQueues:
     def next_due(self) -> cython.double:
         """When the next parked queue is due; infinite without one."""
         queue: PartitionQueue
-        while self.count > 0:
+        while entry_count(self.heap, self.count) > 0:
             queue = first_item(self.heap)
             if queue.parked and queue.due == first_due(self.heap):
                 return queue.due
@@ -94,10 +98,10 @@ class ParkedQueues:
     @cython.cfunc
     def listed(self) -> list[Any]:
         """All queues that have a place, in no order."""
-        return [item_at(self.heap, at) for at in range(self.count)]
+        return [item_at(self.heap, at) for at in range(entry_count(self.heap, self.count))]
 
     @cython.cfunc
     def clear(self) -> cython.void:
         """Takes all out."""
-        while self.count > 0:
+        while entry_count(self.heap, self.count) > 0:
             self.take_first()

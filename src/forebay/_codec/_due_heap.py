@@ -38,3 +38,8 @@ def first_item(heap: list[DueEntry]) -> Any:
 
 def item_at(heap: list[DueEntry], at: int) -> Any:
     return heap[at][2]
+
+
+def entry_count(heap: list[DueEntry], count: int) -> int:
+    # Ctrl-C may have come between a step here and the counting of it.
+    return len(heap)

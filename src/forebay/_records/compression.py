@@ -331,8 +331,8 @@ class ZstdCompressor(Compressor):
         self._tunings = TopicTunings() if level == TUNED_LEVEL else None
 
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
-        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        return self._packed(data, self._tuning(topic, chunks))
+        tuning = self._tuning(topic, chunks)  # before the copy, of which trying may make one, too
+        return self._packed(chunks[0] if len(chunks) == 1 else b"".join(chunks), tuning)
 
     def _packed(self, data: Chunk, tuning: Tuning | None) -> bytes:
         with self._context(tuning) as context:
@@ -344,22 +344,24 @@ class ZstdCompressor(Compressor):
         return None if self._tunings is None else self._tunings.choose(topic, chunks, _size(chunks), self._packed)
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
-        """All that go by the same tuning in one call without the GIL, if they are small (its C form has it)."""
+        """All that go by the same tuning in one call without the GIL, if all are small (its C form has it)."""
+        if not self.copied_by_many([_size(chunks) for chunks in batches]):
+            return super().compress_many(batches, topics)
         alike: dict[Tuning | None, list[int]] = {}
         for at, (chunks, topic) in enumerate(zip(batches, topics or [""] * len(batches), strict=True)):
             alike.setdefault(self._tuning(topic, chunks), []).append(at)
         packed: dict[int, bytes] = {}
         for tuning, places in alike.items():
-            packed.update(zip(places, self._pack_many([batches[at] for at in places], tuning), strict=True))
+            data = [b"".join(batches[at]) for at in places]
+            packed.update(zip(places, self._pack_many(data, tuning), strict=True))
         return [packed[at] for at in range(len(batches))]
 
-    def _pack_many(self, batches: Sequence[Sequence[Chunk]], tuning: Tuning | None) -> list[bytes]:
-        if self.copied_by_many([_size(chunks) for chunks in batches]):
-            with self._context(tuning) as context:
-                many = getattr(context, "multi_compress_to_buffer", None)
-                if many is not None:
-                    return [segment.tobytes() for segment in many([b"".join(chunks) for chunks in batches], threads=0)]
-        return [self._packed(chunks[0] if len(chunks) == 1 else b"".join(chunks), tuning) for chunks in batches]
+    def _pack_many(self, data: list[bytes], tuning: Tuning | None) -> list[bytes]:
+        with self._context(tuning) as context:
+            many = getattr(context, "multi_compress_to_buffer", None)
+            if many is not None and any(data):
+                return [segment.tobytes() for segment in many(data, threads=0)]
+        return [self._packed(each, tuning) for each in data]
 
     def copied_by_many(self, sizes: Sequence[int]) -> bool:
         # Large ones are not all copied at the same time; all empty is refused.

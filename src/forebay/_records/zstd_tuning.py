@@ -1,10 +1,10 @@
-"""Which parameters of zstd suit a topic's records at level 3, the default: found on a sample of them now and then.
+"""Which parameters of zstd suit a topic's records at level 3, the default: found on one of its batches now and then.
 
 The level looks for repetitions of 5 bytes (of 4 in 128 to 256 KiB).  JSON, CSV and logs repeat longer pieces: looking
 for 7 or 6 bytes in tables that fit into a processor's nearest cache takes 10 to 40 % less time, and what comes out is
-up to 15 % smaller.  Records of binary formats would come out up to 15 % larger, so nothing is taken for granted: a
-topic has the first of ``LONG`` that makes its sample no larger than the level does, else the level as it is.  Other
-levels search in other ways and are left alone.
+up to 15 % smaller.  Binary records would come out up to 15 % larger, and what repeats far behind is forgotten sooner.
+So nothing is taken for granted: a topic has the first of ``LONG`` that makes a sample smaller than the level does, and
+then the whole batch too; else the level as it is.  Other levels search in other ways and are left alone.
 """
 
 from __future__ import annotations
@@ -24,19 +24,23 @@ class Tuning(NamedTuple):
     min_match: int
 
 
-LONG = (Tuning(18, 15, 14, 7), Tuning(18, 15, 14, 6))
+LONG = (Tuning(19, 15, 14, 7), Tuning(19, 15, 14, 6))
 Pack = Callable[[Chunk, Tuning | None], bytes]
 TUNED_LEVEL = 3
 SAMPLE = 64 * 1024
 LEAST_SAMPLE = 16 * 1024
 """Less says little: in a few records nothing repeats yet."""
 
+LEAST_TUNED = 4 * 1024
+"""For less nothing is won, and short repetitions are all there are."""
+
 TRUSTED = 32 * 1024 * 1024
-"""Raw bytes of a topic for which a finding holds; a sample takes as long as half a percent of them."""
+TRUSTED_BATCHES = 128
+"""Raw bytes of a topic, and batches as large as the one that was tried, for which a finding holds: trying takes 2 %."""
 
 
 class TopicTunings:
-    """What was found for each topic; any thread: each step is atomic, and two that try the same find the same."""
+    """What was found for each topic; any thread: each step is atomic, and of two that try at a time the last counts."""
 
     def __init__(self) -> None:
         self._found: dict[str, Tuning | None] = {}
@@ -50,16 +54,21 @@ class TopicTunings:
         """
         left = self._trusted.get(topic, 0)
         if left <= 0 and size >= LEAST_SAMPLE:
-            self._found[topic] = best(sample_of(chunks), pack)
-            left = TRUSTED
+            self._found[topic] = best(chunks, size, pack)
+            left = max(TRUSTED, TRUSTED_BATCHES * size)
         self._trusted[topic] = left - size
-        return self._found.get(topic)
+        return self._found.get(topic) if size >= LEAST_TUNED else None
 
 
-def best(sample: Chunk, pack: Pack) -> Tuning | None:
-    """The first of ``LONG`` that makes ``sample`` no larger than the level as it is."""
+def best(chunks: Sequence[Chunk], size: int, pack: Pack) -> Tuning | None:
+    """The first of ``LONG`` that makes a sample of a batch smaller than the level does, if all of it too."""
+    sample = sample_of(chunks)
     plain = len(pack(sample, None))
-    return next((tuning for tuning in LONG if len(pack(sample, tuning)) <= plain), None)
+    found = next((tuning for tuning in LONG if len(pack(sample, tuning)) < plain), None)
+    if found is None or len(sample) == size:
+        return found
+    whole = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    return found if len(pack(whole, found)) < len(pack(whole, None)) else None
 
 
 def sample_of(chunks: Sequence[Chunk]) -> Chunk:

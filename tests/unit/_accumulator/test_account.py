@@ -160,7 +160,7 @@ def test_moving_to_another_owner() -> None:
     moving.open(told)
     ticket = CountingTicket()
     assert pool.allocate(900, 1, ticket) is None
-    moving.move(2, [buffer])
+    moving.move(2, buffer, None)
     moving.settle()
     assert ticket.woken == 1
     assert pool.holders() == [(1, 900), (2, 100 + FUTURE + FUNCTION)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import random
 from collections import Counter
 
 from hypothesis import given
@@ -182,6 +183,17 @@ def test_the_next_look_is_when_the_first_of_those_that_linger_is_due(steps: list
         for batch in shelf.schedule.drain(0, number * ROOM, shelf.now, None):
             (created, count), *begun[batch.partition] = begun[batch.partition]
             assert (batch.created, batch.record_count) == (created, count)
+
+
+def test_those_that_are_due_at_the_same_time_come_in_their_order() -> None:
+    shelf = Shelf(leaders=(0,) * 40, linger=LINGER)
+    order = random.Random(3).sample(range(40), 40)
+    for partition in order:
+        shelf.append(partition)
+    shelf.ready()
+    shelf.clock.advance(LINGER)
+    shelf.ready()
+    assert [queue.partition for queue in shelf.schedule.watched] == order
 
 
 def test_one_that_waits_is_nothing_for_the_garbage_collector() -> None:

@@ -12,9 +12,11 @@ from forebay._records.compression import CompressionType, ZstdCompressor, compre
 from forebay._records.decompression import decompress
 from forebay._records.zstd_tuning import (
     LEAST_SAMPLE,
+    LEAST_TUNED,
     LONG,
     SAMPLE,
     TRUSTED,
+    TRUSTED_BATCHES,
     Chunk,
     TopicTunings,
     Tuning,
@@ -68,33 +70,60 @@ class Packer:
 
 @pytest.mark.parametrize(
     ("sizes", "found"),
-    [((100, 100, 90), LONG[0]), ((100, 101, 100), LONG[1]), ((100, 101, 101), None), ((100, 99, 98), LONG[0])],
+    [((100, 99, 90), LONG[0]), ((100, 100, 99), LONG[1]), ((100, 100, 100), None), ((100, 99, 98), LONG[0])],
 )
-def test_the_fastest_that_makes_nothing_larger_is_taken(sizes: tuple[int, ...], found: Tuning | None) -> None:
+def test_the_fastest_that_makes_a_sample_smaller_is_taken(sizes: tuple[int, ...], found: Tuning | None) -> None:
+    """Where nothing shrinks nothing is known of the records, so equal is not enough."""
     packer = Packer(dict(zip((None, *LONG), sizes, strict=True)))
-    assert best(b"sample", packer) is found
+    assert best([b"sample"], 6, packer) is found
+
+
+@pytest.mark.parametrize(("smaller", "found"), [(True, LONG[0]), (False, None)])
+def test_what_suits_the_sample_has_to_suit_the_batch(smaller: bool, found: Tuning | None) -> None:
+    """What repeats farther behind than a sample reaches."""
+    chunks = [bytes(SAMPLE), bytes(5)]
+    tried = []
+
+    def pack(data: Chunk, tuning: Tuning | None) -> bytes:
+        tried.append(len(data))
+        return bytes(10 if (tuning is None) == (smaller or len(data) == SAMPLE) else 9)
+
+    assert best(chunks, SAMPLE + 5, pack) is found
+    assert tried == [SAMPLE, SAMPLE, SAMPLE + 5, SAMPLE + 5]
 
 
 def test_a_finding_holds_for_so_many_bytes_of_its_topic() -> None:
     long, plain = Packer({None: 2, LONG[0]: 1}), Packer({None: 1, LONG[0]: 2, LONG[1]: 2})
     tunings = TopicTunings()
-    size = TRUSTED // 4
-    data = [bytes(SAMPLE + 1)]
-    assert [tunings.choose("a", data, size, long) for _ in range(4)] == [LONG[0]] * 4
+    size = TRUSTED // TRUSTED_BATCHES
+    data = [bytes(size)]
+    assert [tunings.choose("a", data, size, long) for _ in range(TRUSTED_BATCHES)] == [LONG[0]] * TRUSTED_BATCHES
     assert tunings.choose("b", data, size, plain) is None
-    assert long.tried == [(SAMPLE, None), (SAMPLE, LONG[0])]
+    assert long.tried == [(SAMPLE, None), (SAMPLE, LONG[0]), (size, LONG[0]), (size, None)]
     # Its records have changed.
     assert tunings.choose("a", data, size, plain) is None
     assert tunings.choose("b", data, size, long) is None
 
 
-def test_a_few_records_are_no_sample() -> None:
+def test_large_batches_are_tried_no_more_often_than_small_ones() -> None:
+    packer = Packer({None: 2, LONG[0]: 1})
+    tunings = TopicTunings()
+    size = 2 * TRUSTED // TRUSTED_BATCHES
+    for _ in range(TRUSTED_BATCHES):
+        tunings.choose("a", [bytes(size)], size, packer)
+    assert len(packer.tried) == 4
+    tunings.choose("a", [bytes(size)], size, packer)
+    assert len(packer.tried) == 8
+
+
+def test_a_few_records_are_no_sample_and_not_worth_a_tuning() -> None:
     packer = Packer({None: 2, LONG[0]: 1})
     tunings = TopicTunings()
     assert tunings.choose("a", [bytes(LEAST_SAMPLE - 1)], LEAST_SAMPLE - 1, packer) is None and packer.tried == []
     assert tunings.choose("a", [bytes(LEAST_SAMPLE)], LEAST_SAMPLE, packer) is LONG[0]
-    # What is known of the topic is good for its small batches too.
-    assert tunings.choose("a", [b"1"], 1, packer) is LONG[0]
+    # What is known of the topic is good for its smaller batches too, down to a few records.
+    assert tunings.choose("a", [bytes(LEAST_TUNED)], LEAST_TUNED, packer) is LONG[0]
+    assert tunings.choose("a", [bytes(LEAST_TUNED - 1)], LEAST_TUNED - 1, packer) is None
     assert len(packer.tried) == 2
 
 
@@ -123,6 +152,28 @@ def test_text_is_searched_for_long_repetitions_and_binary_is_not(source: object,
     assert decompress(ZSTD, packed, len(data)) == data
 
 
+def far_repetition(rng: random.Random) -> Iterator[bytes]:
+    """The states of many devices, polled again and again: one comes again 350 KiB later."""
+    devices = [json.dumps({"device": number, "state": rng.randbytes(100).hex()}).encode() for number in range(1500)]
+    for number in itertools.count():
+        yield devices[number % 1500] + b"\0"
+
+
+def noise_first(rng: random.Random) -> Iterator[bytes]:
+    yield rng.randbytes(SAMPLE)
+    yield from packed_fields(rng)
+
+
+@pytest.mark.parametrize("source", [far_repetition, noise_first])
+@pytest.mark.parametrize("size", [60_000, 256 * 1024, 1 << 20, 3 << 20])
+def test_what_a_sample_does_not_show_costs_nothing(source: object, size: int) -> None:
+    data = records(source(random.Random(9)), size)  # type: ignore[operator]
+    packer = compressor(ZSTD)
+    assert isinstance(packer, ZstdCompressor)
+    first, second = packer.compress([data], "topic"), packer.compress([data], "topic")
+    assert first == second and len(first) <= len(packer._packed(data, None))
+
+
 @pytest.mark.parametrize("level", [1, 2, 4, 19])
 def test_other_levels_are_left_alone(level: int) -> None:
     data = records(json_events(random.Random(3)), 100_000)
@@ -137,7 +188,7 @@ def test_topics_of_one_turn_have_each_their_own() -> None:
     packer = compressor(ZSTD)
     assert isinstance(packer, ZstdCompressor)
     topics = ["text", "binary", "text", "new", "binary"]
-    batches = [[inputs.get(topic, b"few")] for topic in topics]
+    batches = [[inputs.get(topic, b"")] for topic in topics]
     expected = [
         packer._packed(chunks[0], LONG[0] if topic == "text" else None)
         for topic, chunks in zip(topics, batches, strict=True)
