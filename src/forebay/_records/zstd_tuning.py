@@ -3,8 +3,9 @@
 The level looks for repetitions of 5 bytes (of 4 in 128 to 256 KiB).  JSON, CSV and logs repeat longer pieces: looking
 for 7 or 6 bytes in tables that fit into a processor's nearest cache takes 10 to 40 % less time, and what comes out is
 up to 15 % smaller.  Binary records would come out up to 15 % larger, and what repeats far behind is forgotten sooner.
-So nothing is taken for granted: a topic has the first of ``LONG`` that makes a sample smaller than the level does, and
-then the whole batch too; else the level as it is.  Other levels search in other ways and are left alone.
+So nothing is taken for granted: a topic has the first of ``LONG`` that makes a sample no larger than the level does, by
+more than a hundredth, and then the whole batch too; else the level as it is.  Other levels search in other ways and are
+left alone.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ LEAST_SAMPLE = 16 * 1024
 LEAST_TUNED = 4 * 1024
 """For less nothing is won, and short repetitions are all there are."""
 
+TOLERANCE = 1.01
+TELLING = 0.9
+"""A sample that becomes no smaller than this says nothing: whatever is looked for, there is nothing to be found."""
+
 TRUSTED = 32 * 1024 * 1024
 TRUSTED_BATCHES = 128
 """Raw bytes of a topic, and batches as large as the one that was tried, for which a finding holds: trying takes 2 %."""
@@ -61,14 +66,16 @@ class TopicTunings:
 
 
 def best(chunks: Sequence[Chunk], size: int, pack: Pack) -> Tuning | None:
-    """The first of ``LONG`` that makes a sample of a batch smaller than the level does, if all of it too."""
+    """The first of ``LONG`` that makes a sample of a batch as small as the level does, if all of it too."""
     sample = sample_of(chunks)
     plain = len(pack(sample, None))
-    found = next((tuning for tuning in LONG if len(pack(sample, tuning)) < plain), None)
+    if plain > TELLING * len(sample):
+        return None
+    found = next((tuning for tuning in LONG if len(pack(sample, tuning)) <= plain * TOLERANCE), None)
     if found is None or len(sample) == size:
         return found
     whole = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-    return found if len(pack(whole, found)) < len(pack(whole, None)) else None
+    return found if len(pack(whole, found)) <= len(pack(whole, None)) * TOLERANCE else None
 
 
 def sample_of(chunks: Sequence[Chunk]) -> Chunk:

@@ -70,12 +70,18 @@ class Packer:
 
 @pytest.mark.parametrize(
     ("sizes", "found"),
-    [((100, 99, 90), LONG[0]), ((100, 100, 99), LONG[1]), ((100, 100, 100), None), ((100, 99, 98), LONG[0])],
+    [
+        ((100, 101, 90), LONG[0]),
+        ((100, 102, 101), LONG[1]),
+        ((100, 102, 102), None),
+        ((900, 1, 1), LONG[0]),
+        ((901, 1, 1), None),
+    ],
 )
-def test_the_fastest_that_makes_a_sample_smaller_is_taken(sizes: tuple[int, ...], found: Tuning | None) -> None:
-    """Where nothing shrinks nothing is known of the records, so equal is not enough."""
+def test_the_fastest_that_makes_a_sample_no_larger_is_taken(sizes: tuple[int, ...], found: Tuning | None) -> None:
+    """By more than a hundredth; and where nothing shrinks nothing is known of the records."""
     packer = Packer(dict(zip((None, *LONG), sizes, strict=True)))
-    assert best([b"sample"], 6, packer) is found
+    assert best([bytes(1000)], 1000, packer) is found
 
 
 @pytest.mark.parametrize(("smaller", "found"), [(True, LONG[0]), (False, None)])
@@ -86,7 +92,7 @@ def test_what_suits_the_sample_has_to_suit_the_batch(smaller: bool, found: Tunin
 
     def pack(data: Chunk, tuning: Tuning | None) -> bytes:
         tried.append(len(data))
-        return bytes(10 if (tuning is None) == (smaller or len(data) == SAMPLE) else 9)
+        return bytes(1000 if (tuning is None) == (smaller or len(data) == SAMPLE) else 980)
 
     assert best(chunks, SAMPLE + 5, pack) is found
     assert tried == [SAMPLE, SAMPLE, SAMPLE + 5, SAMPLE + 5]
@@ -171,7 +177,7 @@ def test_what_a_sample_does_not_show_costs_nothing(source: object, size: int) ->
     packer = compressor(ZSTD)
     assert isinstance(packer, ZstdCompressor)
     first, second = packer.compress([data], "topic"), packer.compress([data], "topic")
-    assert first == second and len(first) <= len(packer._packed(data, None))
+    assert first == second and len(first) <= 1.01 * len(packer._packed(data, None))
 
 
 @pytest.mark.parametrize("level", [1, 2, 4, 19])
