@@ -14,6 +14,7 @@ cdef class BatchCloser:
     cdef void forget_ratio(self, ProducerBatch batch)
     cdef void close_full(self, PartitionQueue queue)
     cpdef void close_queues(self, list queues)
+    cdef bint close_unit(self, list queues) except? -1
     cdef void try_closing(self, ProducerBatch batch)
     cdef void hand_on(self, list taken)
     cdef void wake_sender(self)

@@ -94,32 +94,47 @@ class BatchCloser:
     @cython.cfunc
     def close_full(self, queue: PartitionQueue) -> cython.void:
         """Compresses what the calling thread has filled in ``queue``, outside of its lock, or has it compressed."""
-        queues: list[Any] = [queue]
-        if len(self.helped_threads) > 0 and threading.get_ident() in self.helped_threads:
+        if len(self.helped_threads) == 0 or threading.get_ident() not in self.helped_threads:
+            self.close_queues([queue])
+            return
+        while True:
             size: cython.Py_ssize_t = size_to_close(queue)
             if size == 0:
                 return  # a helper came by meanwhile
             try:
                 if self.helpers.take(queue, size):
                     return
-                queues = self.helpers.unit(queue)
+                queues: list[Any] = self.helpers.unit(queue)
             except BaseException:
                 # Ctrl-C: nobody may come for them.
                 self.leave(queue)
                 raise
-        self.close_queues(queues)
+            if len(queues) > 1:
+                self.close_queues(queues)  # nobody else comes for the others now
+            else:
+                # No more than the first: the second may be a helper's, which would have nothing to do.
+                self.close_unit(queues)
 
     @cython.ccall
     def close_queues(self, queues: list[Any]) -> cython.void:
         """Compresses the full batches of ``queues`` on the calling thread; raises nothing but Ctrl-C."""
+        while self.close_unit(queues):
+            pass
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def close_unit(self, queues: list[Any]) -> cython.bint:
+        # Some of them, the first ones; False if there was nothing to do.
         taken: list[Any] = []
         queue: PartitionQueue
         try:
-            while take_unit(queues, taken):
-                while len(taken) > 0:
-                    self.try_closing(taken[0])
-                    hand_back(taken)
-                self.wake_sender()
+            if not take_unit(queues, taken):
+                return False
+            while len(taken) > 0:
+                self.try_closing(taken[0])
+                hand_back(taken)
+            self.wake_sender()
+            return True
         except BaseException:
             for queue in queues:
                 self.leave(queue)

@@ -203,6 +203,34 @@ def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken:
     assert batch.closed
 
 
+class FullLine:
+    """In place of helpers: busy when asked the second time."""
+
+    def __init__(self) -> None:
+        self.answers = [True, False, True]
+
+    def take(self, queue: object, size: int) -> bool:
+        return self.answers.pop(0)
+
+    def unit(self, queue: object) -> list[object]:
+        return [queue]
+
+
+def test_a_caller_leaves_helpers_what_is_theirs() -> None:
+    """Large batches, each a unit by itself: the caller does one, and then a helper can have the other."""
+    large = os.urandom(300_000)
+    shelf = Shelf(compressor=compressor(LZ4), batch_size=700_000)
+    closer = shelf.accumulator.closer
+    closer.helpers = line = FullLine()
+    closer.helped_threads.add(threading.get_ident())
+    while len(line.answers) > 0:
+        shelf.append(0, 1, large)
+    first, second, *_ = shelf.batches()
+    assert (first.closed, first.closing, second.closed, second.closing) == (True, False, False, True)
+    closer.close_queues([shelf.queue()])
+    assert (second.closed, second.closing) == (True, False)
+
+
 def test_ctrl_c_in_one_batch_leaves_those_behind_it_to_the_sender() -> None:
     shelf = Shelf(compressor=Interrupted(), batch_size=256)  # type: ignore[arg-type]
     closer = shelf.accumulator.closer
