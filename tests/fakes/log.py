@@ -61,6 +61,12 @@ class PartitionLog:
             known.batches.append((batch.base_sequence, batch.last_sequence, offset))
         return Verdict(NONE, offset)
 
+    def restart(self) -> None:
+        """As after a start of the broker: its snapshot has one batch of each producer."""
+        for known in self.producers.values():
+            while len(known.batches) > 1:
+                known.batches.popleft()
+
     def _check(self, batch: Batch) -> Verdict | None:
         known = self.producers.get(batch.producer_id)
         if known is None:

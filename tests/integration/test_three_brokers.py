@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
+from forebay import KafkaProducer
 from tests.integration.workload import until
 from tests.soak.checker import Promise, check, summary
 from tests.soak.journal import ACKNOWLEDGED, Journal
 from tests.soak.load import Load, Plan, SendLoad
 from tests.soak.transactions import TransactionLoad
 from tests.support.admin import coordinator_of, move_leader, view, wait_until_healthy
-from tests.support.fixtures import TopicFactory
+from tests.support.fixtures import ProxyFactory, TopicFactory
 from tests.support.readback import read_all
 from tools.kafka import RealKafka, dump_log
 
@@ -230,6 +231,52 @@ def test_all_brokers_are_killed_and_come_back(three_kafka: RealKafka, name: str)
         time.sleep(1.0)
         three_kafka.heal()
         wait_until_healthy(three_kafka)
+
+
+def test_brokers_that_came_back_know_only_the_last_batch_of_those_in_flight(
+    three_kafka: RealKafka, name: str, proxied: ProxyFactory
+) -> None:
+    """Four are written and not acknowledged when all brokers are killed; none of them is written again.
+
+    Without asking for the last one the first would be OUT_OF_ORDER_SEQUENCE_NUMBER, and written anew under another
+    epoch: seen with 4.x.
+    """
+    proxy = proxied(three_kafka)
+    with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, **SETTINGS, "linger.ms": 0}) as ours:
+        ours.send(name, b"0", partition=0).result(SESSION_S)
+        proxy.stall()
+        futures = []
+        for number in range(1, 5):
+            futures.append(ours.send(name, b"%d" % number, partition=0))
+            until_written(three_kafka, name, number + 1)
+        for node in three_kafka.node_ids:
+            three_kafka.kill_node(node)
+        proxy.cut()
+        proxy.resume()
+        three_kafka.heal()
+        assert [future.exception(DELIVERY_S) for future in futures] == [None] * 4
+    wait_until_healthy(three_kafka)
+    read = read_all(three_kafka.bootstrap_servers, name)
+    assert [record.value for record in read if record.partition == 0] == [b"0", b"1", b"2", b"3", b"4"]
+    assert {batch.producer_epoch for batch in dump_log(three_kafka, name, 0)} == {0}
+
+
+def until_written(kafka: RealKafka, topic: str, batches: int) -> None:
+    until(lambda: written(kafka, topic) == batches, f"{batches} batches on every disk")
+
+
+def written(kafka: RealKafka, topic: str) -> int:
+    """How many batches of the first partition are on every node's disk."""
+    return min(count_batches(b"".join(log_bytes(kafka, topic, 0, node).values())) for node in kafka.node_ids)
+
+
+def count_batches(log: bytes) -> int:
+    """Whole batches in a segment: an offset, the length of what follows, and that."""
+    count = at = 0
+    while at + 12 <= len(log) and (size := int.from_bytes(log[at + 8 : at + 12])) > 0:
+        at += 12 + size
+        count += at <= len(log)
+    return count
 
 
 def test_while_two_of_three_are_away_nothing_is_acknowledged(three_kafka: RealKafka, name: str) -> None:

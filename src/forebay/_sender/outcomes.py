@@ -110,6 +110,8 @@ class BatchOutcomes:
             self._fail(batch, answer, error, now)  # only the sequences have to hear of it
         elif isinstance(error, RecordTooLargeError):
             self._too_large(batch, answer, error, now)
+        elif batch.maybe_written and self.transactions is not None and self.transactions.is_written(batch, error):
+            self.acknowledge(batch, None)
         elif self._can_retry(batch, answer, error, now):
             self._retry(batch, error, now)
         elif error.retriable and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
@@ -206,9 +208,10 @@ class BatchOutcomes:
 
     def _fail(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float, *, refused: bool = False) -> None:
         if self.transactions is not None:
-            # Refused for good: its sequences will never be written.  Out of retries: nobody knows.
+            # Refused for good: its sequences will never be written.  Out of retries, or not the first attempt of which
+            # one may have been heard: nobody knows.
             final = refused or (batch.attempts < self.retries and not error.retriable)
-            self.transactions.on_failed(batch, error, final)
+            self.transactions.on_failed(batch, error, final and not batch.maybe_written)
         record_errors = None
         if answer is not None:
             error, record_errors = record_errors_in(answer, error)

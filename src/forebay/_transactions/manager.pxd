@@ -30,11 +30,13 @@ cdef class TransactionManager(Gate):
     cpdef bint comes_before(self, StampedBatch batch, StampedBatch other) except -1
     cpdef void on_completed(self, StampedBatch batch, long long base_offset)
     cpdef bint can_retry(self, StampedBatch batch, object error, long long log_start_offset)
+    cpdef bint is_written(self, StampedBatch batch, object error) except -1
     cpdef void on_failed(self, StampedBatch batch, object error, bint adjust_sequences)
     cpdef int on_split(self, StampedBatch batch, object children) except -1
     cpdef void park(self, GatedQueue queue)
     cpdef void fail(self, object error)
     cdef PartitionSequences sequences_of(self, GatedQueue queue)
+    cdef void out_of_order(self, PartitionSequences sequences, StampedBatch batch, bint stray)
     cdef void resolve(self)
     cdef void bump(self)
     cdef void rewrite(self)

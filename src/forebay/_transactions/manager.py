@@ -323,9 +323,10 @@ class TransactionManager(Gate):
         Args:
             log_start_offset: of the partition, from the response; -1 if it is not there.
         """
-        if not isinstance(error, (OutOfOrderSequenceError, InvalidProducerEpochError)):
-            return bool(error.retriable)
         sequences: PartitionSequences = self.sequences_of(batch.queue)
+        if not isinstance(error, (OutOfOrderSequenceError, InvalidProducerEpochError)):
+            sequences.interrupt()
+            return bool(error.retriable)
         if sequences.was_rewritten(batch):
             return True  # the answer is about the old stamp
         if isinstance(error, InvalidProducerEpochError):
@@ -342,12 +343,32 @@ class TransactionManager(Gate):
             if log_start_offset >= 0:
                 self.request_bump(sequences, position)
         elif position == 0:
-            # Everything ahead is settled and the broker still misses something.  Further back the answer is only
-            # that a batch ahead has to come first.
+            self.out_of_order(sequences, batch, stray)
+        return True
+
+    @cython.cfunc
+    def out_of_order(self, sequences: PartitionSequences, batch: StampedBatch, stray: cython.bint) -> cython.void:
+        # Everything ahead of ``batch`` is settled; further back the answer is only that a batch ahead has to come first.
+        if stray:
             # What a log without our producer took first may be any of the batches behind a stray one: they keep their
             # stamps until each is known to be in it or not.  Then those that are not follow under the next epoch.
-            self.request_bump(sequences, sequences.put_last(batch) if stray else 0)
-        return True
+            self.request_bump(sequences, sequences.put_last(batch))
+        elif sequences.turn():
+            self.request_bump(sequences, 0)
+
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def is_written(self, batch: StampedBatch, error: KafkaError) -> cython.bint:
+        """Whether the broker refused ``batch``, of unknown fate until now, with ``error`` since it is in the log.
+
+        It confirmed a later one, and does not remember the sequences of this one any more.
+        """
+        if not isinstance(error, OutOfOrderSequenceError) or isinstance(error, UnknownProducerIdError):
+            return False
+        sequences: PartitionSequences = self.sequences_of(batch.queue)
+        if sequences.was_rewritten(batch) or batch.stamped_for != batch.incarnation:
+            return False
+        return sequences.is_overtaken(batch)
 
     @cython.ccall
     def on_failed(self, batch: StampedBatch, error: KafkaError, adjust_sequences: cython.bint) -> cython.void:
@@ -374,11 +395,14 @@ class TransactionManager(Gate):
             return
         if bump_due:
             self.request_bump(sequences, 0)
-        if adjust_sequences or isinstance(error, OutOfOrderSequenceError):
+        forgotten: cython.bint = isinstance(error, UnknownProducerIdError)
+        if forgotten or (adjust_sequences and not isinstance(error, OutOfOrderSequenceError)):
             self.request_bump(sequences, position)
-        elif not sequences.unresolved:
-            sequences.mark_unresolved()
+            return
+        # Out of order is also what a broker says that has the batch and forgot.
+        if not sequences.unresolved:
             self.unresolved.append(sequences)
+        sequences.mark_unresolved(batch)
 
     @cython.ccall
     @cython.exceptval(-1, check=False)

@@ -121,7 +121,7 @@ class TransactionPartitions:
         if refused:
             sequences.note_gap(position)
         else:
-            sequences.mark_unresolved()
+            sequences.mark_unresolved(batch)
         self.note_damage(sequences)
 
     @cython.ccall

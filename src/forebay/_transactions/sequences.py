@@ -92,7 +92,7 @@ class PartitionSequences:
         ahead of the lowest in flight, which happens when the leader moves.  Batches that have a new stamp go
         first: under a new id the broker takes whatever sequence comes first.
         """
-        if self.unresolved or self.gap != NONE or len(self.rewritten) > 0:
+        if self.unresolved or self.turned or self.gap != NONE or len(self.rewritten) > 0:
             return False
         if len(self.ordinals) == 0:
             return True
@@ -138,6 +138,11 @@ class PartitionSequences:
         self.forgotten = False
         # How many batches in flight come before records that are lost for good; -1 if there is no such gap.
         self.gap = NONE
+        # How many batches in flight the broker found out of order, one after the other (``turn``).
+        self.missed = 0
+        self.turned = False
+        # The last sequence that was given up and may have been written.
+        self.given_up = NONE
 
     @cython.ccall
     def assign(self, batch: StampedBatch) -> cython.void:
@@ -176,6 +181,8 @@ class PartitionSequences:
         del self.in_flight[at]
         del self.ordinals[at]
         self.forget_rewrite(batch)
+        self.missed = 0
+        self.turned = self.turned and not ascending(self.ordinals)
         if at < self.gap:
             self.gap -= 1
         return self.gap == 0
@@ -232,6 +239,39 @@ class PartitionSequences:
         return last
 
     @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def turn(self) -> cython.bint:
+        """The lowest batch in flight was out of order: another one becomes the lowest; True if all have been.
+
+        A broker that was started again remembers the last batch of a producer alone, of as many as it has.  So a
+        batch that it has may be out of order too, but then a later one is not: asked for that one, the broker says
+        that it has it.  Only if it knows none of them has it none of them.  Those behind a gap cannot have been
+        written, and are not asked.
+        """
+        count: cython.Py_ssize_t = len(self.in_flight) if self.gap == NONE else self.gap
+        self.missed += 1
+        at: cython.Py_ssize_t
+        # In place: an error half way would leave the lists out of step.
+        for at in range(count - 1):
+            self.in_flight[at], self.in_flight[at + 1] = self.in_flight[at + 1], self.in_flight[at]
+            self.ordinals[at], self.ordinals[at + 1] = self.ordinals[at + 1], self.ordinals[at]
+        self.turned = not ascending(self.ordinals)
+        if self.missed < count or self.turned:
+            return False
+        self.missed = 0
+        if count == 0:
+            return True
+        # One that was given up may be the last that the broker has, and nobody will ask for it.
+        last: StampedBatch = self.in_flight[count - 1]
+        return not is_later(self.given_up, last.base_sequence)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def interrupt(self) -> cython.void:
+        """The broker, or another one, said something else meanwhile: all are asked again."""
+        self.missed = 0
+
+    @cython.ccall
     @cython.exceptval(check=False)
     def note_gap(self, position: cython.Py_ssize_t) -> cython.bint:
         """Records are missing behind the first ``position`` batches in flight; True if there is none before them.
@@ -245,13 +285,16 @@ class PartitionSequences:
 
     @cython.ccall
     @cython.exceptval(check=False)
-    def mark_unresolved(self) -> cython.void:
-        """A batch failed that may have been written: nothing new is sent until those in flight tell.
+    def mark_unresolved(self, batch: StampedBatch) -> cython.void:
+        """``batch`` failed and may have been written: nothing new is sent until those in flight tell.
 
-        A flag is enough.  The Java client keeps the sequence after the lost batch to know which batch must be
-        refused for there to be a gap; that is always the lowest in flight, at the wrap too.
+        The Java client keeps the sequence after the lost batch to know which batch must be refused for there to be a
+        gap; that is always the lowest in flight, at the wrap too.
         """
         self.unresolved = True
+        last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
+        if is_later(last, self.given_up):
+            self.given_up = last
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -275,6 +318,15 @@ class PartitionSequences:
             f"<PartitionSequences {self.topic}-{self.partition}: id {self.producer_id} epoch {self.producer_epoch},"
             f" next {self.next_sequence}, confirmed {self.last_acked_sequence}, {len(self.in_flight)} in flight>"
         )
+
+
+@cython.cfunc
+def ascending(ordinals: list[int]) -> cython.bint:
+    at: cython.Py_ssize_t
+    for at in range(1, len(ordinals)):
+        if ordinals[at] < ordinals[at - 1]:
+            return False
+    return True
 
 
 @cython.cfunc

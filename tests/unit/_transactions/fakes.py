@@ -10,7 +10,9 @@ from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._transactions.manager import TransactionManager
 from forebay._transactions.sequences import PartitionSequences
 from forebay.errors import (
+    DisconnectError,
     KafkaError,
+    NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
     OutOfOrderSequenceError,
     TimeoutError,
@@ -37,6 +39,7 @@ class FakeBatch(StampedBatch):
         super().__init__(queue, record_count)
         self.records = tuple(records)
         self.done = False
+        self.maybe_written = False
 
     @property
     def stamp(self) -> tuple[int, int, int]:
@@ -101,7 +104,13 @@ class FakePartition:
         self.manager.on_completed(batch, base_offset)
 
     def refuse(self, batch: FakeBatch, error: KafkaError, log_start_offset: int = -1) -> bool:
-        """An error came: re-enqueued (True) or given up (False)."""
+        """An error came: re-enqueued, or found to be written (True), or given up (False)."""
+        if batch.maybe_written and self.manager.is_written(batch, error):
+            self.ack(batch)
+            return True
+        batch.maybe_written = batch.maybe_written or isinstance(
+            error, (DisconnectError, NotEnoughReplicasAfterAppendError)
+        )
         if not self.manager.can_retry(batch, error, log_start_offset):
             self.give_up(batch, error, adjust=True)
             return False

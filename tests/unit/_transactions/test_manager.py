@@ -216,7 +216,7 @@ class TestFatal:
         manager = new_manager(15, 5)
         partition = FakePartition(manager)
         first, second = partition.send(), partition.send()
-        partition.give_up(first, OUT_OF_ORDER, adjust=False)
+        partition.give_up(first, RecordTooLargeError(), adjust=True)
         manager.begin_turn()
         assert manager.producer_epoch == 6
         manager.fail(KafkaError("the end"))

@@ -146,7 +146,7 @@ class TestEpochBump:
         manager = new_manager()
         partition = FakePartition(manager)
         first, second = partition.send(), partition.send()
-        partition.refuse(first, OUT_OF_ORDER)
+        partition.refuse(first, UNKNOWN_PID, 0)
         manager.begin_turn()
         assert partition.refuse(second, error)
         manager.begin_turn()

@@ -109,7 +109,7 @@ class TestBookkeeping:
     def test_rewrite(self) -> None:
         sequences = fresh(LAST)
         batches = assigned(sequences, 2, 3, 1)
-        sequences.mark_unresolved()
+        sequences.mark_unresolved(batches[0])
         sequences.rewrite(13131, 2)
         assert [batch.stamp for batch in batches] == [(13131, 2, 0), (13131, 2, 2), (13131, 2, 5)]
         assert (sequences.next_sequence, sequences.last_acked_sequence, sequences.unresolved) == (6, -1, False)
@@ -222,3 +222,70 @@ class TestAnotherLog:
         children = [FakeBatch(QUEUE), FakeBatch(QUEUE)]
         sequences.replace(large, children)
         assert [child.stamped_for for child in children] == [1, 1]
+
+
+class TestTurn:
+    """Each batch in flight is asked for before all of them are known to be missing."""
+
+    def test_one_alone_was_asked_for(self) -> None:
+        sequences = fresh()
+        assigned(sequences, 1)
+        assert sequences.turn()
+
+    @pytest.mark.parametrize("count", [2, 3, 5])
+    def test_all_in_turn_and_then_in_their_order(self, count: int) -> None:
+        sequences = fresh(LAST - 1)
+        batches = assigned(sequences, *[1] * count)
+        for asked in batches[:-1]:
+            assert sequences.is_lowest(asked)
+            assert not sequences.turn() and not sequences.accepts_new(9)
+        assert sequences.is_lowest(batches[-1]) and sequences.turn()
+        assert sequences.in_flight == batches and sequences.accepts_new(9)
+
+    def test_another_answer_begins_anew(self) -> None:
+        sequences = fresh()
+        first, second, third = assigned(sequences, 1, 1, 1)
+        assert not sequences.turn() and not sequences.turn()
+        sequences.interrupt()
+        assert not sequences.turn(), "the third; then the order is right and not all were asked for"
+        assert sequences.in_flight == [first, second, third]
+        assert [sequences.turn() for _ in range(3)] == [False, False, True]
+
+    def test_not_told_in_a_wrong_order(self) -> None:
+        """All were out of order in a row, beginning with the second: they wait for their own order."""
+        sequences = fresh()
+        batches = assigned(sequences, 1, 1, 1)
+        sequences.turn()
+        sequences.interrupt()
+        assert [sequences.turn() for _ in range(2)] == [False, False]
+        assert sequences.in_flight == batches
+        assert [sequences.turn() for _ in range(3)] == [False, False, True]
+
+    def test_those_behind_a_gap_are_not_asked_for(self) -> None:
+        sequences = fresh()
+        batches = assigned(sequences, 1, 1, 1)
+        sequences.note_gap(2)
+        assert not sequences.turn() and sequences.in_flight == [batches[1], batches[0], batches[2]]
+        assert sequences.turn() and sequences.in_flight == batches
+        sequences.note_gap(0)
+        assert sequences.turn() and sequences.in_flight == batches
+
+    def test_new_ones_wait_until_the_order_is_right(self) -> None:
+        sequences = fresh()
+        first, second, third = assigned(sequences, 1, 1, 1)
+        sequences.turn()
+        sequences.acknowledge(second, -1)
+        sequences.drop(second)
+        assert sequences.in_flight == [third, first] and not sequences.accepts_new(5)
+        assert sequences.is_overtaken(first) and not sequences.is_overtaken(third)
+        sequences.drop(first)
+        assert sequences.accepts_new(5)
+
+    @pytest.mark.parametrize(("lost", "told"), [(0, True), (1, True), (2, False)])
+    def test_one_that_was_given_up_may_be_the_last_in_the_log(self, lost: int, told: bool) -> None:
+        """Behind all that can be asked for it leaves the question open; ahead of one of them it does not."""
+        sequences = fresh(LAST - 1)
+        batches = assigned(sequences, 1, 1, 1)
+        sequences.mark_unresolved(batches[lost])
+        sequences.drop(batches[lost])
+        assert [sequences.turn() for _ in range(2)] == [False, told]
