@@ -348,7 +348,7 @@ class TransactionManager(Gate):
 
     @cython.cfunc
     def out_of_order(self, sequences: PartitionSequences, batch: StampedBatch, stray: cython.bint) -> cython.void:
-        # Everything ahead of ``batch`` is settled; further back the answer is only that a batch ahead has to come first.
+        # Everything ahead of ``batch`` is settled; further back it is only that a batch ahead has to be first.
         if stray:
             # What a log without our producer took first may be any of the batches behind a stray one: they keep their
             # stamps until each is known to be in it or not.  Then those that are not follow under the next epoch.
