@@ -370,7 +370,8 @@ STRAY = script_of(
 )
 MADE_AGAIN = ("remake", "learn")
 steps_by_id = st.lists(st.tuples(st.sampled_from((*ALL, *MADE_AGAIN)), st.integers(0, 11)), max_size=120)
-passing = (*BENIGN, *FAULTS, "expire", *MADE_AGAIN)
+# By name and without a broker's memory nobody could say whether the new log took a batch, or the one behind it, first.
+passing = (*BENIGN, *(fault for fault in FAULTS if fault != "restart"), "expire", *MADE_AGAIN)
 steps_by_name = st.lists(st.tuples(st.sampled_from(passing), st.integers(0, 11)), max_size=120)
 
 
