@@ -104,6 +104,10 @@ class RecordMetadata:
         """A copy with other values, as of a named tuple."""
         return RecordMetadata(**{**self._asdict(), **changes})
 
+    def __replace__(self, **changes: Any) -> RecordMetadata:
+        """As ``_replace``, for ``copy.replace`` (Python 3.13)."""
+        return self._replace(**changes)
+
     def __len__(self) -> int:
         return len(RecordMetadata._fields)
 

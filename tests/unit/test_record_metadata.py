@@ -61,6 +61,7 @@ def test_it_cannot_be_changed_but_replaced() -> None:
         with pytest.raises(AttributeError):
             setattr(metadata, name, 1)
     assert metadata._replace(offset=7) == made("topic", 3, 7)
+    assert metadata.__replace__(offset=7) == made("topic", 3, 7)
     assert metadata == VALUES
     with pytest.raises(TypeError):
         metadata._replace(unknown=1)

@@ -386,8 +386,8 @@ class RecordAccumulator:
     def extend(self, topic: TopicState, partition: cython.int, record: RecordPointer) -> cython.void:
         """Gives the open batch a further chunk if one is free at once and nobody waits; else closes it."""
         queue: PartitionQueue = self.queue_of(topic, partition)
-        chunk: Buffer | None = self.pool.try_chunk(queue.leader_id)
         spare: list[Any] = []  # see ``go_on_in``
+        chunk: Buffer | None = self.pool.try_chunk(queue.leader_id)
         batch: ProducerBatch | None
         status: cython.int = 0
         acquire(queue.lock)
@@ -401,8 +401,8 @@ class RecordAccumulator:
                     chunk = None
         finally:
             release(queue.lock)
-        if chunk is not None:
-            chunk.release()
+            if chunk is not None:
+                chunk.release()
         if status & CLOSED_LAST:
             self.closer.close_full(queue)
 

@@ -433,9 +433,9 @@ class BufferPool:
     @cython.cfunc
     def take(self, owner: Any, size: cython.longlong) -> cython.void:
         # Kept buffers beyond the credit left are dropped, which only frees plain memory: nothing of the user's can
-        # run here.
-        self.left -= size
+        # run here.  The number that may lack memory first: nothing is taken then.
         self.used_by[owner] = self.used_by.get(owner, 0) + size
+        self.left -= size
         while len(self.free) > 0 and cython.cast(cython.longlong, len(self.free)) * self.poolable_size > self.left:
             self.free.pop()
 

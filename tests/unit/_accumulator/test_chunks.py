@@ -79,3 +79,25 @@ def test_batches_are_not_known_to_the_garbage_collector() -> None:
     (batch,) = filled(1).batches()
     interpreted = str(chunks.__file__).endswith(".py")
     assert [bool(kind.__flags__ & collected) for kind in type(batch).__mro__[:3]] == [interpreted] * 3
+
+
+def test_a_lack_of_memory_leaves_no_chunk_behind() -> None:
+    """One allocation after the other fails while a batch gets its second chunk."""
+    testcapi = pytest.importorskip("_testcapi", reason="this Python has no test modules, which fail allocations")
+    for number in range(1000):
+        shelf = filled(1)
+        shelf.append(value=bytes(700))
+        failed = False
+        testcapi.set_nomemory(number, number + 1)
+        try:
+            shelf.append(value=bytes(700))
+        except MemoryError:
+            failed = True
+        finally:
+            testcapi.remove_mem_hooks()
+        for batch in shelf.batches():
+            batch.release()
+        assert shelf.pool.available() == shelf.pool.total, number
+        if not failed:
+            break
+    assert 5 < number < 999
