@@ -458,15 +458,23 @@ class BatchSchedule:
     def expire(self, queue: PartitionQueue, now: cython.double, gone: list[Any]) -> cython.void:
         # An empty one is not scheduled any more: only a queue that is activated makes its first batch's expiry known,
         # and the next one may come from a callback of those that go.
+        # Those with sequences stand in the order in which the broker is asked for them; the others behind them in that
+        # of their creation.
         batch: ProducerBatch
+        at: cython.Py_ssize_t = 0
         acquire(queue.lock)
         try:
-            while len(queue.batches) > 0:
-                batch = queue.batches[0]
-                if batch.closing or not batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
-                    self._expect_expiry(batch)
+            while at < len(queue.batches):
+                batch = queue.batches[at]
+                if not batch.closing and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+                    gone.append(queue.pop_at(at))
+                    continue
+                self._expect_expiry(batch)
+                if not batch.has_sequence():
                     return
-                gone.append(queue.pop_head())
+                at += 1
+            if at > 0:
+                return
             queue.scheduled = False
             queue.parked = False
         finally:

@@ -338,10 +338,11 @@ class TransactionManager(Gate):
         position: cython.Py_ssize_t = sequences.position(batch)
         if self.members is not None:
             return self.members.can_retry(sequences, position, error, log_start_offset)
-        if isinstance(error, UnknownProducerIdError):
-            # Without the log's start the broker does not know either (the partition may have moved away): ask again.
-            if log_start_offset >= 0:
-                self.request_bump(sequences, position)
+        forgotten: cython.bint = isinstance(error, UnknownProducerIdError)
+        if forgotten and log_start_offset < 0:
+            return True  # the broker does not know either (the partition may have moved away): ask again
+        if forgotten and not sequences.turned:
+            self.request_bump(sequences, position)
         elif position == 0:
             self.out_of_order(sequences, batch, stray)
         return True
@@ -390,6 +391,7 @@ class TransactionManager(Gate):
             refused: cython.bint = adjust_sequences or isinstance(error, OutOfOrderSequenceError)
             self.members.lose(sequences, batch, error, refused)
             return
+        ahead: cython.Py_ssize_t = sequences.ahead_of_gap(position)
         bump_due: cython.bint = sequences.drop(batch)
         if self.fatal_error is not None:
             return
@@ -397,7 +399,7 @@ class TransactionManager(Gate):
             self.request_bump(sequences, 0)
         forgotten: cython.bint = isinstance(error, UnknownProducerIdError)
         if forgotten or (adjust_sequences and not isinstance(error, OutOfOrderSequenceError)):
-            self.request_bump(sequences, position)
+            self.request_bump(sequences, ahead)
             return
         # Out of order is also what a broker says that has the batch and forgot.
         if not sequences.unresolved:

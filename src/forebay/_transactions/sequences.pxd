@@ -45,6 +45,7 @@ cdef class PartitionSequences:
     cpdef Py_ssize_t put_last(self, StampedBatch batch) except -1
     cpdef bint turn(self) except -1
     cpdef void interrupt(self) noexcept
+    cpdef Py_ssize_t ahead_of_gap(self, Py_ssize_t position)
     cpdef bint note_gap(self, Py_ssize_t position) noexcept
     cpdef void mark_unresolved(self, StampedBatch batch) noexcept
     cpdef void resolve(self) noexcept

@@ -194,6 +194,8 @@ class PartitionSequences:
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
         if is_later(last, self.last_acked_sequence):
             self.last_acked_sequence = last
+        if is_later(last, self.given_up):
+            self.given_up = NONE
         if base_offset >= 0:
             self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
 
@@ -213,9 +215,11 @@ class PartitionSequences:
         self.forget_rewrite(batch)
         more: cython.Py_ssize_t = len(children) - 1
         first: cython.longlong = self.ordinals[at]
-        later = [ordinal + more for ordinal in self.ordinals[at + 1 :]]
+        # Those that were stamped before it keep their ordinals, wherever they stand (``turn``).
+        ordinals = [ordinal + more if ordinal > first else ordinal for ordinal in self.ordinals]
+        ordinals[at : at + 1] = [first + number for number in range(more + 1)]
         self.in_flight[at : at + 1] = list(children)
-        self.ordinals[at:] = [first + number for number in range(more + 1)] + later
+        self.ordinals = ordinals
         self.stamped += more
         if at < self.gap:
             self.gap += cython.cast(cython.int, more)
@@ -259,17 +263,28 @@ class PartitionSequences:
         if self.missed < count or self.turned:
             return False
         self.missed = 0
-        if count == 0:
-            return True
-        # One that was given up may be the last that the broker has, and nobody will ask for it.
-        last: StampedBatch = self.in_flight[count - 1]
-        return not is_later(self.given_up, last.base_sequence)
+        # One that was given up may be the last that the broker has.  Nobody asks for it any more, and what follows is no
+        # answer either: more may be missing in between.
+        asked: StampedBatch
+        for at in range(count):
+            asked = self.in_flight[at]
+            if is_later(self.given_up, asked.base_sequence):
+                return False
+        return True
 
     @cython.ccall
     @cython.exceptval(check=False)
     def interrupt(self) -> cython.void:
         """The broker, or another one, said something else meanwhile: all are asked again."""
         self.missed = 0
+
+    @cython.ccall
+    def ahead_of_gap(self, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """How many others may be in the log if the batch at ``position`` never will be: those ahead of it.
+
+        While they are asked for in turn it is all of them, since those ahead of it may stand anywhere.
+        """
+        return len(self.in_flight) - 1 if self.turned else position
 
     @cython.ccall
     @cython.exceptval(check=False)

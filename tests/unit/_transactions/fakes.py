@@ -112,7 +112,7 @@ class FakePartition:
             error, (DisconnectError, NotEnoughReplicasAfterAppendError)
         )
         if not self.manager.can_retry(batch, error, log_start_offset):
-            self.give_up(batch, error, adjust=True)
+            self.give_up(batch, error, adjust=not batch.maybe_written)
             return False
         self.requeue(batch)
         return True

@@ -281,9 +281,9 @@ class TestTurn:
         sequences.drop(first)
         assert sequences.accepts_new(5)
 
-    @pytest.mark.parametrize(("lost", "told"), [(0, True), (1, True), (2, False)])
+    @pytest.mark.parametrize(("lost", "told"), [(0, True), (1, False), (2, False)])
     def test_one_that_was_given_up_may_be_the_last_in_the_log(self, lost: int, told: bool) -> None:
-        """Behind all that can be asked for it leaves the question open; ahead of one of them it does not."""
+        """Behind one that can be asked for it leaves the question open; ahead of all of them it does not."""
         sequences = fresh(LAST - 1)
         batches = assigned(sequences, 1, 1, 1)
         sequences.mark_unresolved(batches[lost])
