@@ -451,7 +451,9 @@ class SequencesMachine(SeededMachine):
                 break
             # Only where the cluster lost what it had confirmed, or nobody can ask for one that was given up; the
             # delivery timeout ends it then.
-            assert self.losses or all(side.in_doubt for side in stuck), [repr(side.client.queue.gate_state) for side in stuck]
+            assert self.losses or all(side.in_doubt for side in stuck), [
+                repr(side.client.queue.gate_state) for side in stuck
+            ]
             for side in stuck:
                 side.expire(0)
         for side in self.sides:

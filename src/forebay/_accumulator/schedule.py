@@ -456,10 +456,8 @@ class BatchSchedule:
 
     @cython.cfunc
     def expire(self, queue: PartitionQueue, now: cython.double, gone: list[Any]) -> cython.void:
-        # An empty one is not scheduled any more: only a queue that is activated makes its first batch's expiry known,
-        # and the next one may come from a callback of those that go.
-        # Those with sequences stand in the order in which the broker is asked for them; the others behind them in that
-        # of their creation.
+        # Those with sequences stand as they are asked for, not by age.  Empty, it is not scheduled any more: only one
+        # that is activated makes its first batch's expiry known, and that may come from a callback of those that go.
         batch: ProducerBatch
         at: cython.Py_ssize_t = 0
         acquire(queue.lock)
@@ -470,13 +468,11 @@ class BatchSchedule:
                     gone.append(queue.pop_at(at))
                     continue
                 self._expect_expiry(batch)
-                if not batch.has_sequence():
-                    return
                 at += 1
-            if at > 0:
-                return
-            queue.scheduled = False
-            queue.parked = False
+                if not batch.has_sequence():
+                    break
+            if at == 0:
+                queue.scheduled = queue.parked = False
         finally:
             release(queue.lock)
 

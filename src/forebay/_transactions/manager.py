@@ -354,7 +354,7 @@ class TransactionManager(Gate):
             # What a log without our producer took first may be any of the batches behind a stray one: they keep their
             # stamps until each is known to be in it or not.  Then those that are not follow under the next epoch.
             self.request_bump(sequences, sequences.put_last(batch))
-        elif sequences.turn():
+        elif sequences.turn(batch.leader_epoch):
             self.request_bump(sequences, 0)
 
     @cython.ccall
@@ -362,14 +362,15 @@ class TransactionManager(Gate):
     def is_written(self, batch: StampedBatch, error: KafkaError) -> cython.bint:
         """Whether the broker refused ``batch``, of unknown fate until now, with ``error`` since it is in the log.
 
-        It confirmed a later one, and does not remember the sequences of this one any more.
+        It confirmed a later one, and does not remember the sequences of this one any more.  Not so where it cannot have
+        had this one: it knew nothing of the producer and took the later one first.
         """
         if not isinstance(error, OutOfOrderSequenceError) or isinstance(error, UnknownProducerIdError):
             return False
         sequences: PartitionSequences = self.sequences_of(batch.queue)
         if sequences.was_rewritten(batch) or batch.stamped_for != batch.incarnation:
             return False
-        return sequences.is_overtaken(batch)
+        return sequences.is_overtaken(batch) and not sequences.skipped
 
     @cython.ccall
     def on_failed(self, batch: StampedBatch, error: KafkaError, adjust_sequences: cython.bint) -> cython.void:

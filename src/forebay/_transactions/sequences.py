@@ -140,9 +140,12 @@ class PartitionSequences:
         self.gap = NONE
         # How many batches in flight the broker found out of order, one after the other (``turn``).
         self.missed = 0
+        self.asked_leader = NONE
         self.turned = False
         # The last sequence that was given up and may have been written.
         self.given_up = NONE
+        # A batch was confirmed at an offset that leaves no room for those before it.
+        self.skipped = False
 
     @cython.ccall
     def assign(self, batch: StampedBatch) -> cython.void:
@@ -190,9 +193,17 @@ class PartitionSequences:
     @cython.ccall
     def acknowledge(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
         """The broker confirmed ``batch``, at ``base_offset`` (-1: it does not say)."""
-        self.confirmed_for = batch.incarnation
+        if batch.incarnation != self.confirmed_for:
+            self.confirmed_for = batch.incarnation
+            self.last_acked_offset = -1  # of another log
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
         if is_later(last, self.last_acked_sequence):
+            # What was stamped in between stands in between, unless the log knew nothing of the producer.
+            between: cython.longlong = decrement_sequence(
+                batch.base_sequence, increment_sequence(self.last_acked_sequence, 1)
+            )
+            if between > 0 and 0 <= base_offset <= self.last_acked_offset + between:
+                self.skipped = True
             self.last_acked_sequence = last
         if is_later(last, self.given_up):
             self.given_up = NONE
@@ -244,14 +255,20 @@ class PartitionSequences:
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
-    def turn(self) -> cython.bint:
+    def turn(self, leader_epoch: cython.int) -> cython.bint:
         """The lowest batch in flight was out of order: another one becomes the lowest; True if all have been.
 
         A broker that was started again remembers the last batch of a producer alone, of as many as it has.  So a
         batch that it has may be out of order too, but then a later one is not: asked for that one, the broker says
         that it has it.  Only if it knows none of them has it none of them.  Those behind a gap cannot have been
         written, and are not asked.
+
+        Args:
+            leader_epoch: of who was asked.  Another leader may have fewer of them, and is asked for all.
         """
+        if leader_epoch != self.asked_leader:
+            self.missed = 0
+            self.asked_leader = leader_epoch
         count: cython.Py_ssize_t = len(self.in_flight) if self.gap == NONE else self.gap
         self.missed += 1
         at: cython.Py_ssize_t
@@ -263,8 +280,8 @@ class PartitionSequences:
         if self.missed < count or self.turned:
             return False
         self.missed = 0
-        # One that was given up may be the last that the broker has.  Nobody asks for it any more, and what follows is no
-        # answer either: more may be missing in between.
+        # One that was given up may be the last that the broker has.  Nobody asks for it any more, and what follows is
+        # no answer either: more may be missing in between.
         asked: StampedBatch
         for at in range(count):
             asked = self.in_flight[at]
