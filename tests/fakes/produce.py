@@ -182,6 +182,13 @@ class ProducingCluster(ScriptedCluster):
         """The produce requests that a broker got."""
         return self.brokers[node_id].of(PRODUCE)
 
+    def restart(self, node_id: int) -> None:
+        """A broker starts again: its connections break, and of each producer it knows the last batch alone."""
+        self.brokers[node_id].drop()
+        for (topic, partition), log in self.logs.items():
+            if self.topics[topic].partitions[partition].leader == node_id:
+                log.restart()
+
     def produce(self, request: Received) -> None:
         """Takes or refuses each batch, and answers unless acks is 0."""
         if request.link in self.cut:

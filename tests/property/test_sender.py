@@ -28,6 +28,7 @@ EVENTS = st.one_of(
     st.tuples(st.just("lose"), st.booleans(), st.just(0)),
     st.tuples(st.just("move"), st.integers(0, 1), st.integers(0, 1)),
     st.tuples(st.just("drop"), st.integers(0, 1), st.just(0)),
+    st.tuples(st.just("restart"), st.integers(0, 1), st.just(0)),
     st.tuples(st.just("delay"), st.integers(0, 1), st.sampled_from([0, 5, 60, 400, 1500])),
     st.tuples(st.just("turns"), st.integers(1, 4), st.just(0)),
     st.tuples(st.just("time"), st.sampled_from([1, 10, 60, 300]), st.just(0)),
@@ -83,6 +84,8 @@ class History:
             world.cluster.move("test", first, second)
         elif kind == "drop":
             world.cluster.brokers[first].drop()
+        elif kind == "restart":
+            world.cluster.restart(first)
         elif kind == "delay":
             assert isinstance(second, int)
             world.cluster.brokers[first].delay_ms = second

@@ -97,6 +97,12 @@ class Log:
         self.states[producer_id] = (epoch, increment_sequence(base, len(write.records) - 1))
         self.recent.setdefault(producer_id, deque(maxlen=REMEMBERED)).append(write)
 
+    def restart(self) -> None:
+        """The leader starts again: its snapshot has the last batch of each producer."""
+        for recent in self.recent.values():
+            while len(recent) > 1:
+                recent.popleft()
+
     def forget_producers(self) -> None:
         """All records were deleted, and with them what was known of who wrote them."""
         self.start = self.end
@@ -150,6 +156,8 @@ class Side:
         self.lost: set[int] = set()
         """Written once, and lost by the cluster."""
         self.too_large: set[int] = set()
+        self.written: set[int] = set()
+        """Acknowledged without an offset: a later one is in the log."""
 
     # -- the sender --------------------------------------------------------------------------------------
 
@@ -172,9 +180,13 @@ class Side:
             if not batch.done:
                 self.acknowledged.update(batch.records)
             self.client.ack(batch, answer.offset)
-        elif not batch.done and answer is not None and not self.client.refuse(batch, answer, request.log_start):
+        elif batch.done or answer is None:
+            pass
+        elif not self.client.refuse(batch, answer, request.log_start):
             assert isinstance(answer, RecordTooLargeError), f"{answer!r} is no reason to give up"
-            self.refused.update(batch.records)
+            (self.in_doubt if batch.maybe_written else self.refused).update(batch.records)
+        elif batch.done:
+            self.written.update(batch.records)
 
     def expire(self, which: int) -> bool:
         sequences = self.client.queue.gate_state
@@ -237,6 +249,9 @@ class Side:
         if request is not None and connection.leads and not set(request.records) & set(self.log.records):
             self.too_large.update(request.records)
 
+    def stamped(self) -> list[FakeBatch]:
+        return [batch for batch in self.client.queue.batches if batch.base_sequence >= 0]
+
     def is_settled(self) -> bool:
         """Nothing was written whose answer the producer does not have."""
         pending = {id(request.batch) for connection in self.connections for request in connection.requests}
@@ -273,9 +288,10 @@ class Side:
         assert sequences is None or sequences.in_flight == []
         written = set(self.log.records)
         everything = set(range(self.appended))
-        assert self.acknowledged | self.refused | self.in_doubt == everything, "a record without an outcome"
+        told = self.acknowledged | self.written
+        assert told | self.refused | self.in_doubt == everything, "a record without an outcome"
         assert self.refused.isdisjoint(written)
-        assert self.acknowledged <= written | self.lost, "acknowledged, and nobody has it"
+        assert told <= written | self.lost, "acknowledged, and nobody has it"
         assert everything - written <= self.refused | self.in_doubt | self.lost
 
 
@@ -366,6 +382,10 @@ class SequencesMachine(SeededMachine):
         if len(self.sides[partition].connections) < 4:
             self.sides[partition].move_leader()
 
+    @rule(partition=PARTITION)
+    def restart(self, partition: int) -> None:
+        self.sides[partition].log.restart()
+
     @rule(partition=PARTITION, which=WHICH)
     def expire(self, partition: int, which: int) -> None:
         self.sides[partition].expire(which)
@@ -405,13 +425,17 @@ class SequencesMachine(SeededMachine):
 
     @invariant()
     def sequences_in_flight_follow_each_other(self) -> None:
-        """Per stamp's id and epoch, in the order of the records, and no more than the broker remembers."""
+        """Per stamp's id and epoch, in the order of the records from some one on, and no more than the broker
+        remembers; those that wait stand in the same order."""
         for side in getattr(self, "sides", ()):
             sequences = side.client.queue.gate_state
             in_flight = [] if sequences is None else sequences.in_flight
             assert len(in_flight) <= IN_FLIGHT
+            steps = [one.records[-1] > other.records[0] for one, other in itertools.pairwise(in_flight)]
+            assert sum(steps) <= 1
+            waiting = [] if sequences is None else [sequences.position(one) for one in side.stamped()]
+            assert -1 not in waiting and waiting == sorted(waiting)
             for one, other in itertools.pairwise(in_flight):
-                assert one.records[-1] < other.records[0]
                 if one.stamp[:2] == other.stamp[:2]:
                     assert other.base_sequence >= 0
 
@@ -420,13 +444,16 @@ class SequencesMachine(SeededMachine):
         if not hasattr(self, "sides"):
             return
         rounds = 40 + 12 * sum(side.appended for side in self.sides)
-        for attempt in range(3 + self.losses * 40):
+        for attempt in range(43 + self.losses * 40):
             self.work(rounds if attempt == 0 else 60)
             stuck = [side for side in self.sides if side.client.queue.batches]
             if not stuck:
                 break
-            # Only where the cluster lost what it had confirmed; the delivery timeout ends it then.
-            assert self.losses, [repr(side.client.queue.gate_state) for side in stuck]
+            # Only where the cluster lost what it had confirmed, or nobody can ask for one that was given up; the
+            # delivery timeout ends it then.
+            assert self.losses or all(side.in_doubt for side in stuck), [
+                repr(side.client.queue.gate_state) for side in stuck
+            ]
             for side in stuck:
                 side.expire(0)
         for side in self.sides:

@@ -456,19 +456,23 @@ class BatchSchedule:
 
     @cython.cfunc
     def expire(self, queue: PartitionQueue, now: cython.double, gone: list[Any]) -> cython.void:
-        # An empty one is not scheduled any more: only a queue that is activated makes its first batch's expiry known,
-        # and the next one may come from a callback of those that go.
+        # Those with sequences stand as they are asked for, not by age.  Empty, it is not scheduled any more: only one
+        # that is activated makes its first batch's expiry known, and that may come from a callback of those that go.
         batch: ProducerBatch
+        at: cython.Py_ssize_t = 0
         acquire(queue.lock)
         try:
-            while len(queue.batches) > 0:
-                batch = queue.batches[0]
-                if batch.closing or not batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
-                    self._expect_expiry(batch)
-                    return
-                gone.append(queue.pop_head())
-            queue.scheduled = False
-            queue.parked = False
+            while at < len(queue.batches):
+                batch = queue.batches[at]
+                if not batch.closing and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+                    gone.append(queue.pop_at(at))
+                    continue
+                self._expect_expiry(batch)
+                at += 1
+                if not batch.has_sequence():
+                    break
+            if at == 0:
+                queue.scheduled = queue.parked = False
         finally:
             release(queue.lock)
 

@@ -29,6 +29,7 @@ cdef class PartitionQueue(GatedQueue):
     cdef readonly TopicState state
     cdef void add(self, ProducerBatch batch)
     cdef ProducerBatch pop_head(self)
+    cdef ProducerBatch pop_at(self, Py_ssize_t at)
     cdef void take_all(self, bint unsent_only, list taken)
     cpdef bint has(self, ProducerBatch batch)
     cpdef bint lets_go(self, ProducerBatch batch)

@@ -74,7 +74,11 @@ class PartitionQueue(GatedQueue):
 
     @cython.cfunc
     def pop_head(self) -> ProducerBatch:
-        batch: ProducerBatch = self.batches.pop(0)
+        return self.pop_at(0)
+
+    @cython.cfunc
+    def pop_at(self, at: cython.Py_ssize_t) -> ProducerBatch:
+        batch: ProducerBatch = self.batches.pop(at)
         batch.close_for_appends()
         if self.last is batch:
             self.last = None

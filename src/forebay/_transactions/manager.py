@@ -338,10 +338,11 @@ class TransactionManager(Gate):
         position: cython.Py_ssize_t = sequences.position(batch)
         if self.members is not None:
             return self.members.can_retry(sequences, position, error, log_start_offset)
-        if isinstance(error, UnknownProducerIdError):
-            # Without the log's start the broker does not know either (the partition may have moved away): ask again.
-            if log_start_offset >= 0:
-                self.request_bump(sequences, position)
+        forgotten: cython.bint = isinstance(error, UnknownProducerIdError)
+        if forgotten and log_start_offset < 0:
+            return True  # the broker does not know either (the partition may have moved away): ask again
+        if forgotten and not sequences.turned:
+            self.request_bump(sequences, position)
         elif position == 0:
             self.out_of_order(sequences, batch, stray)
         return True
@@ -353,7 +354,7 @@ class TransactionManager(Gate):
             # What a log without our producer took first may be any of the batches behind a stray one: they keep their
             # stamps until each is known to be in it or not.  Then those that are not follow under the next epoch.
             self.request_bump(sequences, sequences.put_last(batch))
-        elif sequences.turn():
+        elif sequences.turn(batch.leader_epoch):
             self.request_bump(sequences, 0)
 
     @cython.ccall
@@ -361,14 +362,15 @@ class TransactionManager(Gate):
     def is_written(self, batch: StampedBatch, error: KafkaError) -> cython.bint:
         """Whether the broker refused ``batch``, of unknown fate until now, with ``error`` since it is in the log.
 
-        It confirmed a later one, and does not remember the sequences of this one any more.
+        It confirmed a later one, and does not remember the sequences of this one any more.  Not so where it cannot have
+        had this one: it knew nothing of the producer and took the later one first.
         """
         if not isinstance(error, OutOfOrderSequenceError) or isinstance(error, UnknownProducerIdError):
             return False
         sequences: PartitionSequences = self.sequences_of(batch.queue)
         if sequences.was_rewritten(batch) or batch.stamped_for != batch.incarnation:
             return False
-        return sequences.is_overtaken(batch)
+        return sequences.is_overtaken(batch) and not sequences.skipped
 
     @cython.ccall
     def on_failed(self, batch: StampedBatch, error: KafkaError, adjust_sequences: cython.bint) -> cython.void:
@@ -390,6 +392,7 @@ class TransactionManager(Gate):
             refused: cython.bint = adjust_sequences or isinstance(error, OutOfOrderSequenceError)
             self.members.lose(sequences, batch, error, refused)
             return
+        ahead: cython.Py_ssize_t = sequences.ahead_of_gap(position)
         bump_due: cython.bint = sequences.drop(batch)
         if self.fatal_error is not None:
             return
@@ -397,7 +400,7 @@ class TransactionManager(Gate):
             self.request_bump(sequences, 0)
         forgotten: cython.bint = isinstance(error, UnknownProducerIdError)
         if forgotten or (adjust_sequences and not isinstance(error, OutOfOrderSequenceError)):
-            self.request_bump(sequences, position)
+            self.request_bump(sequences, ahead)
             return
         # Out of order is also what a broker says that has the batch and forgot.
         if not sequences.unresolved:

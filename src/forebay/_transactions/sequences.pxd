@@ -26,8 +26,10 @@ cdef class PartitionSequences:
     cdef readonly list rewritten
     cdef list ordinals
     cdef Py_ssize_t missed
+    cdef int asked_leader
     cdef bint turned
     cdef int given_up
+    cdef readonly bint skipped
     cdef long long stamped
     cpdef bint is_stamped_by(self, long long producer_id, int producer_epoch) noexcept
     cpdef bint accepts_new(self, Py_ssize_t limit)
@@ -43,8 +45,9 @@ cdef class PartitionSequences:
     cpdef void acknowledge(self, StampedBatch batch, long long base_offset)
     cpdef void replace(self, StampedBatch batch, object children)
     cpdef Py_ssize_t put_last(self, StampedBatch batch) except -1
-    cpdef bint turn(self) except -1
+    cpdef bint turn(self, int leader_epoch) except -1
     cpdef void interrupt(self) noexcept
+    cpdef Py_ssize_t ahead_of_gap(self, Py_ssize_t position)
     cpdef bint note_gap(self, Py_ssize_t position) noexcept
     cpdef void mark_unresolved(self, StampedBatch batch) noexcept
     cpdef void resolve(self) noexcept

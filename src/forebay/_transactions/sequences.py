@@ -140,9 +140,12 @@ class PartitionSequences:
         self.gap = NONE
         # How many batches in flight the broker found out of order, one after the other (``turn``).
         self.missed = 0
+        self.asked_leader = NONE
         self.turned = False
         # The last sequence that was given up and may have been written.
         self.given_up = NONE
+        # A batch was confirmed at an offset that leaves no room for those before it.
+        self.skipped = False
 
     @cython.ccall
     def assign(self, batch: StampedBatch) -> cython.void:
@@ -190,10 +193,20 @@ class PartitionSequences:
     @cython.ccall
     def acknowledge(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
         """The broker confirmed ``batch``, at ``base_offset`` (-1: it does not say)."""
-        self.confirmed_for = batch.incarnation
+        if batch.incarnation != self.confirmed_for:
+            self.confirmed_for = batch.incarnation
+            self.last_acked_offset = -1  # of another log
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
         if is_later(last, self.last_acked_sequence):
+            # What was stamped in between stands in between, unless the log knew nothing of the producer.
+            between: cython.longlong = decrement_sequence(
+                batch.base_sequence, increment_sequence(self.last_acked_sequence, 1)
+            )
+            if between > 0 and 0 <= base_offset <= self.last_acked_offset + between:
+                self.skipped = True
             self.last_acked_sequence = last
+        if is_later(last, self.given_up):
+            self.given_up = NONE
         if base_offset >= 0:
             self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
 
@@ -213,9 +226,11 @@ class PartitionSequences:
         self.forget_rewrite(batch)
         more: cython.Py_ssize_t = len(children) - 1
         first: cython.longlong = self.ordinals[at]
-        later = [ordinal + more for ordinal in self.ordinals[at + 1 :]]
+        # Those that were stamped before it keep their ordinals, wherever they stand (``turn``).
+        ordinals = [ordinal + more if ordinal > first else ordinal for ordinal in self.ordinals]
+        ordinals[at : at + 1] = [first + number for number in range(more + 1)]
         self.in_flight[at : at + 1] = list(children)
-        self.ordinals[at:] = [first + number for number in range(more + 1)] + later
+        self.ordinals = ordinals
         self.stamped += more
         if at < self.gap:
             self.gap += cython.cast(cython.int, more)
@@ -240,14 +255,20 @@ class PartitionSequences:
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
-    def turn(self) -> cython.bint:
+    def turn(self, leader_epoch: cython.int) -> cython.bint:
         """The lowest batch in flight was out of order: another one becomes the lowest; True if all have been.
 
         A broker that was started again remembers the last batch of a producer alone, of as many as it has.  So a
         batch that it has may be out of order too, but then a later one is not: asked for that one, the broker says
         that it has it.  Only if it knows none of them has it none of them.  Those behind a gap cannot have been
         written, and are not asked.
+
+        Args:
+            leader_epoch: of who was asked.  Another leader may have fewer of them, and is asked for all.
         """
+        if leader_epoch != self.asked_leader:
+            self.missed = 0
+            self.asked_leader = leader_epoch
         count: cython.Py_ssize_t = len(self.in_flight) if self.gap == NONE else self.gap
         self.missed += 1
         at: cython.Py_ssize_t
@@ -259,17 +280,28 @@ class PartitionSequences:
         if self.missed < count or self.turned:
             return False
         self.missed = 0
-        if count == 0:
-            return True
-        # One that was given up may be the last that the broker has, and nobody will ask for it.
-        last: StampedBatch = self.in_flight[count - 1]
-        return not is_later(self.given_up, last.base_sequence)
+        # One that was given up may be the last that the broker has.  Nobody asks for it any more, and what follows is
+        # no answer either: more may be missing in between.
+        asked: StampedBatch
+        for at in range(count):
+            asked = self.in_flight[at]
+            if is_later(self.given_up, asked.base_sequence):
+                return False
+        return True
 
     @cython.ccall
     @cython.exceptval(check=False)
     def interrupt(self) -> cython.void:
         """The broker, or another one, said something else meanwhile: all are asked again."""
         self.missed = 0
+
+    @cython.ccall
+    def ahead_of_gap(self, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """How many others may be in the log if the batch at ``position`` never will be: those ahead of it.
+
+        While they are asked for in turn it is all of them, since those ahead of it may stand anywhere.
+        """
+        return len(self.in_flight) - 1 if self.turned else position
 
     @cython.ccall
     @cython.exceptval(check=False)

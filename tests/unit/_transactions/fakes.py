@@ -109,10 +109,10 @@ class FakePartition:
             self.ack(batch)
             return True
         batch.maybe_written = batch.maybe_written or isinstance(
-            error, (DisconnectError, NotEnoughReplicasAfterAppendError)
+            error, (DisconnectError, TimeoutError, NotEnoughReplicasAfterAppendError)
         )
         if not self.manager.can_retry(batch, error, log_start_offset):
-            self.give_up(batch, error, adjust=True)
+            self.give_up(batch, error, adjust=not batch.maybe_written)
             return False
         self.requeue(batch)
         return True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from forebay.errors import DisconnectError, TimeoutError
+from forebay.errors import DisconnectError, RecordTooLargeError, TimeoutError
 
-from .fakes import LAST, NOT_LEADER, OUT_OF_ORDER, TIMED_OUT, FakePartition, near_the_wrap, new_manager
+from .fakes import LAST, NOT_LEADER, OUT_OF_ORDER, TIMED_OUT, UNKNOWN_PID, FakePartition, near_the_wrap, new_manager
 
 
 class TestInDoubt:
@@ -136,3 +136,59 @@ class TestInDoubt:
         new = partition.send()
         partition.ack(batch, 0)
         assert partition.numbers == (1, -1) and partition.sequences.is_lowest(new)
+
+
+class TestAskedInTurn:
+    """Out of order, and another is asked for: what else may be said to that one."""
+
+    def test_refused_for_good_after_one_behind_it_was_confirmed(self) -> None:
+        manager = new_manager()
+        partition = FakePartition(manager)
+        partition.ack(partition.send(), 0)
+        first, second, third = partition.send(), partition.send(), partition.send()
+        for batch in (first, second):
+            partition.refuse(batch, DisconnectError())
+        partition.refuse(third, NOT_LEADER)
+        assert partition.drain() is first
+        partition.refuse(first, OUT_OF_ORDER)
+        assert partition.drain() is second
+        partition.ack(second, 2)
+        assert partition.drain() is third
+        partition.give_up(third, RecordTooLargeError(), adjust=True)
+        manager.begin_turn()
+        assert first.stamp == (343434, 0, 1), "it is in the log"
+        assert partition.drain() is first
+        assert partition.refuse(first, OUT_OF_ORDER) and first.done
+        manager.begin_turn()
+        assert manager.producer_epoch == 1
+
+    def test_the_producer_is_unknown(self) -> None:
+        """Its records were deleted: all follow under the next epoch, in their order."""
+        manager = new_manager()
+        partition = FakePartition(manager)
+        partition.ack(partition.send(), 0)
+        batches = [partition.send() for _ in range(3)]
+        for batch in batches:
+            partition.refuse(batch, NOT_LEADER)
+        for error in (OUT_OF_ORDER, UNKNOWN_PID, UNKNOWN_PID):
+            asked = partition.drain()
+            assert asked is not None
+            partition.refuse(asked, error, 5)
+            manager.begin_turn()
+        assert [batch.stamp for batch in batches] == [(343434, 1, 0), (343434, 1, 1), (343434, 1, 2)]
+        assert partition.queue.batches == batches
+
+    def test_the_producer_is_unknown_for_now(self) -> None:
+        manager = new_manager()
+        partition = FakePartition(manager)
+        partition.ack(partition.send(), 0)
+        first, second = partition.send(), partition.send()
+        partition.refuse(first, NOT_LEADER)
+        partition.refuse(second, NOT_LEADER)
+        assert partition.drain() is first
+        partition.refuse(first, OUT_OF_ORDER)
+        for _ in range(3):
+            assert partition.drain() is second
+            partition.refuse(second, UNKNOWN_PID, -1)
+        manager.begin_turn()
+        assert manager.producer_epoch == 0 and partition.sequences.is_lowest(second)

@@ -181,7 +181,7 @@ class World:
             pass
         elif not self.partition.refuse(batch, answer):
             assert isinstance(answer, RecordTooLargeError), answer
-            self.refused.update(batch.records)
+            (self.in_doubt if batch.maybe_written else self.refused).update(batch.records)
         elif batch.done:
             self.written.update(batch.records)
 

@@ -230,7 +230,7 @@ class TestTurn:
     def test_one_alone_was_asked_for(self) -> None:
         sequences = fresh()
         assigned(sequences, 1)
-        assert sequences.turn()
+        assert sequences.turn(1)
 
     @pytest.mark.parametrize("count", [2, 3, 5])
     def test_all_in_turn_and_then_in_their_order(self, count: int) -> None:
@@ -238,42 +238,42 @@ class TestTurn:
         batches = assigned(sequences, *[1] * count)
         for asked in batches[:-1]:
             assert sequences.is_lowest(asked)
-            assert not sequences.turn() and not sequences.accepts_new(9)
-        assert sequences.is_lowest(batches[-1]) and sequences.turn()
+            assert not sequences.turn(1) and not sequences.accepts_new(9)
+        assert sequences.is_lowest(batches[-1]) and sequences.turn(1)
         assert sequences.in_flight == batches and sequences.accepts_new(9)
 
     def test_another_answer_begins_anew(self) -> None:
         sequences = fresh()
         first, second, third = assigned(sequences, 1, 1, 1)
-        assert not sequences.turn() and not sequences.turn()
+        assert not sequences.turn(1) and not sequences.turn(1)
         sequences.interrupt()
-        assert not sequences.turn(), "the third; then the order is right and not all were asked for"
+        assert not sequences.turn(1), "the third; then the order is right and not all were asked for"
         assert sequences.in_flight == [first, second, third]
-        assert [sequences.turn() for _ in range(3)] == [False, False, True]
+        assert [sequences.turn(1) for _ in range(3)] == [False, False, True]
 
     def test_not_told_in_a_wrong_order(self) -> None:
         """All were out of order in a row, beginning with the second: they wait for their own order."""
         sequences = fresh()
         batches = assigned(sequences, 1, 1, 1)
-        sequences.turn()
+        sequences.turn(1)
         sequences.interrupt()
-        assert [sequences.turn() for _ in range(2)] == [False, False]
+        assert [sequences.turn(1) for _ in range(2)] == [False, False]
         assert sequences.in_flight == batches
-        assert [sequences.turn() for _ in range(3)] == [False, False, True]
+        assert [sequences.turn(1) for _ in range(3)] == [False, False, True]
 
     def test_those_behind_a_gap_are_not_asked_for(self) -> None:
         sequences = fresh()
         batches = assigned(sequences, 1, 1, 1)
         sequences.note_gap(2)
-        assert not sequences.turn() and sequences.in_flight == [batches[1], batches[0], batches[2]]
-        assert sequences.turn() and sequences.in_flight == batches
+        assert not sequences.turn(1) and sequences.in_flight == [batches[1], batches[0], batches[2]]
+        assert sequences.turn(1) and sequences.in_flight == batches
         sequences.note_gap(0)
-        assert sequences.turn() and sequences.in_flight == batches
+        assert sequences.turn(1) and sequences.in_flight == batches
 
     def test_new_ones_wait_until_the_order_is_right(self) -> None:
         sequences = fresh()
         first, second, third = assigned(sequences, 1, 1, 1)
-        sequences.turn()
+        sequences.turn(1)
         sequences.acknowledge(second, -1)
         sequences.drop(second)
         assert sequences.in_flight == [third, first] and not sequences.accepts_new(5)
@@ -281,11 +281,57 @@ class TestTurn:
         sequences.drop(first)
         assert sequences.accepts_new(5)
 
-    @pytest.mark.parametrize(("lost", "told"), [(0, True), (1, True), (2, False)])
+    @pytest.mark.parametrize(("lost", "told"), [(0, True), (1, False), (2, False)])
     def test_one_that_was_given_up_may_be_the_last_in_the_log(self, lost: int, told: bool) -> None:
-        """Behind all that can be asked for it leaves the question open; ahead of one of them it does not."""
+        """Behind one that can be asked for it leaves the question open; ahead of all of them it does not."""
         sequences = fresh(LAST - 1)
         batches = assigned(sequences, 1, 1, 1)
         sequences.mark_unresolved(batches[lost])
         sequences.drop(batches[lost])
-        assert [sequences.turn() for _ in range(2)] == [False, told]
+        assert [sequences.turn(1) for _ in range(2)] == [False, told]
+
+    def test_a_split_leaves_those_before_it_their_place(self) -> None:
+        sequences = fresh()
+        first, second, third = assigned(sequences, 1, 4, 1)
+        sequences.turn(1)
+        children = [FakeBatch(QUEUE) for _ in range(4)]
+        sequences.replace(second, children)
+        assert sequences.in_flight == [*children, third, first]
+        assert [sequences.turn(1) for _ in range(5)] == [False] * 4 + [True]
+        assert sequences.in_flight == [first, *children, third]
+
+    def test_a_gap_is_behind_all_of_them(self) -> None:
+        sequences = fresh()
+        _, second, third, _ = assigned(sequences, 1, 1, 1, 1)
+        assert sequences.ahead_of_gap(sequences.position(third)) == 2
+        sequences.turn(1)
+        assert sequences.ahead_of_gap(sequences.position(second)) == 3
+
+    def test_another_leader_is_asked_for_all(self) -> None:
+        sequences = fresh()
+        batches = assigned(sequences, 1, 1)
+        assert not sequences.turn(1)
+        assert not sequences.turn(2) and sequences.in_flight == batches
+        assert [sequences.turn(2) for _ in range(2)] == [False, True]
+
+    def test_what_was_given_up_is_settled_by_a_later_one(self) -> None:
+        """Else it would come after all others again once 2^30 more records have been sent."""
+        sequences = fresh()
+        lost, *written, _ = assigned(sequences, 1, 2**30 - 2, 10, 1)
+        sequences.mark_unresolved(lost)
+        sequences.drop(lost)
+        for batch in written:
+            sequences.acknowledge(batch, -1)
+            sequences.drop(batch)
+        assert sequences.turn(1)
+
+    @pytest.mark.parametrize(("offset", "skipped"), [(-1, False), (7, True), (8, True), (9, False), (100, False)])
+    def test_a_log_that_has_no_room_for_those_before(self, offset: int, skipped: bool) -> None:
+        """Confirmed at 6; two records stand between that one and the next that is confirmed."""
+        sequences = fresh(LAST)
+        first, _, last = assigned(sequences, 1, 2, 1)
+        sequences.acknowledge(first, 6)
+        sequences.acknowledge(last, offset)
+        assert sequences.skipped == skipped
+        sequences.start(1, 1, 0)
+        assert not sequences.skipped
