@@ -18,6 +18,7 @@ cdef class StampedBatch:
     cdef readonly bint transactional
     cdef public int incarnation
     cdef public int stamped_for
+    cdef public bint by_name
     cpdef int set_producer_state(
         self, long long producer_id, int producer_epoch, int base_sequence, bint transactional
     ) except -1

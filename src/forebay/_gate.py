@@ -30,7 +30,8 @@ class StampedBatch:
     ``incarnation`` says for which incarnation of its topic the batch was drained last: a number that differs where the
     topic was deleted and made again, and with it the log.  It is set before the gate is asked, so that what the gate
     judges is what is sent, although other threads may apply newer metadata meanwhile.  ``stamped_for`` is the one for
-    which it first went out under its stamp.  Both are the sender's thread's.
+    which it first went out under its stamp.  ``by_name`` says that a request for it went by the topic's name: then its
+    records may be in the log of a later incarnation than that.  All are the sender's thread's.
 
     Not tracked by the garbage collector, for the reason given at ProducerBatch.
     """
@@ -39,6 +40,7 @@ class StampedBatch:
         self.queue: Any = queue  # whoever owns it knows more of it
         self.record_count = record_count
         self.incarnation = self.stamped_for = 0
+        self.by_name = False
         self.set_producer_state(-1, -1, -1, False)
 
     @cython.ccall

@@ -239,9 +239,7 @@ class TransactionManager(Gate):
             return sequences.is_lowest(batch)
         if not sequences.is_stamped_by(self.producer_id, self.producer_epoch) and len(sequences.in_flight) > 0:
             return False
-        # ``!=``: an answer from the log before counts no more than none.
-        fresh: cython.bint = sequences.last_acked_sequence < 0 or sequences.confirmed_for != batch.incarnation
-        if self.confirm_first and fresh:
+        if self.confirm_first and sequences.is_fresh(batch.incarnation):
             return sequences.accepts_new(1)
         return sequences.accepts_new(self.max_in_flight)
 
@@ -331,8 +329,7 @@ class TransactionManager(Gate):
             return True  # the answer is about the old stamp
         if isinstance(error, InvalidProducerEpochError):
             return False
-        # Its stamp is of another log than the one that refused it: the topic was deleted and made again.
-        stray: cython.bint = batch.stamped_for != batch.incarnation
+        stray: cython.bint = sequences.is_stray(batch)
         if sequences.is_overtaken(batch) and not stray:
             return True  # it is in the log: another stamp would write it twice
         position: cython.Py_ssize_t = sequences.position(batch)
@@ -343,7 +340,7 @@ class TransactionManager(Gate):
             if log_start_offset >= 0:
                 self.request_bump(sequences, position)
         elif position == 0:
-            self.out_of_order(sequences, batch, stray)
+            self.out_of_order(sequences, batch, stray and not sequences.goes_by_id())
         return True
 
     @cython.cfunc
@@ -366,7 +363,7 @@ class TransactionManager(Gate):
         if not isinstance(error, OutOfOrderSequenceError) or isinstance(error, UnknownProducerIdError):
             return False
         sequences: PartitionSequences = self.sequences_of(batch.queue)
-        if sequences.was_rewritten(batch) or batch.stamped_for != batch.incarnation:
+        if sequences.was_rewritten(batch) or sequences.is_stray(batch):
             return False
         return sequences.is_overtaken(batch)
 

@@ -100,6 +100,22 @@ class PartitionSequences:
         return self.stamped - lowest < limit
 
     @cython.ccall
+    @cython.exceptval(check=False)
+    def is_fresh(self, incarnation: cython.int) -> cython.bint:
+        """Whether the log of this incarnation of the topic may know nothing of the producer yet.
+
+        ``!=``: an answer from the log before counts no more than none, and neither does what a stale broker made of it
+        while a batch was on its way to the other.
+        """
+        if self.last_acked_sequence < 0 or self.confirmed_for != incarnation:
+            return True
+        count: cython.Py_ssize_t = len(self.in_flight)
+        if count == 0:
+            return False
+        last: StampedBatch = self.in_flight[count - 1]
+        return last.incarnation != incarnation
+
+    @cython.ccall
     def is_lowest(self, batch: StampedBatch) -> cython.bint:
         """Whether ``batch`` is the first that the broker has not confirmed."""
         return len(self.in_flight) > 0 and self.in_flight[0] is batch
@@ -116,6 +132,27 @@ class PartitionSequences:
     def is_overtaken(self, batch: StampedBatch) -> cython.bint:
         """Whether the broker confirmed a later batch: then it has this one too, whatever it answers."""
         return is_later(self.last_acked_sequence, batch.base_sequence)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def is_stray(self, batch: StampedBatch) -> cython.bint:
+        """Whether ``batch`` has its stamp of another log than the one it went to, which may have later ones alone.
+
+        By id a log begins with one batch alone, and once it has confirmed one it has no later one without those before.
+        """
+        if batch.stamped_for == batch.incarnation:
+            return False
+        return self.confirmed_for != batch.incarnation or not self.goes_by_id()
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def goes_by_id(self) -> cython.bint:
+        """Whether no request of this epoch named the topic, so that no log took what was meant for another."""
+        batch: StampedBatch
+        for batch in self.in_flight:
+            if batch.by_name:
+                return False
+        return not self.named
 
     @cython.ccall
     def position(self, batch: StampedBatch) -> cython.Py_ssize_t:
@@ -143,6 +180,8 @@ class PartitionSequences:
         self.turned = False
         # The last sequence that was given up and may have been written.
         self.given_up = NONE
+        # Whether one of those that are settled went by the topic's name.
+        self.named = False
 
     @cython.ccall
     def assign(self, batch: StampedBatch) -> cython.void:
@@ -190,10 +229,12 @@ class PartitionSequences:
     @cython.ccall
     def acknowledge(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
         """The broker confirmed ``batch``, at ``base_offset`` (-1: it does not say)."""
-        self.confirmed_for = batch.incarnation
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
-        if is_later(last, self.last_acked_sequence):
+        # What the log before had, a newer one has not.
+        if batch.incarnation > self.confirmed_for or is_later(last, self.last_acked_sequence):
             self.last_acked_sequence = last
+        self.confirmed_for = batch.incarnation
+        self.named = self.named or batch.by_name
         if base_offset >= 0:
             self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
 
@@ -209,6 +250,7 @@ class PartitionSequences:
             child.set_producer_state(self.producer_id, self.producer_epoch, sequence, self.transactional)
             # What came behind was perhaps taken by the log that this batch was kept out of.
             child.stamped_for = batch.stamped_for
+            child.by_name = batch.by_name
             sequence = increment_sequence(sequence, child.record_count)
         self.forget_rewrite(batch)
         more: cython.Py_ssize_t = len(children) - 1
@@ -292,6 +334,7 @@ class PartitionSequences:
         gap; that is always the lowest in flight, at the wrap too.
         """
         self.unresolved = True
+        self.named = self.named or batch.by_name
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
         if is_later(last, self.given_up):
             self.given_up = last
