@@ -340,7 +340,7 @@ class TransactionManager(Gate):
             if log_start_offset >= 0:
                 self.request_bump(sequences, position)
         elif position == 0:
-            self.out_of_order(sequences, batch, stray and not sequences.goes_by_id())
+            self.out_of_order(sequences, batch, stray and not sequences.goes_in_order())
         return True
 
     @cython.cfunc

@@ -27,14 +27,14 @@ cdef class PartitionSequences:
     cdef list ordinals
     cdef Py_ssize_t missed
     cdef bint turned
-    cdef bint named
+    cdef bint overtaking
     cdef int given_up
     cdef long long stamped
     cpdef bint is_stamped_by(self, long long producer_id, int producer_epoch) noexcept
     cpdef bint accepts_new(self, Py_ssize_t limit)
     cpdef bint is_fresh(self, int incarnation) noexcept
     cpdef bint is_stray(self, StampedBatch batch) noexcept
-    cdef bint goes_by_id(self) noexcept
+    cdef bint goes_in_order(self) noexcept
     cpdef bint is_lowest(self, StampedBatch batch)
     cpdef bint is_expected(self, int sequence) noexcept
     cpdef bint is_overtaken(self, StampedBatch batch)

@@ -142,17 +142,17 @@ class PartitionSequences:
         """
         if batch.stamped_for == batch.incarnation:
             return False
-        return self.confirmed_for != batch.incarnation or not self.goes_by_id()
+        return self.confirmed_for != batch.incarnation or not self.goes_in_order()
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def goes_by_id(self) -> cython.bint:
-        """Whether no request of this epoch named the topic, so that no log took what was meant for another."""
+    def goes_in_order(self) -> cython.bint:
+        """Whether no log can have taken, under this epoch, a batch without those before it: all went by id."""
         batch: StampedBatch
         for batch in self.in_flight:
             if batch.by_name:
                 return False
-        return not self.named
+        return not self.overtaking
 
     @cython.ccall
     def position(self, batch: StampedBatch) -> cython.Py_ssize_t:
@@ -180,8 +180,8 @@ class PartitionSequences:
         self.turned = False
         # The last sequence that was given up and may have been written.
         self.given_up = NONE
-        # Whether one of those that are settled went by the topic's name.
-        self.named = False
+        # Whether one of those that are settled may be in a log without those before it.
+        self.overtaking = False
 
     @cython.ccall
     def assign(self, batch: StampedBatch) -> cython.void:
@@ -230,11 +230,13 @@ class PartitionSequences:
     def acknowledge(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
         """The broker confirmed ``batch``, at ``base_offset`` (-1: it does not say)."""
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
+        newer: cython.bint = batch.incarnation > self.confirmed_for
         # What the log before had, a newer one has not.
-        if batch.incarnation > self.confirmed_for or is_later(last, self.last_acked_sequence):
+        if newer or is_later(last, self.last_acked_sequence):
             self.last_acked_sequence = last
         self.confirmed_for = batch.incarnation
-        self.named = self.named or batch.by_name
+        # A topic that was made again while batches were asked for in turn got one that was not the first.
+        self.overtaking = self.overtaking or batch.by_name or (newer and self.turned)
         if base_offset >= 0:
             self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
 
@@ -334,7 +336,7 @@ class PartitionSequences:
         gap; that is always the lowest in flight, at the wrap too.
         """
         self.unresolved = True
-        self.named = self.named or batch.by_name
+        self.overtaking = self.overtaking or batch.by_name
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
         if is_later(last, self.given_up):
             self.given_up = last

@@ -419,6 +419,19 @@ class TestTopicMadeAgain:
         assert [partition.drain(), partition.drain()] == [stray, None]
         assert stray.stamp == (343434, 1, 0) and new.stamp == (343434, 1, 1)
 
+    def test_by_id_a_third_log_may_begin_with_a_later_one(self) -> None:
+        """Made again once more while the batches are asked for in turn: the one whose turn it is comes first there."""
+        partition, stray, new = self.behind_one_of_the_old_log()
+        assert partition.refuse(stray, NotEnoughReplicasAfterAppendError()) and partition.refuse(new, NOT_LEADER)
+        assert partition.drain() is stray and partition.refuse(stray, OUT_OF_ORDER)
+        partition.incarnation = 2
+        assert partition.drain() is new
+        partition.ack(new, 0)
+        assert partition.drain() is stray and partition.refuse(stray, OUT_OF_ORDER)
+        assert not stray.done, "the third log has nothing of it"
+        partition.manager.begin_turn()
+        assert partition.drain() is stray and stray.stamp == (343434, 1, 0)
+
     def test_by_id_what_is_before_one_that_the_new_log_has_is_there(self) -> None:
         """The new log took both and forgot the first, whose answer was lost."""
         partition = self.confirmed()
