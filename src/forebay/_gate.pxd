@@ -19,6 +19,7 @@ cdef class StampedBatch:
     cdef public int incarnation
     cdef public int stamped_for
     cdef readonly int leader_epoch
+    cdef public bint by_name
     cpdef int set_producer_state(
         self, long long producer_id, int producer_epoch, int base_sequence, bint transactional
     ) except -1

@@ -31,7 +31,8 @@ class StampedBatch:
     topic was deleted and made again, and with it the log.  It is set before the gate is asked, so that what the gate
     judges is what is sent, although other threads may apply newer metadata meanwhile.  ``stamped_for`` is the one for
     which it first went out under its stamp.  ``leader_epoch`` is the newest one known when it was drained last, -1 if
-    none is.  All are the sender's thread's.
+    none is.  ``by_name`` says that a request for it went by the topic's name: then its records may be in the log of a
+    later incarnation than that.  All are the sender's thread's.
 
     Not tracked by the garbage collector, for the reason given at ProducerBatch.
     """
@@ -41,6 +42,7 @@ class StampedBatch:
         self.record_count = record_count
         self.incarnation = self.stamped_for = 0
         self.leader_epoch = -1
+        self.by_name = False
         self.set_producer_state(-1, -1, -1, False)
 
     @cython.ccall

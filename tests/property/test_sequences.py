@@ -390,14 +390,6 @@ class SequencesMachine(SeededMachine):
     def expire(self, partition: int, which: int) -> None:
         self.sides[partition].expire(which)
 
-    @rule(partition=PARTITION)
-    def park(self, partition: int) -> None:
-        """The accumulator lets an idle queue go, and makes another with the next record."""
-        side = self.sides[partition]
-        sequences = side.client.queue.gate_state
-        if not side.client.queue.batches and sequences is not None and not sequences.in_flight:
-            self.manager.park(side.client.queue)
-
     # What a cluster may do to a log, and no client can mend: only so much is promised then.
 
     @precondition(lambda self: self.losses < 2)

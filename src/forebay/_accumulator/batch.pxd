@@ -45,6 +45,7 @@ cdef class ProducerBatch(ChunkedBatch):
     cdef public int attempts
     cdef public bint in_flight
     cdef public bint maybe_written
+    cdef public long long asked
     cdef readonly int attempts_when_leader_last_changed
     cdef public int last_node
     cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback)

@@ -106,8 +106,9 @@ class ProducerBatch(ChunkedBatch):
         self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = self.drain_number = self.incarnation = self.stamped_for = 0
         self.final_state = NOT_FINAL
-        self.closed_for_appends = self.closing = self.closed = self.let_go = self.in_flight = False
+        self.closed_for_appends = self.closing = self.closed = self.let_go = self.in_flight = self.by_name = False
         self.maybe_written = False  # an earlier attempt's fate is unknown
+        self.asked = 0  # number of the metadata request that is to tell which topic it goes to; -1: answered
         self.last_error: Any = None
         self.checked = self.checksum = 0
 

@@ -50,6 +50,7 @@ cdef class TopicState:
     cdef readonly object cluster
     cdef readonly long long version
     cdef readonly TopicIncarnation incarnation
+    cdef TopicIncarnation other
     cdef readonly bint missing
     cdef readonly double last_used
     cdef public bint loaded

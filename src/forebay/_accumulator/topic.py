@@ -185,7 +185,8 @@ class TopicIncarnation:
 
     Args:
         topic_id: its 16 bytes; None while they are not known.
-        number: 0 for the first that was seen here; it differs where two ids are known to differ.
+        number: 0 for the first that was seen here; it differs where two ids are known to differ.  The last two keep
+            theirs when a broker that is behind speaks of the one before.
     """
 
     def __init__(self, topic_id: bytes | None, number: cython.int = 0) -> None:
@@ -202,7 +203,8 @@ class TopicState:
     and made again smaller keeps them, and their batches expire.  The count never goes back to 0, as senders divide by
     it; ``missing`` says that the newest metadata does not know the topic, and then a send waits until it does.
     ``incarnation`` is replaced under that lock, too, and read without it: one word, so that a number and an id that are
-    read from it belong together.  ``last_used``, the monotonic ms of the last drain, belongs to the sender thread.
+    read from it belong together.  ``other`` is the one before, or the same.  ``last_used``, the monotonic ms of the
+    last drain, belongs to the sender thread.
     """
 
     def __init__(self, name: str, partitioner: BuiltInPartitioner) -> None:
@@ -212,7 +214,7 @@ class TopicState:
         self.partition_count = 0
         self.cluster = None
         self.version = -1
-        self.incarnation = TopicIncarnation(None)
+        self.incarnation = self.other = TopicIncarnation(None)
         self.missing = False
         self.last_used = 0.0
         self.loaded = False
@@ -271,8 +273,13 @@ class TopicState:
         known: TopicIncarnation = self.incarnation
         if newest.topic_id is None or newest.topic_id == known.topic_id:
             return
-        newest.number = known.number if known.topic_id is None else known.number + 1
-        self.incarnation = newest
+        if newest.topic_id == self.other.topic_id:
+            # One of the two is a stale broker's.  Another number would make the log that has our batches a new one,
+            # and what it has of them could be written again.
+            self.incarnation, self.other = self.other, known
+            return
+        newest.number = 0 if known.topic_id is None else max(known.number, self.other.number) + 1
+        self.incarnation, self.other = newest, known
 
     def _apply_to_partitioner(self, count: cython.int, available: tuple[int, ...]) -> None:
         sticky: cython.int = self.partitioner.peek()

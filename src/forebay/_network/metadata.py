@@ -143,6 +143,17 @@ class Metadata:
             self._settle_due()
             return self._cluster.version
 
+    def ask_again(self) -> int:
+        """Asks for a full update, as a broker's error does; the number of the request, for ``is_answered``."""
+        with self._lock:
+            self.request_update(reset_equivalent=False)
+            return self._asked
+
+    def is_answered(self, number: int) -> bool:
+        """Whether there was a full update that was asked for after the request of this number was made."""
+        with self._lock:
+            return self._full_answered >= number
+
     def request_update_for_topic(self, topic: str) -> int:
         """Asks for what is needed to know ``topic``: a partial update while it is new; the version to exceed."""
         with self._lock:

@@ -19,6 +19,7 @@ from forebay.errors import (
     KafkaStorageError,
     NetworkError,
     NotEnoughReplicasAfterAppendError,
+    OutOfOrderSequenceError,
     RecordTooLargeError,
     TimeoutError,
     UnknownTopicIdError,
@@ -110,7 +111,7 @@ class BatchOutcomes:
             self._fail(batch, answer, error, now)  # only the sequences have to hear of it
         elif isinstance(error, RecordTooLargeError):
             self._too_large(batch, answer, error, now)
-        elif batch.maybe_written and self.transactions is not None and self.transactions.is_written(batch, error):
+        elif self._is_written(batch, error):
             self.acknowledge(batch, None)
         elif self._can_retry(batch, answer, error, now):
             self._retry(batch, error, now)
@@ -121,6 +122,27 @@ class BatchOutcomes:
             self._fail(batch, answer, error, now)
         if isinstance(error, (UnknownTopicOrPartitionError, UnknownTopicIdError)):
             self._warn_of_unknown(batch, error, now)
+
+    def _is_written(self, batch: ProducerBatch, error: KafkaError) -> bool:
+        if self.transactions is None or not isinstance(error, OutOfOrderSequenceError):
+            return False
+        known = self._knows_topic(batch)
+        return known and batch.maybe_written and self.transactions.is_written(batch, error)
+
+    def _knows_topic(self, batch: ProducerBatch) -> bool:
+        """Whether the log that found the batch out of order is of the incarnation that the batch went to.
+
+        By name that is open until metadata that was asked for since says so: a topic that was made again has a later
+        batch perhaps, and not this one.
+        """
+        if batch.topic_id is None or not batch.by_name:
+            return True
+        known = batch.asked < 0
+        if batch.asked > 0 and self.metadata.is_answered(batch.asked):
+            batch.asked = -1  # the next attempt goes to what metadata knows now
+        elif batch.asked <= 0:
+            batch.asked = self.metadata.ask_again()
+        return known
 
     @cython.cfunc
     def acknowledge(self, batch: ProducerBatch, answer: PartitionResponse | None) -> object:

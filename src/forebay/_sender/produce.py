@@ -40,6 +40,7 @@ else:
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 FIRST_V1 = cython.declare(cython.int, 2)
 FIRST_V2 = cython.declare(cython.int, 3)
+FIRST_BY_ID = cython.declare(cython.int, 13)
 FIRST_ZSTD = cython.declare(cython.int, 7)
 ZSTD = cython.declare(cython.int, 4)
 
@@ -131,6 +132,8 @@ class ProduceCall:
                 "(Kafka 2.1); choose another compression.type",
                 node=self.node_id,
             )
+        if version < FIRST_BY_ID:
+            batch.by_name = True
         if version < FIRST_V2:
             return self._legacy_entry(batch, version)
         # The constructor's arguments would cost more than the entry.
@@ -223,9 +226,19 @@ def in_step(batches: list[Any], answers: list[Any]) -> cython.bint:
     return True
 
 
-def moved_leader(answer: PartitionResponse, hints: Any) -> dict[TopicPartition, tuple[int, int]] | None:
-    """``hints`` with what a refusal says of the new leader."""
+def moved_leader(
+    answer: PartitionResponse, hints: Any, sent_to: bytes | None, known: bytes | None
+) -> dict[TopicPartition, tuple[int, int]] | None:
+    """``hints`` with what a refusal says of the new leader.
+
+    Args:
+        sent_to: the topic's id when the batch was sent, None if it was not known.
+        known: what metadata has by now.  A topic that was made again begins with low epochs: it would never get away
+            from a leader of the one before.
+    """
     if answer.error_code not in LEADER_MOVED or answer.leader_id < 0 or answer.leader_epoch < 0:
+        return hints  # type: ignore[no-any-return]
+    if sent_to is not None and known is not None and sent_to != known:
         return hints  # type: ignore[no-any-return]
     found: dict[TopicPartition, tuple[int, int]] = {} if hints is None else hints
     found[TopicPartition(answer.topic, answer.partition)] = (answer.leader_id, answer.leader_epoch)

@@ -437,7 +437,7 @@ class Sender:
             elif answer.error_code == 0:
                 self.complete(batch, answer, None, now)
             else:
-                hints = moved_leader(answer, hints)
+                hints = moved_leader(answer, hints, batch.topic_id, self.metadata.cluster().topic_id(batch.topic))
                 self.complete(batch, answer, error_in(answer), now)
         if hints is not None:
             self.metadata.update_leadership(hints, body.node_endpoints)

@@ -18,7 +18,6 @@ cdef class TransactionManager(Gate):
     cdef bint refused
     cdef list to_rewrite
     cdef list unresolved
-    cdef dict parked
     cdef object session
     cdef readonly TransactionPartitions members
     cpdef void begin_turn(self)
@@ -33,7 +32,6 @@ cdef class TransactionManager(Gate):
     cpdef bint is_written(self, StampedBatch batch, object error) except -1
     cpdef void on_failed(self, StampedBatch batch, object error, bint adjust_sequences)
     cpdef int on_split(self, StampedBatch batch, object children) except -1
-    cpdef void park(self, GatedQueue queue)
     cpdef void fail(self, object error)
     cdef PartitionSequences sequences_of(self, GatedQueue queue)
     cdef void out_of_order(self, PartitionSequences sequences, StampedBatch batch, bint stray)

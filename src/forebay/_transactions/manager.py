@@ -99,7 +99,6 @@ class TransactionManager(Gate):
         self.refused = False
         self.to_rewrite: list[PartitionSequences] = []
         self.unresolved: list[PartitionSequences] = []
-        self.parked: dict[tuple[str, int], PartitionSequences] = {}
         self.session: TransactionDialog | None = None
         self.members: TransactionPartitions | None = None
 
@@ -239,9 +238,7 @@ class TransactionManager(Gate):
             return sequences.is_lowest(batch)
         if not sequences.is_stamped_by(self.producer_id, self.producer_epoch) and len(sequences.in_flight) > 0:
             return False
-        # ``!=``: an answer from the log before counts no more than none.
-        fresh: cython.bint = sequences.last_acked_sequence < 0 or sequences.confirmed_for != batch.incarnation
-        if self.confirm_first and fresh:
+        if self.confirm_first and sequences.is_fresh(batch.incarnation):
             return sequences.accepts_new(1)
         return sequences.accepts_new(self.max_in_flight)
 
@@ -276,23 +273,11 @@ class TransactionManager(Gate):
     @cython.cfunc
     def sequences_of(self, queue: GatedQueue) -> PartitionSequences:
         if queue.gate_state is None:
-            # Nothing was sent to this partition, or its queue was let go meanwhile.
-            known = self.parked.pop((queue.topic, queue.partition), None)
-            queue.gate_state = (
-                PartitionSequences(queue.topic, queue.partition, self.members is not None) if known is None else known
-            )
+            # A queue lives as long as the accumulator: another one beginning with 0 under the same epoch would make new
+            # records look like ones written before.
+            queue.gate_state = PartitionSequences(queue.topic, queue.partition, self.members is not None)
         sequences: PartitionSequences = queue.gate_state
         return sequences
-
-    @cython.ccall
-    def park(self, queue: GatedQueue) -> cython.void:
-        """``queue`` is let go: keeps its sequences for the next queue of the partition.
-
-        Starting again from 0 under the same epoch could make new records look like ones written before.
-        """
-        if queue.gate_state is not None:
-            self.parked[(queue.topic, queue.partition)] = queue.gate_state
-            queue.gate_state = None
 
     # ---- outcomes
 
@@ -331,8 +316,7 @@ class TransactionManager(Gate):
             return True  # the answer is about the old stamp
         if isinstance(error, InvalidProducerEpochError):
             return False
-        # Its stamp is of another log than the one that refused it: the topic was deleted and made again.
-        stray: cython.bint = batch.stamped_for != batch.incarnation
+        stray: cython.bint = sequences.is_stray(batch)
         if sequences.is_overtaken(batch) and not stray:
             return True  # it is in the log: another stamp would write it twice
         position: cython.Py_ssize_t = sequences.position(batch)
@@ -344,7 +328,7 @@ class TransactionManager(Gate):
         if forgotten and not sequences.turned:
             self.request_bump(sequences, position)
         elif position == 0:
-            self.out_of_order(sequences, batch, stray)
+            self.out_of_order(sequences, batch, stray and not sequences.goes_in_order())
         return True
 
     @cython.cfunc
@@ -368,7 +352,7 @@ class TransactionManager(Gate):
         if not isinstance(error, OutOfOrderSequenceError) or isinstance(error, UnknownProducerIdError):
             return False
         sequences: PartitionSequences = self.sequences_of(batch.queue)
-        if sequences.was_rewritten(batch) or batch.stamped_for != batch.incarnation:
+        if sequences.was_rewritten(batch) or sequences.is_stray(batch):
             return False
         return sequences.is_overtaken(batch) and not sequences.skipped
 

@@ -28,11 +28,15 @@ cdef class PartitionSequences:
     cdef Py_ssize_t missed
     cdef int asked_leader
     cdef bint turned
+    cdef bint overtaking
     cdef int given_up
     cdef readonly bint skipped
     cdef long long stamped
     cpdef bint is_stamped_by(self, long long producer_id, int producer_epoch) noexcept
     cpdef bint accepts_new(self, Py_ssize_t limit)
+    cpdef bint is_fresh(self, int incarnation) noexcept
+    cpdef bint is_stray(self, StampedBatch batch) noexcept
+    cdef bint goes_in_order(self) noexcept
     cpdef bint is_lowest(self, StampedBatch batch)
     cpdef bint is_expected(self, int sequence) noexcept
     cpdef bint is_overtaken(self, StampedBatch batch)
@@ -43,6 +47,7 @@ cdef class PartitionSequences:
     cpdef bint was_rewritten(self, StampedBatch batch)
     cpdef bint drop(self, StampedBatch batch)
     cpdef void acknowledge(self, StampedBatch batch, long long base_offset)
+    cdef void note_room(self, StampedBatch batch, long long base_offset)
     cpdef void replace(self, StampedBatch batch, object children)
     cpdef Py_ssize_t put_last(self, StampedBatch batch) except -1
     cpdef bint turn(self, int leader_epoch) except -1

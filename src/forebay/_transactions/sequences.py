@@ -100,6 +100,22 @@ class PartitionSequences:
         return self.stamped - lowest < limit
 
     @cython.ccall
+    @cython.exceptval(check=False)
+    def is_fresh(self, incarnation: cython.int) -> cython.bint:
+        """Whether the log of this incarnation of the topic may know nothing of the producer yet.
+
+        ``!=``: an answer from the log before counts no more than none, and neither does what a stale broker made of it
+        while a batch was on its way to the other.
+        """
+        if self.last_acked_sequence < 0 or self.confirmed_for != incarnation:
+            return True
+        count: cython.Py_ssize_t = len(self.in_flight)
+        if count == 0:
+            return False
+        last: StampedBatch = self.in_flight[count - 1]
+        return last.incarnation != incarnation
+
+    @cython.ccall
     def is_lowest(self, batch: StampedBatch) -> cython.bint:
         """Whether ``batch`` is the first that the broker has not confirmed."""
         return len(self.in_flight) > 0 and self.in_flight[0] is batch
@@ -116,6 +132,27 @@ class PartitionSequences:
     def is_overtaken(self, batch: StampedBatch) -> cython.bint:
         """Whether the broker confirmed a later batch: then it has this one too, whatever it answers."""
         return is_later(self.last_acked_sequence, batch.base_sequence)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def is_stray(self, batch: StampedBatch) -> cython.bint:
+        """Whether ``batch`` has its stamp of another log than the one it went to, which may have later ones alone.
+
+        By id a log begins with one batch alone, and once it has confirmed one it has no later one without those before.
+        """
+        if batch.stamped_for == batch.incarnation:
+            return False
+        return self.confirmed_for != batch.incarnation or not self.goes_in_order()
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def goes_in_order(self) -> cython.bint:
+        """Whether no log can have taken, under this epoch, a batch without those before it: all went by id."""
+        batch: StampedBatch
+        for batch in self.in_flight:
+            if batch.by_name:
+                return False
+        return not self.overtaking
 
     @cython.ccall
     def position(self, batch: StampedBatch) -> cython.Py_ssize_t:
@@ -146,6 +183,8 @@ class PartitionSequences:
         self.given_up = NONE
         # A batch was confirmed at an offset that leaves no room for those before it.
         self.skipped = False
+        # Whether one of those that are settled may be in a log without those before it.
+        self.overtaking = False
 
     @cython.ccall
     def assign(self, batch: StampedBatch) -> cython.void:
@@ -193,22 +232,31 @@ class PartitionSequences:
     @cython.ccall
     def acknowledge(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
         """The broker confirmed ``batch``, at ``base_offset`` (-1: it does not say)."""
+        last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
+        newer: cython.bint = batch.incarnation > self.confirmed_for
         if batch.incarnation != self.confirmed_for:
             self.confirmed_for = batch.incarnation
             self.last_acked_offset = -1  # of another log
-        last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
-        if is_later(last, self.last_acked_sequence):
-            # What was stamped in between stands in between, unless the log knew nothing of the producer.
-            between: cython.longlong = decrement_sequence(
-                batch.base_sequence, increment_sequence(self.last_acked_sequence, 1)
-            )
-            if between > 0 and 0 <= base_offset <= self.last_acked_offset + between:
-                self.skipped = True
+        if newer:
+            # What the log before had, this one has not.
+            self.last_acked_sequence = last
+        elif is_later(last, self.last_acked_sequence):
+            self.note_room(batch, base_offset)
             self.last_acked_sequence = last
         if is_later(last, self.given_up):
             self.given_up = NONE
+        # A topic that was made again while batches were asked for in turn got one that was not the first.
+        self.overtaking = self.overtaking or batch.by_name or (newer and self.turned)
         if base_offset >= 0:
             self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
+
+    @cython.cfunc
+    def note_room(self, batch: StampedBatch, base_offset: cython.longlong) -> cython.void:
+        # What was stamped in between stands in between, unless the log knew nothing of the producer.
+        following: cython.longlong = increment_sequence(self.last_acked_sequence, 1)
+        between: cython.longlong = decrement_sequence(batch.base_sequence, following)
+        if between > 0 and 0 <= base_offset <= self.last_acked_offset + between:
+            self.skipped = True
 
     @cython.ccall
     def replace(self, batch: StampedBatch, children: Sequence[StampedBatch]) -> cython.void:
@@ -222,6 +270,7 @@ class PartitionSequences:
             child.set_producer_state(self.producer_id, self.producer_epoch, sequence, self.transactional)
             # What came behind was perhaps taken by the log that this batch was kept out of.
             child.stamped_for = batch.stamped_for
+            child.by_name = batch.by_name
             sequence = increment_sequence(sequence, child.record_count)
         self.forget_rewrite(batch)
         more: cython.Py_ssize_t = len(children) - 1
@@ -324,6 +373,7 @@ class PartitionSequences:
         gap; that is always the lowest in flight, at the wrap too.
         """
         self.unresolved = True
+        self.overtaking = self.overtaking or batch.by_name
         last: cython.int = increment_sequence(batch.base_sequence, batch.record_count - 1)
         if is_later(last, self.given_up):
             self.given_up = last

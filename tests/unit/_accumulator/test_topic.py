@@ -147,6 +147,16 @@ def test_an_id_that_becomes_known_is_no_other_topic_and_another_id_is() -> None:
         assert seen(shelf) == expected
 
 
+def test_each_of_the_last_two_topics_keeps_its_number() -> None:
+    """A broker that is behind speaks of the one before; a third is a third, whichever of the two came last."""
+    shelf = Shelf()
+    a, b, c = (letter * 16 for letter in (b"a", b"b", b"c"))
+    for topic_id, number in [(a, 0), (b, 1), (a, 0), (b, 1), (a, 0), (c, 2), (a, 0), (c, 2), (b, 3)]:
+        shelf.topic_id = topic_id
+        shelf.update()
+        assert seen(shelf) == (topic_id, number)
+
+
 def test_a_topic_that_is_gone_keeps_its_id_until_another_has_its_name() -> None:
     shelf = Shelf()
     shelf.topic_id = b"o" * 16

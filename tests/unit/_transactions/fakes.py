@@ -65,6 +65,7 @@ class FakePartition:
         self.manager = manager
         self.queue = FakeQueue("test", partition)
         self.incarnation = 0
+        self.by_name = False
 
     @property
     def sequences(self) -> PartitionSequences:
@@ -91,6 +92,7 @@ class FakePartition:
             return None
         batch = queue.batches.pop(0)
         self.manager.stamp(queue, batch)
+        batch.by_name = batch.by_name or self.by_name
         return batch
 
     def send(self, record_count: int = 1) -> FakeBatch:

@@ -32,7 +32,6 @@ from .fakes import (
     TIMED_OUT,
     FakeBatch,
     FakePartition,
-    FakeQueue,
     near_the_wrap,
     new_manager,
 )
@@ -118,20 +117,6 @@ class TestGate:
             assert partition.drain() is batch
             partition.ack(batch)
         assert partition.numbers == (2, 1)
-
-    def test_a_queue_that_was_let_go(self) -> None:
-        manager = new_manager()
-        old = FakePartition(manager)
-        old.ack(old.send(3))
-        manager.park(old.queue)
-        assert old.queue.gate_state is None
-        new = FakePartition(manager)
-        assert new.send().base_sequence == 3
-
-    def test_parking_what_was_never_used(self) -> None:
-        manager = new_manager()
-        manager.park(FakeQueue())
-        assert FakePartition(manager).send().base_sequence == 0
 
 
 class TestOutOfOrderAnswers:
@@ -272,8 +257,9 @@ class TestSplit:
 class TestTopicMadeAgain:
     """Another incarnation of the topic: its logs know nothing of the producer."""
 
-    def confirmed(self, *, confirm_first: bool = True) -> FakePartition:
+    def confirmed(self, *, confirm_first: bool = True, by_name: bool = False) -> FakePartition:
         partition = FakePartition(new_manager(confirm_first=confirm_first))
+        partition.by_name = by_name
         for offset in range(2):
             partition.ack(partition.send(), offset)
         return partition
@@ -342,7 +328,7 @@ class TestTopicMadeAgain:
         return first, second
 
     def test_what_the_new_log_refuses_as_overtaken_gets_another_stamp(self) -> None:
-        partition = self.confirmed()
+        partition = self.confirmed(by_name=True)
         first, _ = self.overtaken(partition)
         assert partition.drain() is first
         assert partition.refuse(first, OUT_OF_ORDER)
@@ -360,7 +346,7 @@ class TestTopicMadeAgain:
 
     def test_under_its_new_stamp_it_is_one_like_any_other(self) -> None:
         """Overtaken once more, in the log that it was stamped for, it keeps what it has."""
-        partition = self.confirmed()
+        partition = self.confirmed(by_name=True)
         first, _ = self.overtaken(partition)
         partition.incarnation = 1
         partition.drain()
@@ -378,7 +364,7 @@ class TestTopicMadeAgain:
 
     def test_others_that_may_be_in_the_new_log_are_settled_before(self) -> None:
         """Of three the first was put off, the second's fate is open, the third taken: no other stamp for the second."""
-        partition = self.confirmed()
+        partition = self.confirmed(by_name=True)
         first, second, third = (partition.send() for _ in range(3))
         partition.refuse(first, NOT_LEADER)
         partition.ack(third, 1)
@@ -397,6 +383,54 @@ class TestTopicMadeAgain:
         assert partition.drain() is None
         partition.ack(first, 2)
         assert partition.drain() is new and new.stamp == (343434, 1, 1)
+
+    def behind_one_of_the_old_log(self) -> tuple[FakePartition, FakeBatch, FakeBatch]:
+        """By id: the new log has the first, and misses what only the old one got; then come an old and a new batch."""
+        partition = self.confirmed()
+        first, only_there, stray = (partition.send() for _ in range(3))
+        partition.refuse(first, NotEnoughReplicasAfterAppendError())
+        partition.ack(only_there, 3)
+        partition.refuse(stray, UnknownTopicIdError())
+        partition.incarnation = 1
+        assert partition.drain() is first
+        partition.ack(first, 0)
+        assert partition.drain() is stray
+        return partition, stray, partition.send()
+
+    def test_by_id_what_comes_behind_does_not_overtake(self) -> None:
+        partition, stray, new = self.behind_one_of_the_old_log()
+        assert partition.refuse(stray, OUT_OF_ORDER) and partition.refuse(new, OUT_OF_ORDER)
+        partition.manager.begin_turn()
+        assert [partition.drain(), partition.drain()] == [stray, None]
+        assert stray.stamp == (343434, 1, 0) and new.stamp == (343434, 1, 1)
+
+    def test_by_id_a_third_log_may_begin_with_a_later_one(self) -> None:
+        """Made again once more while the batches are asked for in turn: the one whose turn it is comes first there."""
+        partition, stray, new = self.behind_one_of_the_old_log()
+        assert partition.refuse(stray, NotEnoughReplicasAfterAppendError()) and partition.refuse(new, NOT_LEADER)
+        assert partition.drain() is stray and partition.refuse(stray, OUT_OF_ORDER)
+        partition.incarnation = 2
+        assert partition.drain() is new
+        partition.ack(new, 0)
+        assert partition.drain() is stray and partition.refuse(stray, OUT_OF_ORDER)
+        assert not stray.done, "the third log has nothing of it"
+        partition.manager.begin_turn()
+        assert partition.drain() is stray and stray.stamp == (343434, 1, 0)
+
+    def test_by_id_what_is_before_one_that_the_new_log_has_is_there(self) -> None:
+        """The new log took both and forgot the first, whose answer was lost."""
+        partition = self.confirmed()
+        first, stray = partition.send(), partition.send()
+        for batch in (first, stray):
+            partition.refuse(batch, UnknownTopicIdError())
+        partition.incarnation = 1
+        partition.ack(partition.drain() or stray, 0)
+        assert partition.drain() is stray
+        new = partition.send()
+        partition.refuse(stray, NotEnoughReplicasAfterAppendError())
+        partition.ack(new, 2)
+        assert partition.drain() is stray and partition.refuse(stray, OUT_OF_ORDER)
+        assert stray.done and partition.manager.producer_epoch == 0
 
     def test_parts_of_one_that_was_split_there(self) -> None:
         """Too large for the new log, which took what came behind: its parts are strays as it was."""

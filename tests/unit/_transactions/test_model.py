@@ -320,6 +320,7 @@ class RemadeTopic(World):
     def __init__(self, next_sequence: int, *, by_id: bool) -> None:
         super().__init__(next_sequence, 0)
         self.by_id = by_id
+        self.partition.by_name = not by_id
         self.logs = [self.log]
 
     @property
