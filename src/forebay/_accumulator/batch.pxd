@@ -65,6 +65,7 @@ cdef class ProducerBatch(ChunkedBatch):
     cpdef list pieces(self)
     cpdef void close_with(self, bytes packed)
     cpdef bint has_sequence(self)
+    cdef void aim_at(self, int incarnation, bytes topic_id, int leader_epoch) noexcept
     cpdef bint update_leader_epoch(self, int epoch)
     cpdef bint leader_changed_for_retry(self)
     cpdef void release(self)

@@ -368,6 +368,16 @@ class ProducerBatch(ChunkedBatch):
         """True once a producer id, epoch and sequence were stamped."""
         return self.base_sequence != -1
 
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def aim_at(self, incarnation: cython.int, topic_id: bytes | None, leader_epoch: cython.int) -> cython.void:
+        """Notes what it is drained for: the topic's incarnation and id, and the leader's epoch."""
+        if incarnation != self.incarnation:
+            self.leader_epoch = -1  # those of another topic say nothing
+        self.incarnation = incarnation
+        self.topic_id = topic_id
+        self.update_leader_epoch(leader_epoch)
+
     @cython.ccall
     def update_leader_epoch(self, epoch: cython.int) -> cython.bint:
         """Notes the leader's epoch; only a newer one counts as a change (KIP-951)."""

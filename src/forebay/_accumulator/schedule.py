@@ -390,11 +390,9 @@ class BatchSchedule:
                 return None
         finally:
             release(queue.lock)
-        batch.update_leader_epoch(queue.leader_epoch)
         # One look, before the gate judges it and for as long as the request lives.
         incarnation: TopicIncarnation = queue.state.incarnation
-        batch.incarnation = incarnation.number
-        batch.topic_id = incarnation.topic_id
+        batch.aim_at(incarnation.number, incarnation.topic_id, queue.leader_epoch)
         # Only this thread takes from the head, so it is still there after the gate, which may run longer.
         if gate is not None and not gate.may_drain(queue, batch):
             return None

@@ -450,3 +450,19 @@ def test_a_batch_goes_to_the_topic_that_it_was_judged_for() -> None:
     shelf.clock.advance(1000)
     assert shelf.drain(0) == [batch]
     assert (batch.topic_id, batch.incarnation) == (b"%016d" % 1, 1)
+
+
+def test_another_topic_of_the_name_has_epochs_of_its_own() -> None:
+    """Else a batch that was meant for the topic before had its leader's epoch for ever, which no leader has now."""
+    shelf = Shelf(epoch=101)
+    shelf.topic_id = b"first".ljust(16)
+    shelf.update()
+    shelf.append()
+    (batch,) = shelf.drain(0)
+    assert (batch.incarnation, batch.leader_epoch) == (0, 101)
+    shelf.schedule.reenqueue(batch, shelf.now, None)
+    shelf.topic_id, shelf.epochs[0] = b"second".ljust(16), 0
+    shelf.update()
+    shelf.clock.advance(1000)
+    assert shelf.drain(0) == [batch]
+    assert (batch.incarnation, batch.leader_epoch) == (1, 0)
