@@ -31,3 +31,13 @@ def sequences(world: World, count: int) -> list[int]:
     return [
         batch.base_sequence for request in world.cluster.requests()[-count:] for batch in batches_of(request).values()
     ]
+
+
+def lose_answers(world: World, written: int) -> None:
+    """The first ``written`` requests do their work; then the connection and the broker's memory go."""
+    for request in held(world)[:written]:
+        world.cluster.take(request)
+    broker = world.cluster.brokers[0]
+    broker.waiting.clear()
+    broker.held.clear()
+    world.cluster.restart(0)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forebay.errors import OutOfOrderSequenceError, TimeoutError
-from tests.fakes.answers import held, hold, reply
+from tests.fakes.answers import held, hold, lose_answers, reply
 from tests.fakes.produce import Answer
 from tests.fakes.world import World
 
@@ -35,17 +35,6 @@ def send_each(world: World, *values: bytes) -> list[Any]:
         world.settle(2)
     assert len(held(world)) == len(values)
     return futures
-
-
-def lose_answers(world: World, written: int) -> None:
-    """The first ``written`` requests do their work; then the connection and the broker's memory go."""
-    for request in held(world)[:written]:
-        world.cluster.take(request)
-    world.cluster.logs["test", 0].restart()
-    broker = world.cluster.brokers[0]
-    broker.waiting.clear()
-    broker.held.clear()
-    broker.drop()
 
 
 @pytest.mark.parametrize("written", range(5))

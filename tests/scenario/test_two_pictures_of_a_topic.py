@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.answers import held, hold
+from tests.fakes.answers import held, hold, lose_answers
 from tests.fakes.broker import PRODUCE
 from tests.fakes.produce import Answer, answer_produce, named
 from tests.fakes.world import World
@@ -86,13 +86,7 @@ def test_by_name_what_is_in_the_log_is_acknowledged_when_metadata_says_so() -> N
     """The same topic: a broker that forgot all but the last batch has the one before it, too."""
     world = known(BY_NAME)
     futures = two_in_flight(world)
-    for request in held(world):
-        world.cluster.take(request)
-    world.cluster.logs["test", 0].restart()
-    broker = world.cluster.brokers[0]
-    broker.waiting.clear()
-    broker.held.clear()
-    broker.drop()
+    lose_answers(world, 2)
     world.run(1500)
     assert [future.exception(0) for future in futures] == [None, None]
     assert world.values() == [b"0", b"1", b"5", b"6"] and world.producer.producer_epoch == 0
