@@ -40,7 +40,6 @@ else:
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 FIRST_V1 = cython.declare(cython.int, 2)
 FIRST_V2 = cython.declare(cython.int, 3)
-FIRST_BY_ID = cython.declare(cython.int, 13)
 FIRST_ZSTD = cython.declare(cython.int, 7)
 ZSTD = cython.declare(cython.int, 4)
 
@@ -132,7 +131,7 @@ class ProduceCall:
                 "(Kafka 2.1); choose another compression.type",
                 node=self.node_id,
             )
-        if version < FIRST_BY_ID:
+        if version <= NEWEST_BY_NAME:
             batch.by_name = True
         if version < FIRST_V2:
             return self._legacy_entry(batch, version)

@@ -7,8 +7,9 @@ others go on under the old epoch until nothing of theirs is in flight.  After ep
 
 Where this differs from the Java client: a batch that failed with unknown outcome is always followed up, not only
 after a retry; new stamps wait until every batch ahead of the gap is settled, and after the last epoch until the new
-id is there (Java sends those batches without an id); the first batch goes alone (``confirm_first``); nothing depends
-on comparing sequences across the wrap.
+id is there (Java sends those batches without an id); a batch out of order is no gap until the broker has been asked for
+all in flight (``out_of_order``); the first batch goes alone (``confirm_first``); nothing depends on comparing sequences
+across the wrap.
 
 In a transactional producer the epoch is not ours to bump: a gap ends the transaction, and what follows from it is
 decided by the TransactionSession.  A partition becomes part of the transaction when its first batch comes to the gate.
