@@ -42,6 +42,7 @@ cdef class SendPath:
         bint blocking,
     )
     cdef TopicState known(self, object topic)
+    cdef bint is_plain(self, object key, object value) noexcept
     cdef RecordFuture serialize(
         self,
         TopicState state,
@@ -50,18 +51,6 @@ cdef class SendPath:
         object key,
         object value,
         object headers,
-        object callback,
-        bint blocking,
-        double deadline,
-    )
-    cdef RecordFuture place(
-        self,
-        TopicState state,
-        int partition,
-        long long timestamp,
-        bytes key,
-        bytes value,
-        bytes section,
         object callback,
         bint blocking,
         double deadline,

@@ -34,9 +34,16 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import TopicState
     from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
     from cython.cimports.forebay._clock import SystemClock
-    from cython.cimports.forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
+    from cython.cimports.forebay._codec._prim import (
+        RecordPointer,
+        RecordView,
+        SectionRoom,
+        record_view,
+        section_pointer,
+        view_of,
+    )
     from cython.cimports.forebay._future import RecordFuture, new_future
-    from cython.cimports.forebay._records.batch_v2 import encode_headers
+    from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
     from cython.cimports.forebay._sender.lending import LentTurn
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
@@ -44,9 +51,16 @@ else:
     from forebay._accumulator.topic import TopicState
     from forebay._arguments import checked_partition, checked_timestamp
     from forebay._clock import SystemClock
-    from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
+    from forebay._codec._prim import (
+        RecordPointer,
+        RecordView,
+        SectionRoom,
+        record_view,
+        section_pointer,
+        view_of,
+    )
     from forebay._future import RecordFuture, new_future
-    from forebay._records.batch_v2 import encode_headers
+    from forebay._records.batch_v2 import encode_headers, with_plain_headers
     from forebay._sender.lending import LentTurn
 
 from forebay._arguments import Acknowledged, as_record, checked_topic
@@ -97,13 +111,10 @@ class SendPath:
         node_error: Callable[[int], BaseException | None],
         turn: LentTurn,
     ) -> None:
-        self.accumulator = accumulator
-        self.metadata = metadata
-        self.wake = wake
-        self.clock = clock
+        self.accumulator, self.metadata = accumulator, metadata
+        self.wake, self.clock = wake, clock
         self.system_clock = clock if isinstance(clock, SystemClock) else None
-        self.key_serializer = key_serializer
-        self.value_serializer = value_serializer
+        self.key_serializer, self.value_serializer = key_serializer, value_serializer
         self.recent: TopicState | None = None
         self.plain_bytes = key_serializer.passes_bytes and value_serializer.passes_bytes
         self.interceptors = interceptors or None
@@ -234,16 +245,15 @@ class SendPath:
                 return self._refused(TopicPartition(plain_name(topic), number), error, on_delivery, blocking)
         if timestamp < 0:
             timestamp = self.wall()  # after the wait for metadata: the record is of now
-        if (
-            self.plain_bytes
-            and headers is None
-            and self.partitioner is None
-            and (value is None or type(value) is bytes)
-            and (key is None or type(key) is bytes)
-        ):
+        if self.partitioner is None and self.is_plain(key, value):
             if number < 0 and key is not None:
                 number = self.choose_partition(state, key, key, value, value)
-            return self.place(state, number, timestamp, key, value, NO_HEADERS, on_delivery, blocking, deadline)
+            record: RecordView = record_view(timestamp, key, value, NO_HEADERS)
+            room: SectionRoom
+            if not cython.compiled:
+                room = SectionRoom()
+            if headers is None or with_plain_headers(view_of(record), section_pointer(room), headers):
+                return self.append_record(state, number, view_of(record), on_delivery, blocking, deadline)
         try:
             return self.serialize(state, number, timestamp, key, value, headers, on_delivery, blocking, deadline)
         except (SerializationError, IllegalArgumentError, TypeError):
@@ -257,6 +267,12 @@ class SendPath:
         if state is not None and state.name is topic:
             self.recent = state
         return state
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def is_plain(self, key: Any, value: Any) -> cython.bint:
+        # True if no serializer has anything to do.
+        return self.plain_bytes and (value is None or type(value) is bytes) and (key is None or type(key) is bytes)
 
     @cython.cfunc
     def serialize(
@@ -274,7 +290,7 @@ class SendPath:
         """The record's bytes, by the serializers where they are not there yet, and its headers'."""
         key_bytes: bytes | None
         value_bytes: bytes | None
-        if self.plain_bytes and (key is None or type(key) is bytes) and (value is None or type(value) is bytes):
+        if self.is_plain(key, value):
             key_bytes = key
             value_bytes = value
         else:
@@ -285,22 +301,7 @@ class SendPath:
         if partition < 0:
             partition = self.choose_partition(state, key, key_bytes, value, value_bytes)
         section: bytes = encode_headers(headers) if headers else NO_HEADERS
-        return self.place(state, partition, timestamp, key_bytes, value_bytes, section, callback, blocking, deadline)
-
-    @cython.cfunc
-    def place(
-        self,
-        state: TopicState,
-        partition: cython.int,
-        timestamp: cython.longlong,
-        key: bytes | None,
-        value: bytes | None,
-        section: bytes,
-        callback: Any,
-        blocking: cython.bint,
-        deadline: cython.double,
-    ) -> RecordFuture:
-        record: RecordView = record_view(timestamp, key, value, section)
+        record: RecordView = record_view(timestamp, key_bytes, value_bytes, section)
         return self.append_record(state, partition, view_of(record), callback, blocking, deadline)
 
     @cython.cfunc

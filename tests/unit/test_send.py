@@ -247,6 +247,19 @@ def test_everything_arrives_as_given() -> None:
     assert (third.key, third.value) == (b"", b"")
 
 
+@pytest.mark.parametrize("size", [0, 10, 480, 505, 520, 5000])
+def test_headers_long_and_short_with_a_key_and_without(size: int) -> None:
+    world = World()
+    headers = [("trace", b"t" * size), ("kind", None)]
+    world.send(b"plain", headers=headers)
+    world.send(b"keyed", key=b"k", headers=tuple(headers), partition=0)
+    world.send(bytearray(b"serialized"), headers=dict(headers))  # type: ignore[arg-type]
+    world.settle()
+    records = [record for log in world.cluster.logs.values() for record in log.records]
+    assert sorted(record.value or b"" for record in records) == [b"keyed", b"plain", b"serialized"]
+    assert {record.headers for record in records} == {tuple(headers)}
+
+
 def test_what_the_caller_changes_later_does_not_matter() -> None:
     world = World(value_serializer=lambda value: bytes(value))
     value, headers = bytearray(b"before"), [("h", b"1")]

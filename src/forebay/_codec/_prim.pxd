@@ -3,6 +3,7 @@
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
+from cpython.ref cimport PyObject
 
 
 cdef extern from "Python.h":
@@ -180,11 +181,7 @@ cdef inline Py_ssize_t optional_size(object data) noexcept:
 
 cdef extern from "Python.h":
     Py_ssize_t Py_SIZE(object)
-    void Py_SET_SIZE(object, Py_ssize_t size)
     object fresh_bytes "PyBytes_FromStringAndSize" (const char* contents, Py_ssize_t size)
-    bint is_ascii "PyUnicode_IS_ASCII" (object text) noexcept
-    Py_ssize_t ascii_size "PyUnicode_GET_LENGTH" (object text) noexcept
-    const unsigned char* ascii_pointer "(const unsigned char *)PyUnicode_DATA" (object text) noexcept
 
 
 # Bytes that are written once, before anybody else sees them.
@@ -200,12 +197,55 @@ cdef inline object finished_bytes(object fresh):
     return fresh
 
 
-# The first ``size`` bytes of them.  The rest stays allocated as long as the object lives: no copy, and no second look
-# at what it is made from to know the size before.
-cdef inline object shortened_bytes(object fresh, Py_ssize_t size):
-    writable_pointer(fresh)[size] = 0
-    Py_SET_SIZE(fresh, size)
-    return fresh
+cdef enum:
+    SECTION_ROOM = 512
+    MAX_VARINT = 5
+
+
+# Where a short header section is written before its size is known: on the stack, for an object of Python's would cost
+# more than what is written into it.
+cdef struct SectionRoom:
+    unsigned char first[SECTION_ROOM]
+
+
+cdef extern from *:
+    unsigned char* section_pointer "(unsigned char*)&" (SectionRoom room) noexcept nogil
+
+
+cdef extern from "Python.h":
+    bint is_tuple "PyTuple_CheckExact" (object) noexcept
+    Py_ssize_t tuple_size "PyTuple_GET_SIZE" (object) noexcept
+    PyObject* item_of "PyTuple_GET_ITEM" (object, Py_ssize_t) noexcept
+    bint is_text "PyUnicode_CheckExact" (PyObject*) noexcept
+    bint is_ascii_text "PyUnicode_IS_ASCII" (PyObject*) noexcept
+    Py_ssize_t text_size "PyUnicode_GET_LENGTH" (PyObject*) noexcept
+    const unsigned char* text_pointer "(const unsigned char *)PyUnicode_DATA" (PyObject*) noexcept
+    bint is_none "Py_IsNone" (PyObject*) noexcept
+    bint is_bytes "PyBytes_CheckExact" (PyObject*) noexcept
+    Py_ssize_t size_of_bytes "PyBytes_GET_SIZE" (PyObject*) noexcept
+    const unsigned char* start_of_bytes "(const unsigned char*)PyBytes_AS_STRING" (PyObject*) noexcept
+
+
+# Writes the header that ``pair`` is, and says where it ends: -1 where it is no tuple of ASCII and bytes (or None), or
+# would end behind ``until``.  A tuple keeps its items, so that they need no references of their own meanwhile.
+cdef inline Py_ssize_t put_plain_header(unsigned char* to, Py_ssize_t at, Py_ssize_t until, object pair) noexcept:
+    if not is_tuple(pair) or tuple_size(pair) != 2:
+        return -1
+    cdef PyObject* key = item_of(pair, 0)
+    cdef PyObject* value = item_of(pair, 1)
+    cdef Py_ssize_t value_size = -1
+    if not is_text(key) or not is_ascii_text(key):
+        return -1
+    if not is_none(value):
+        if not is_bytes(value):
+            return -1
+        value_size = size_of_bytes(value)
+    cdef Py_ssize_t key_size = text_size(key)
+    if at + 2 * MAX_VARINT + key_size + value_size > until:
+        return -1
+    at = put_raw(to, put_varint(to, at, zigzag(key_size)), text_pointer(key), key_size)
+    at = put_varint(to, at, zigzag(value_size))
+    return put_raw(to, at, start_of_bytes(value), value_size) if value_size > 0 else at
 
 
 cdef inline RecordView record_view(long long timestamp, object key, object value, object section) noexcept:

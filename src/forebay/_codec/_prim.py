@@ -171,20 +171,36 @@ def finished_bytes(fresh: Any) -> bytes:
     return bytes(fresh)
 
 
-def shortened_bytes(fresh: Any, size: int) -> bytes:
-    return bytes(fresh[:size])
+SECTION_ROOM = 512
+"""Most bytes of a header section that is written before its size is known."""
+
+MAX_VARINT = 5
+"""Bytes of the largest size."""
 
 
-def ascii_size(text: str) -> int:
-    return len(text)
+class SectionRoom(bytearray):
+    """Where a short header section is written; the compiled form is a C struct, which nobody has to make."""
+
+    def __init__(self) -> None:
+        super().__init__(SECTION_ROOM)
 
 
-def ascii_pointer(text: str) -> bytes:
-    return text.encode("ascii")
+def section_pointer(room: SectionRoom) -> Any:
+    return memoryview(room)
 
 
-def is_ascii(text: str) -> bool:
-    return text.isascii()
+def put_plain_header(to: Any, at: int, until: int, pair: Any) -> int:
+    if type(pair) is not tuple or len(pair) != 2:
+        return -1
+    key, value = pair
+    if type(key) is not str or not key.isascii() or (value is not None and type(value) is not bytes):
+        return -1
+    size = optional_size(value)
+    if at + 2 * MAX_VARINT + len(key) + size > until:
+        return -1
+    at = put_raw(to, put_varint(to, at, zigzag(len(key))), key.encode("ascii"), len(key))
+    at = put_varint(to, at, zigzag(size))
+    return put_raw(to, at, value, size) if size > 0 else at
 
 
 def record_view(timestamp: int, key: bytes | None, value: bytes | None, section: bytes) -> RecordView:

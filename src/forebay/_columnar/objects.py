@@ -98,8 +98,7 @@ def headers_of(name: str, source: Any) -> HeadersColumn:
     sections = []
     for row, headers in enumerate(source):
         try:
-            # Copied, since a short one has room behind it (``plain_section``), and these wait for their window.
-            sections.append(bytes(memoryview(encode_headers(() if headers is None else headers))))
+            sections.append(encode_headers(() if headers is None else headers))
         except (TypeError, IllegalArgumentError) as error:
             raise type(error)(f"column {name!r}, row {row}: {error}") from None
     column = HeadersColumn(name, len(sections), None)

@@ -24,4 +24,5 @@ cdef void fill_header(
 cpdef bytes encode_headers(object headers)
 cdef Py_ssize_t headers_size(object headers) except? -1
 cdef Py_ssize_t header_size(Py_ssize_t key_size, Py_ssize_t value_size) noexcept
-cdef bytes plain_section(object headers)
+cdef Py_ssize_t put_plain_headers(unsigned char* to, object headers) noexcept
+cdef bint with_plain_headers(RecordPointer record, unsigned char* to, object headers) noexcept

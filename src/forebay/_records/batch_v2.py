@@ -16,25 +16,26 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._arguments import checked_headers
     from cython.cimports.forebay._codec._prim import (
+        SECTION_ROOM,
         RecordPointer,
         RecordView,
-        ascii_pointer,
-        ascii_size,
+        SectionRoom,
         bytearray_pointer,
+        bytes_at,
         bytes_of,
         crc32c,
         finished_bytes,
-        is_ascii,
         optional_pointer,
         optional_size,
         put_int8,
         put_int16,
         put_int32,
         put_int64,
+        put_plain_header,
         put_raw,
         put_varint,
         record_view,
-        shortened_bytes,
+        section_pointer,
         utf8_pointer,
         utf8_size,
         varint_size,
@@ -45,25 +46,26 @@ if cython.compiled:
 else:
     from forebay._arguments import checked_headers
     from forebay._codec._prim import (
+        SECTION_ROOM,
         RecordPointer,
         RecordView,
-        ascii_pointer,
-        ascii_size,
+        SectionRoom,
         bytearray_pointer,
+        bytes_at,
         bytes_of,
         crc32c,
         finished_bytes,
-        is_ascii,
         optional_pointer,
         optional_size,
         put_int8,
         put_int16,
         put_int32,
         put_int64,
+        put_plain_header,
         put_raw,
         put_varint,
         record_view,
-        shortened_bytes,
+        section_pointer,
         utf8_pointer,
         utf8_size,
         varint_size,
@@ -78,11 +80,8 @@ HEADER_SIZE = 61
 MAX_RECORD_OVERHEAD = 21
 """Most bytes of a record's length, attributes, timestamp delta and offset delta together."""
 
-MAX_VARINT = cython.declare(cython.Py_ssize_t, 5)
-"""Bytes of the largest size."""
-
-SHORT_SECTION = cython.declare(cython.Py_ssize_t, 256)
-"""Most bytes of headers that are written before their size is known."""
+MOST_COUNTED = cython.declare(cython.Py_ssize_t, 63)
+"""Most headers whose number is one byte, so that it can be written when they are."""
 
 NO_HEADERS = b"\x00"
 """The encoded header section of a record without headers."""
@@ -165,11 +164,14 @@ def encode_headers(headers: Any) -> bytes:
     Raises:
         TypeError, IllegalArgumentError: as ``checked_headers``.
     """
-    section: bytes | None = plain_section(headers)
-    if section is not None:
-        return section
+    room: SectionRoom
+    if not cython.compiled:
+        room = SectionRoom()
+    short: cython.Py_ssize_t = put_plain_headers(section_pointer(room), headers)
+    if short > 0:
+        return bytes_at(section_pointer(room), 0, short)
     headers = checked_headers(headers)
-    section = bytes_of(headers_size(headers))
+    section: bytes = bytes_of(headers_size(headers))
     to: cython.p_uchar = writable_pointer(section)
     at: cython.Py_ssize_t = put_varint(to, 0, zigzag(len(headers)))
     for key, value in headers:
@@ -181,31 +183,38 @@ def encode_headers(headers: Any) -> bytes:
 
 
 @cython.cfunc
-def plain_section(headers: Any) -> bytes | None:
-    # What most headers are, in one walk: pairs of ASCII and bytes, short together.  None where one needs a closer look.
+@cython.exceptval(check=False)
+def put_plain_headers(to: cython.p_uchar, headers: Any) -> cython.Py_ssize_t:
+    """The section of headers as most are, in one walk: a list or tuple of pairs of ASCII and bytes, short together.
+
+    Writes to ``to``, which has SECTION_ROOM: the section's size; 0 where one needs a closer look, or together they are
+    longer.
+    """
     if type(headers) is not list and type(headers) is not tuple:
-        return None
-    section: bytes = bytes_of(SHORT_SECTION)
-    to: cython.p_uchar = writable_pointer(section)
-    count: cython.Py_ssize_t = len(headers)
-    at: cython.Py_ssize_t = put_varint(to, 0, zigzag(count))
+        return 0
+    at: cython.Py_ssize_t = 1
+    count: cython.Py_ssize_t = 0
     for pair in headers:
-        count -= 1
-        if type(pair) is not tuple:
-            return None
-        both: tuple[Any, ...] = pair
-        if len(both) != 2 or type(both[0]) is not str or not is_ascii(both[0]):
-            return None
-        if both[1] is not None and type(both[1]) is not bytes:
-            return None
-        key_size: cython.Py_ssize_t = ascii_size(both[0])
-        if at + 2 * MAX_VARINT + key_size + optional_size(both[1]) > SHORT_SECTION:
-            return None
-        at = put_varint(to, at, zigzag(key_size))
-        at = put_raw(to, at, ascii_pointer(both[0]), key_size)
-        at = put_header_value(to, at, both[1])
-    # Unequal where another thread changed the list meanwhile, which it can without a GIL.
-    return shortened_bytes(section, at) if count == 0 else None
+        at = put_plain_header(to, at, SECTION_ROOM, pair)
+        if at < 0:
+            return 0
+        count += 1
+    if count > MOST_COUNTED:
+        return 0
+    put_varint(to, 0, zigzag(count))
+    return at
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def with_plain_headers(record: RecordPointer, to: cython.p_uchar, headers: Any) -> cython.bint:
+    """Gives the record its headers, written to ``to`` as ``put_plain_headers`` does; False where that does not."""
+    size: cython.Py_ssize_t = put_plain_headers(to, headers)
+    if size == 0:
+        return False
+    record.headers = to
+    record.headers_size = size
+    return True
 
 
 @cython.cfunc

@@ -11,25 +11,11 @@ from hypothesis import strategies as st
 
 from forebay.errors import IllegalArgumentError
 from tests.unit._arrow.arrays import HEADERS, batch_of, cut
-
-
-def varint(value: int) -> bytes:
-    value = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
+from tests.unit._records.goldens import section_of
 
 
 def header_section(headers: list[dict[str, Any]] | None) -> bytes:
-    out = varint(len(headers or ()))
-    for header in headers or ():
-        key = header["key"].encode()
-        out += varint(len(key)) + key
-        value = header["value"]
-        out += varint(-1) if value is None else varint(len(value)) + value
-    return out
+    return section_of([(header["key"], header["value"]) for header in headers or ()])
 
 
 header_lists = st.lists(

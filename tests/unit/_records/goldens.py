@@ -1,6 +1,8 @@
-"""Byte strings and checksums that encoders other than ours made, and strategies shared by the tests here."""
+"""Byte strings and checksums that encoders other than ours made, and strategies and an encoder shared by tests."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
@@ -39,3 +41,22 @@ CHECKSUMS = {
 fields = st.none() | st.binary(max_size=40)
 headers = st.lists(st.tuples(st.text(max_size=8), fields), max_size=4).map(tuple)
 timestamps = st.integers(-1, 2**63 - 1) | st.integers(1_700_000_000_000 - 5000, 1_700_000_000_000 + 5000)
+
+
+def varint(value: int) -> bytes:
+    """A signed number as the record format has it."""
+    value = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def section_of(given: Sequence[tuple[str, bytes | None]]) -> bytes:
+    """A header section, put together from its pieces."""
+    section = varint(len(given))
+    for key, value in given:
+        section += varint(len(key.encode())) + key.encode()
+        section += varint(-1) if value is None else varint(len(value)) + value
+    return section

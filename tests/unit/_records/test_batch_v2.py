@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import struct
+from collections import deque
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch as PeerBatch
@@ -17,7 +19,7 @@ from forebay._records import batch_v2
 from forebay._records.layout import wrap64
 from forebay._records.reader import check_produced, read_batches
 from forebay.errors import InvalidRecordError
-from tests.unit._records.goldens import V2_ONE, V2_TRANSACTIONAL, fields, headers, timestamps
+from tests.unit._records.goldens import V2_ONE, V2_TRANSACTIONAL, fields, headers, section_of, timestamps
 
 
 def load_interpreted() -> ModuleType:
@@ -147,6 +149,47 @@ def test_large_headers(writer: ModuleType, size: int) -> None:
     record = (5, None, b"v" * size, (("schlüssel" * 2000, b"x" * size), ("", b""), ("", None)))
     (batch,) = read_batches(write(writer, [record]))
     assert batch.records[0][1:5] == record
+
+
+class Text(str):
+    """A str that is not one to compiled code."""
+
+
+class Header(NamedTuple):
+    """A pair that is no plain tuple."""
+
+    key: str
+    value: bytes
+
+
+@pytest.mark.parametrize("count", [0, 1, 62, 63, 64, 65, 170, 200])
+def test_as_many_headers_as_their_number_is_long(writer: ModuleType, count: int) -> None:
+    given = [("", None)] * count
+    assert writer.encode_headers(given) == writer.encode_headers(tuple(given)) == section_of(given)
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, *range(470, 530), 8191, 8192])
+@pytest.mark.parametrize("in_value", [True, False])
+def test_headers_of_every_size_around_the_room_for_short_ones(writer: ModuleType, size: int, in_value: bool) -> None:
+    given: list[tuple[str, bytes | None]] = [("a", b"1"), ("k", b"v" * size) if in_value else ("k" * size, None)]
+    assert writer.encode_headers(given) == section_of(given)
+    assert writer.encode_headers([*given, ("z", b"")]) == section_of([*given, ("z", b"")])
+
+
+@pytest.mark.parametrize(
+    ("given", "means"),
+    [
+        ([("é", b"1")], [("é", b"1")]),
+        ([("a", b"1"), (Text("b"), b"2")], [("a", b"1"), ("b", b"2")]),
+        ([Header("a", b"1")], [("a", b"1")]),
+        ([("a", bytearray(b"1")), ("b", memoryview(b"2"))], [("a", b"1"), ("b", b"2")]),
+        ({"a": b"1", "b": None}, [("a", b"1"), ("b", None)]),
+        (deque([("a", b"1")]), [("a", b"1")]),
+        ({"a": b"1"}.items(), [("a", b"1")]),
+    ],
+)
+def test_headers_that_need_a_closer_look(writer: ModuleType, given: Any, means: list[tuple[str, bytes | None]]) -> None:
+    assert writer.encode_headers(given) == section_of(means)
 
 
 def test_offsets_beyond_31_bits(writer: ModuleType) -> None:
