@@ -185,7 +185,8 @@ def label_of(client: str, codec: Codec, size: int) -> str:
 
 
 def measure(options: argparse.Namespace) -> Result:
-    cases = list(itertools.product(CODECS, SIZES, CLIENTS))
+    every = itertools.product(CODECS, SIZES, CLIENTS)
+    cases = [(codec, size, client) for codec, size, client in every if options.only in label_of(client, codec, size)]
     records = max(1, options.records // EVENTS) * EVENTS
     runs: list[dict[str, Any]] = []
     with AcknowledgingSink() as sink:
@@ -248,6 +249,7 @@ def show(result: Result) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--records", type=int, default=2_000_000, help="a run (default: %(default)s)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose label has this text")
     add_rounds(parser)
 
 

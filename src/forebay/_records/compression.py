@@ -341,7 +341,12 @@ class ZstdCompressor(Compressor):
             return bytes(memoryview(context.compress(data)))
 
     def _tuning(self, topic: str, chunks: Sequence[Chunk]) -> Tuning | None:
-        return None if self._tunings is None else self._tunings.choose(topic, chunks, _size(chunks), self._packed)
+        return None if self._tunings is None else self._tunings.choose(topic, chunks, _size(chunks), self._try)
+
+    def _try(self, data: Chunk, tuning: Tuning | None) -> bytes:
+        # With a context of its own: of those that are tried one is used, and each that stays costs a megabyte or two.
+        packed: bytes = self._new_context(tuning).compress(data)
+        return packed
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
         """All that go by the same tuning in one call without the GIL, if all are small (its C form has it)."""

@@ -11,9 +11,9 @@ import pytest
 from forebay._records.compression import CompressionType, ZstdCompressor, compressor
 from forebay._records.decompression import decompress
 from forebay._records.zstd_tuning import (
+    CANDIDATES,
     LEAST_SAMPLE,
     LEAST_TUNED,
-    LONG,
     SAMPLE,
     TRUSTED,
     TRUSTED_BATCHES,
@@ -71,48 +71,55 @@ class Packer:
 @pytest.mark.parametrize(
     ("sizes", "found"),
     [
-        ((100, 101, 90), LONG[0]),
-        ((100, 102, 101), LONG[1]),
-        ((100, 102, 102), None),
-        ((900, 1, 1), LONG[0]),
-        ((901, 1, 1), None),
+        ((100, 101, 90, 90, 90, 90), CANDIDATES[0]),
+        ((100, 102, 101, 90, 90, 90), CANDIDATES[1]),
+        ((100, 102, 102, 102, 102, 101), CANDIDATES[4]),
+        ((100, 102, 102, 102, 102, 102), None),
+        ((900, 1, 1, 1, 1, 1), CANDIDATES[0]),
+        ((901, 1, 1, 1, 1, 1), None),
     ],
 )
 def test_the_fastest_that_makes_a_sample_no_larger_is_taken(sizes: tuple[int, ...], found: Tuning | None) -> None:
     """By more than a hundredth; and where nothing shrinks nothing is known of the records."""
-    packer = Packer(dict(zip((None, *LONG), sizes, strict=True)))
+    packer = Packer(dict(zip((None, *CANDIDATES), sizes, strict=True)))
     assert best([bytes(1000)], 1000, packer) is found
 
 
-@pytest.mark.parametrize(("smaller", "found"), [(True, LONG[0]), (False, None)])
-def test_what_suits_the_sample_has_to_suit_the_batch(smaller: bool, found: Tuning | None) -> None:
-    """What repeats farther behind than a sample reaches."""
-    chunks = [bytes(SAMPLE), bytes(5)]
-    tried = []
+@pytest.mark.parametrize(
+    ("suits", "found", "wholes"),
+    [("01", 0, 2), ("12", 1, 3), ("24", 4, 5), ("2", None, 5)],
+)
+def test_what_suits_the_sample_has_to_suit_the_batch(suits: str, found: int | None, wholes: int) -> None:
+    """What repeats farther behind than a sample reaches; all candidates but the third are as small for the sample."""
+    tried: list[int] = []
 
     def pack(data: Chunk, tuning: Tuning | None) -> bytes:
         tried.append(len(data))
-        return bytes(1000 if (tuning is None) == (smaller or len(data) == SAMPLE) else 980)
+        number = None if tuning is None else CANDIDATES.index(tuning)
+        if len(data) == SAMPLE:
+            return bytes(1000 if number == 2 else 980)
+        return bytes(980 if number is None or str(number) in suits else 1000)
 
-    assert best(chunks, SAMPLE + 5, pack) is found
-    assert tried == [SAMPLE, SAMPLE, SAMPLE + 5, SAMPLE + 5]
+    answer = best([bytes(SAMPLE), bytes(5)], SAMPLE + 5, pack)
+    assert answer == (None if found is None else CANDIDATES[found])
+    assert tried.count(SAMPLE + 5) == wholes
 
 
 def test_a_finding_holds_for_so_many_bytes_of_its_topic() -> None:
-    long, plain = Packer({None: 2, LONG[0]: 1}), Packer({None: 1, LONG[0]: 2, LONG[1]: 2})
+    long, plain = Packer({None: 2, CANDIDATES[0]: 1}), Packer({None: 1, **dict.fromkeys(CANDIDATES, 2)})
     tunings = TopicTunings()
     size = TRUSTED // TRUSTED_BATCHES
     data = [bytes(size)]
-    assert [tunings.choose("a", data, size, long) for _ in range(TRUSTED_BATCHES)] == [LONG[0]] * TRUSTED_BATCHES
+    assert [tunings.choose("a", data, size, long) for _ in range(TRUSTED_BATCHES)] == [CANDIDATES[0]] * TRUSTED_BATCHES
     assert tunings.choose("b", data, size, plain) is None
-    assert long.tried == [(SAMPLE, None), (SAMPLE, LONG[0]), (size, LONG[0]), (size, None)]
+    assert long.tried == [(SAMPLE, None), (SAMPLE, CANDIDATES[0]), (size, None), (size, CANDIDATES[0])]
     # Its records have changed.
     assert tunings.choose("a", data, size, plain) is None
     assert tunings.choose("b", data, size, long) is None
 
 
 def test_large_batches_are_tried_no_more_often_than_small_ones() -> None:
-    packer = Packer({None: 2, LONG[0]: 1})
+    packer = Packer({None: 2, CANDIDATES[0]: 1})
     tunings = TopicTunings()
     size = 2 * TRUSTED // TRUSTED_BATCHES
     for _ in range(TRUSTED_BATCHES):
@@ -122,13 +129,31 @@ def test_large_batches_are_tried_no_more_often_than_small_ones() -> None:
     assert len(packer.tried) == 8
 
 
+def test_what_was_found_for_a_small_batch_is_not_taken_for_granted_for_a_large_one() -> None:
+    """States that are polled in turn repeat in a batch that holds them all, far behind, and not in a smaller one."""
+    data = records(far_repetition(random.Random(9)), 3 << 20)
+    packer = compressor(ZSTD)
+    assert isinstance(packer, ZstdCompressor)
+    for size in (60_000, 120_000, 1 << 20, 60_000, 3 << 20):
+        packed = packer.compress([data[:size]], "topic")
+        assert len(packed) <= 1.01 * len(packer._packed(data[:size], None))
+
+
+def test_batches_of_changing_sizes_are_not_tried_each() -> None:
+    packer = Packer({None: 2, CANDIDATES[0]: 1})
+    tunings = TopicTunings()
+    for size in (SAMPLE, 2 * SAMPLE, 2 * SAMPLE + 1, SAMPLE, 4 * SAMPLE, SAMPLE):
+        tunings.choose("a", [bytes(size)], size, packer)
+    assert [size for size, tuning in packer.tried if tuning is None] == [SAMPLE, SAMPLE, 2 * SAMPLE + 1]
+
+
 def test_a_few_records_are_no_sample_and_not_worth_a_tuning() -> None:
-    packer = Packer({None: 2, LONG[0]: 1})
+    packer = Packer({None: 2, CANDIDATES[0]: 1})
     tunings = TopicTunings()
     assert tunings.choose("a", [bytes(LEAST_SAMPLE - 1)], LEAST_SAMPLE - 1, packer) is None and packer.tried == []
-    assert tunings.choose("a", [bytes(LEAST_SAMPLE)], LEAST_SAMPLE, packer) is LONG[0]
+    assert tunings.choose("a", [bytes(LEAST_SAMPLE)], LEAST_SAMPLE, packer) is CANDIDATES[0]
     # What is known of the topic is good for its smaller batches too, down to a few records.
-    assert tunings.choose("a", [bytes(LEAST_TUNED)], LEAST_TUNED, packer) is LONG[0]
+    assert tunings.choose("a", [bytes(LEAST_TUNED)], LEAST_TUNED, packer) is CANDIDATES[0]
     assert tunings.choose("a", [bytes(LEAST_TUNED - 1)], LEAST_TUNED - 1, packer) is None
     assert len(packer.tried) == 2
 
@@ -145,7 +170,7 @@ def test_a_sample_is_the_first_bytes(sizes: Sequence[int], size: int) -> None:
 
 
 @pytest.mark.parametrize(("source", "tuned"), [(json_events, True), (csv, True), (packed_fields, False)])
-def test_text_is_searched_for_long_repetitions_and_binary_is_not(source: object, tuned: bool) -> None:
+def test_records_are_searched_as_suits_them(source: object, tuned: bool) -> None:
     data = records(source(random.Random(7)), 1 << 20)  # type: ignore[operator]
     packer = compressor(ZSTD)
     assert isinstance(packer, ZstdCompressor)
@@ -154,7 +179,7 @@ def test_text_is_searched_for_long_repetitions_and_binary_is_not(source: object,
     if tuned:
         assert len(packed) < as_the_level_is
     else:
-        assert len(packed) == as_the_level_is < min(len(packer._packed(data, tuning)) for tuning in LONG)
+        assert len(packed) == as_the_level_is < min(len(packer._packed(data, tuning)) for tuning in CANDIDATES)
     assert decompress(ZSTD, packed, len(data)) == data
 
 
@@ -196,7 +221,7 @@ def test_topics_of_one_turn_have_each_their_own() -> None:
     topics = ["text", "binary", "text", "new", "binary"]
     batches = [[inputs.get(topic, b"")] for topic in topics]
     expected = [
-        packer._packed(chunks[0], LONG[0] if topic == "text" else None)
+        packer._packed(chunks[0], CANDIDATES[0] if topic == "text" else None)
         for topic, chunks in zip(topics, batches, strict=True)
     ]
     assert packer.compress_many(batches, topics) == expected
