@@ -50,26 +50,49 @@ LEAST_SAMPLE = 16 * 1024
 LEAST_TUNED = 4 * 1024
 """For less nothing is won, and short repetitions are all there are."""
 
+LEAST_SHARE = 4
+"""A batch that is smaller than this share of what was tried (of a sample, if that was larger) goes by the level: in a
+few records less repeats, and shorter pieces."""
+
 TOLERANCE = 1.01
 TELLING = 0.9
 """A sample that becomes no smaller than this says nothing: whatever is looked for, there is nothing to be found."""
 
 TRUSTED = 32 * 1024 * 1024
 TRUSTED_BATCHES = 128
-"""Raw bytes of a topic, and batches as large as the one that was tried, for which a finding holds: trying takes 1 to
-3 %."""
+"""Raw bytes of a topic, and batches as large as the one that was tried, for which a finding holds: trying mostly takes
+1 to 5 % of the time that compressing takes."""
 
-GROWTH = 2
-"""How much larger than the one that was tried a batch may be: in a larger one more repeats, and farther behind."""
+GROWTH = 1.1
+SHOWS_ALL = 1024 * 1024
+"""A batch that is so many times as large as the one that was tried is tried again, for more repeats in it and farther
+behind; not above this size, twice the window, where half of all that can be referred to has been."""
+
+MOST_WHOLE = 2
+"""Candidates that suit the sample and are tried on a whole batch: where two forget too much, most do."""
+
+
+class Finding(NamedTuple):
+    """What suits a topic, and the size of the batch that told: one value, so that one step sets it."""
+
+    tuning: Tuning | None
+    size: int
+
+    def covers(self, size: int) -> bool:
+        """False where a batch is so much larger that it has to be tried itself."""
+        return self.size >= SHOWS_ALL or size <= GROWTH * self.size
+
+    def tuning_for(self, size: int) -> Tuning | None:
+        """For a batch that it covers."""
+        return self.tuning if size >= max(LEAST_TUNED, min(self.size, SAMPLE) // LEAST_SHARE) else None
 
 
 class TopicTunings:
     """What was found for each topic; any thread: each step is atomic, and of two that try at a time the last counts."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Tuning | None] = {}
+        self._found: dict[str, Finding] = {}
         self._trusted: dict[str, int] = {}
-        self._tried: dict[str, int] = {}
 
     def choose(self, topic: str, chunks: Sequence[Chunk], size: int, pack: Pack) -> Tuning | None:
         """The tuning for ``chunks``, ``size`` bytes of records of ``topic``; None for the level as it is.
@@ -77,13 +100,16 @@ class TopicTunings:
         Args:
             pack: compresses a sample with a tuning, or with none.
         """
+        found = self._found.get(topic, Finding(None, 0))
         left = self._trusted.get(topic, 0)
-        if size >= LEAST_SAMPLE and (left <= 0 or size > GROWTH * self._tried.get(topic, size)):
-            self._found[topic] = best(chunks, size, pack)
-            self._tried[topic] = size
-            left = max(TRUSTED, TRUSTED_BATCHES * size)
+        if size >= LEAST_SAMPLE and (left <= 0 or not found.covers(size)):
+            # One thread tries; the others go by what is known meanwhile, or by the level if that is too little.
+            left = self._trusted[topic] = max(TRUSTED, TRUSTED_BATCHES * size)
+            if not found.covers(size):
+                self._found[topic] = Finding(None, size)
+            found = self._found[topic] = Finding(best(chunks, size, pack), size)
         self._trusted[topic] = left - size
-        return self._found.get(topic) if size >= LEAST_TUNED else None
+        return found.tuning_for(size)
 
 
 def best(chunks: Sequence[Chunk], size: int, pack: Pack) -> Tuning | None:
@@ -98,7 +124,8 @@ def best(chunks: Sequence[Chunk], size: int, pack: Pack) -> Tuning | None:
         return first
     whole = chunks[0] if len(chunks) == 1 else b"".join(chunks)
     limit = len(pack(whole, None)) * TOLERANCE
-    return next((tuning for tuning in itertools.chain([first], fit) if len(pack(whole, tuning)) <= limit), None)
+    tried = itertools.islice(itertools.chain([first], fit), MOST_WHOLE)
+    return next((tuning for tuning in tried if len(pack(whole, tuning)) <= limit), None)
 
 
 def sample_of(chunks: Sequence[Chunk]) -> Chunk:

@@ -13,8 +13,10 @@ from forebay._records.decompression import decompress
 from forebay._records.zstd_tuning import (
     CANDIDATES,
     LEAST_SAMPLE,
+    LEAST_SHARE,
     LEAST_TUNED,
     SAMPLE,
+    SHOWS_ALL,
     TRUSTED,
     TRUSTED_BATCHES,
     Chunk,
@@ -87,7 +89,7 @@ def test_the_fastest_that_makes_a_sample_no_larger_is_taken(sizes: tuple[int, ..
 
 @pytest.mark.parametrize(
     ("suits", "found", "wholes"),
-    [("01", 0, 2), ("12", 1, 3), ("24", 4, 5), ("2", None, 5)],
+    [("01", 0, 2), ("12", 1, 3), ("24", None, 3), ("", None, 3)],
 )
 def test_what_suits_the_sample_has_to_suit_the_batch(suits: str, found: int | None, wholes: int) -> None:
     """What repeats farther behind than a sample reaches; all candidates but the third are as small for the sample."""
@@ -129,22 +131,52 @@ def test_large_batches_are_tried_no_more_often_than_small_ones() -> None:
     assert len(packer.tried) == 8
 
 
-def test_what_was_found_for_a_small_batch_is_not_taken_for_granted_for_a_large_one() -> None:
+@pytest.mark.parametrize(
+    "sizes",
+    [(60_000, 120_000, 1 << 20, 60_000, 3 << 20), (340_000, 374_000, 425_000, 510_000, 680_000), (262_144, 524_288)],
+)
+def test_what_was_found_for_a_small_batch_is_not_taken_for_granted_for_a_large_one(sizes: Sequence[int]) -> None:
     """States that are polled in turn repeat in a batch that holds them all, far behind, and not in a smaller one."""
-    data = records(far_repetition(random.Random(9)), 3 << 20)
+    data = records(far_repetition(random.Random(9)), max(sizes))
     packer = compressor(ZSTD)
     assert isinstance(packer, ZstdCompressor)
-    for size in (60_000, 120_000, 1 << 20, 60_000, 3 << 20):
+    for size in sizes:
         packed = packer.compress([data[:size]], "topic")
-        assert len(packed) <= 1.01 * len(packer._packed(data[:size], None))
+        assert len(packed) <= 1.05 * len(packer._packed(data[:size], None))
 
 
 def test_batches_of_changing_sizes_are_not_tried_each() -> None:
     packer = Packer({None: 2, CANDIDATES[0]: 1})
     tunings = TopicTunings()
-    for size in (SAMPLE, 2 * SAMPLE, 2 * SAMPLE + 1, SAMPLE, 4 * SAMPLE, SAMPLE):
-        tunings.choose("a", [bytes(size)], size, packer)
-    assert [size for size, tuning in packer.tried if tuning is None] == [SAMPLE, SAMPLE, 2 * SAMPLE + 1]
+    grown = SAMPLE * 11 // 10
+    for size in (SAMPLE, grown, grown + 1, SAMPLE, 4 * SAMPLE, SAMPLE, SHOWS_ALL, 9 * SHOWS_ALL):
+        assert tunings.choose("a", [bytes(size)], size, packer) is CANDIDATES[0]
+    wholes = [size for size, tuning in packer.tried if tuning is None and size != SAMPLE]
+    assert wholes == [grown + 1, 4 * SAMPLE, SHOWS_ALL]
+
+
+def test_one_thread_tries_at_a_time() -> None:
+    """The others go by what is known meanwhile; by the level where that was a much smaller batch, or nothing."""
+    tunings = TopicTunings()
+    seen: list[tuple[int, Tuning | None]] = []
+
+    def pack(data: Chunk, tuning: Tuning | None) -> bytes:
+        for size in (SAMPLE // 2, len(data)):
+            seen.append((len(data), tunings.choose("a", [bytes(size)], size, refuse)))
+        return bytes(1 if tuning else 2)
+
+    def refuse(data: Chunk, tuning: Tuning | None) -> bytes:
+        raise AssertionError("tried twice")
+
+    assert tunings.choose("a", [bytes(SAMPLE)], SAMPLE, pack) is CANDIDATES[0]
+    assert {tuning for _, tuning in seen} == {None}
+    seen.clear()
+    for _ in range(TRUSTED // SAMPLE):
+        assert tunings.choose("a", [bytes(SAMPLE)], SAMPLE, pack) is CANDIDATES[0]
+    assert seen and {tuning for _, tuning in seen} == {CANDIDATES[0]}
+    seen.clear()
+    assert tunings.choose("a", [bytes(4 * SAMPLE)], 4 * SAMPLE, pack) is CANDIDATES[0]
+    assert seen and {tuning for _, tuning in seen} == {None}
 
 
 def test_a_few_records_are_no_sample_and_not_worth_a_tuning() -> None:
@@ -152,10 +184,13 @@ def test_a_few_records_are_no_sample_and_not_worth_a_tuning() -> None:
     tunings = TopicTunings()
     assert tunings.choose("a", [bytes(LEAST_SAMPLE - 1)], LEAST_SAMPLE - 1, packer) is None and packer.tried == []
     assert tunings.choose("a", [bytes(LEAST_SAMPLE)], LEAST_SAMPLE, packer) is CANDIDATES[0]
-    # What is known of the topic is good for its smaller batches too, down to a few records.
+    # What is known of the topic is good for its smaller batches too, down to a few records, or a share of a sample.
     assert tunings.choose("a", [bytes(LEAST_TUNED)], LEAST_TUNED, packer) is CANDIDATES[0]
     assert tunings.choose("a", [bytes(LEAST_TUNED - 1)], LEAST_TUNED - 1, packer) is None
     assert len(packer.tried) == 2
+    assert tunings.choose("b", [bytes(2 * SAMPLE)], 2 * SAMPLE, packer) is CANDIDATES[0]
+    share = SAMPLE // LEAST_SHARE
+    assert [tunings.choose("b", [bytes(size)], size, packer) for size in (share, share - 1)] == [CANDIDATES[0], None]
 
 
 @pytest.mark.parametrize(
