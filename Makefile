@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules
+# Some images set it; each of the many processes here would compile every source anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 VENV ?= .venv
 BOOTSTRAP ?=
@@ -71,13 +73,12 @@ format: $(STAMP)  ## Format and mend what can be mended
 docs: $(STAMP)  ## Write what is generated: DESIGN.md's map of files
 	$(PY) -m tools.file_map
 
-# Side by side: the two forms, a processor each; then the tests with brokers, which mostly wait.
-SIDE_BY_SIDE = $(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+# Three at a time for two processors, the longest first: those with brokers mostly wait.
+TEST_PARTS := integration interpreted unit three-brokers spark
+SIDE_BY_SIDE = $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test: check build jars  ## Everything: checks, both forms, brokers, Spark (15 minutes on 2 cores)
-	+$(SIDE_BY_SIDE) unit interpreted
-	+$(SIDE_BY_SIDE) integration three-brokers
-	+$(MAKE) --no-print-directory spark
+	+$(SIDE_BY_SIDE) $(TEST_PARTS)
 
 test-fast: check unit  ## Checks and the compiled form's tests without brokers
 

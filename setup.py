@@ -87,7 +87,7 @@ def extensions() -> list[Extension]:
             f"forebay.{name}",
             [f"src/forebay/{name.replace('.', '/')}.py"],
             # GCC takes Cython's own checks of None for an access beyond it.
-            extra_compile_args=["-O3", "-Wno-array-bounds"],
+            extra_compile_args=["-O3", "-g0", "-Wno-array-bounds"],
             include_dirs=["src/forebay", "src/forebay/_codec"],
             depends=["src/forebay/_codec/crc32c.h", "src/forebay/_codec/ticks.h", "src/forebay/mutex.h"],
         )

@@ -81,9 +81,12 @@ def run_child(
 
 
 def child_environment() -> dict[str, str]:
-    """This process' environment, with this repository's modules on the path."""
+    """This process' environment, with this repository's modules on the path.
+
+    Bytecode is written whatever the image says: the peers' was, when they were installed.
+    """
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def _wait(process: subprocess.Popen[str], timeout_s: int, memory: list[tuple[float, float]]) -> resource.struct_rusage:

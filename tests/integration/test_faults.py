@@ -295,7 +295,7 @@ def test_many_cuts_in_a_row_double_nothing(kafka: RealKafka, topic: TopicFactory
     name = topic(kafka, 3)
     proxy = proxied(kafka)
     with producer(proxy.bootstrap_servers, **{"linger.ms": 0, "batch.size": 100}) as ours:
-        with Load(ours, name, 3, senders=2) as load:
+        with Load(ours, name, 3, senders=2, ahead=500) as load:
             for _ in range(40):
                 load.until_more(5)
                 proxy.cut()

@@ -161,10 +161,17 @@ def _size(data: bytes | None) -> int:
 class Load:
     """Sends small records with values of their own, to all partitions in turn, on a thread, while the block runs."""
 
-    def __init__(self, producer: KafkaProducer, topic: str, partitions: int, *, senders: int = 1) -> None:
+    def __init__(
+        self, producer: KafkaProducer, topic: str, partitions: int, *, senders: int = 1, ahead: int | None = None
+    ) -> None:
+        """``ahead``: how many records may wait for their acknowledgement, about; None: as many as the producer takes.
+
+        Where each record is a batch, a busy machine takes fewer than are sent, and what waits only grows.
+        """
         self.ledger = Ledger(producer)
         self._topic = topic
         self._partitions = partitions
+        self._ahead = ahead
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._work, args=(sender,)) for sender in range(senders)]
         self._errors: list[BaseException] = []
@@ -192,8 +199,14 @@ class Load:
                 if number % 20 == 0:
                     # A pace, so that a test of some seconds does not fill the embedded broker's 5 MB.
                     self._ended.wait(0.004)
+                    while self._is_ahead() and not self._ended.is_set():
+                        self._ended.wait(0.002)
         except BaseException as error:  # noqa: BLE001 -- raised at the end of the block
             self._errors.append(error)
+
+    def _is_ahead(self) -> bool:
+        sent = self.ledger.sent
+        return self._ahead is not None and len(sent) > self._ahead and not sent[-self._ahead].future.done()
 
     def acknowledged(self) -> int:
         """Records acknowledged so far."""

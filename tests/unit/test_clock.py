@@ -32,14 +32,13 @@ def test_now_never_goes_back() -> None:
 def test_wall_is_of_this_moment_however_often_it_is_asked() -> None:
     """Most answers are of the call before: none of them of a millisecond that is over."""
     clock = SystemClock()
-    seen = set()
-    end = time.monotonic_ns() + 20_000_000
-    while time.monotonic_ns() < end:
+    seen: set[int] = set()
+    # So many milliseconds, however long a busy machine takes to show them.
+    while len(seen) < 16:
         before = time.time_ns() // 1_000_000
         wall = clock.wall()
         assert before <= wall <= time.time_ns() // 1_000_000
         seen.add(wall)
-    assert len(seen) > 15
 
 
 def test_wall_after_a_pause() -> None:
