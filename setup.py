@@ -14,6 +14,7 @@ COMPILED = [
     "_clock",
     "_gil",
     "_gate",
+    "_ticket",
     "_metrics.sensor",
     "_delivery_callbacks",
     "_future",

@@ -58,6 +58,7 @@ CASES = (
     Case("sender's turns, a 16 KiB batch", "plain", *TURN, RECORDS_A_BATCH, False),
     Case("sender's turns, a request of one record", ONE_RECORD, *TURN, still=False, fewer=10),
     Case("the same request, on the thread that sends", ONE_RECORD, *LENT, still=False, fewer=10),
+    Case("the wait for it, result()", ONE_RECORD, "_future", r"RecordFuture_\d*result", still=False, fewer=10),
 )
 
 

@@ -11,7 +11,13 @@ from typing import Any
 
 logger = logging.getLogger("forebay.callbacks")
 
-_this_thread = threading.local()
+
+class _ThisThread(threading.local):
+    # Of the class, so that no look-up on a thread that never sets it has to make an error first.
+    sends = False
+
+
+_this_thread = _ThisThread()
 
 
 def note_sender_thread() -> None:
@@ -21,7 +27,7 @@ def note_sender_thread() -> None:
 
 def on_sender_thread() -> bool:
     """Whether the current thread is a producer's sender: what it waits for, nobody would bring about."""
-    return getattr(_this_thread, "sends", False)
+    return _this_thread.sends
 
 
 def leave_forked_child(error: BaseException | None) -> None:

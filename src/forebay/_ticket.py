@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import threading
 
+import cython
 
+_LONGEST_S: cython.double = threading.TIMEOUT_MAX
+
+
+@cython.cclass
 class Ticket:
     """Base of all tickets: ``wake`` is called once or more, by any thread, outside every lock of ours."""
 
-    __slots__ = ("grant",)
+    if not cython.compiled:
+        __slots__ = ("grant",)
 
     def __init__(self) -> None:
         self.grant: object | None = None
@@ -23,13 +29,16 @@ class Ticket:
         raise TypeError("a Ticket is woken through a subclass")
 
 
+@cython.final
+@cython.cclass
 class ThreadTicket(Ticket):
     """A ticket for a caller that blocks its own thread; signals (Ctrl-C) get through the wait."""
 
-    __slots__ = ("_lock",)
+    if not cython.compiled:
+        __slots__ = ("_lock",)
 
     def __init__(self) -> None:
-        super().__init__()
+        self.grant = None
         self._lock = threading.Lock()
         self._lock.acquire()
 
@@ -41,5 +50,9 @@ class ThreadTicket(Ticket):
 
     def wait(self, timeout_ms: float) -> bool:
         """Waits for the next wake; False if ``timeout_ms`` passed first."""
-        limit = min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX)
-        return self._lock.acquire(timeout=limit)
+        limit: cython.double = timeout_ms / 1000
+        if limit < 0:
+            limit = 0
+        if limit > _LONGEST_S:
+            limit = _LONGEST_S
+        return self._lock.acquire(True, limit)

@@ -1,0 +1,9 @@
+cdef double _LONGEST_S
+
+
+cdef class Ticket:
+    cdef public object grant
+
+
+cdef class ThreadTicket(Ticket):
+    cdef object _lock
