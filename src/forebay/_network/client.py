@@ -472,7 +472,7 @@ class NetworkClient:
 
     def _lose(self, state: NodeState, error: KafkaError, now: float, timed_out: bool = False) -> None:
         level, kind, text = describe_loss(state, error, timed_out)
-        self._log.log(level, (kind, state.node.id), now, "%s", text)
+        self._log.log(level, (kind, state.node), now, "%s", text)
         state.last_error = error
         self._drop(state, error, now, timed_out)
         self._updater.disconnected(state, error, now)

@@ -49,6 +49,22 @@ def test_no_exponential_backoff() -> None:
         world.clock.advance(10_000)
 
 
+def test_a_node_that_moved_is_named_anew(caplog: pytest.LogCaptureFixture) -> None:
+    """Each address that cannot be reached gets its line; the same one again within a minute does not."""
+    world = World(2, bootstrap=[BROKER], reconnect_backoff_ms=50, reconnect_backoff_max_ms=50)
+    moved = Node(1, "127.0.0.1", 9002)
+    for node in (BROKER, BROKER, moved):
+        world.cluster.down(node.port - 9000)
+        assert not world.client.ready(node, world.now)
+        world.settle(3)
+        world.clock.advance(100)
+    lines = [record.getMessage() for record in caplog.records if "could not be established" in record.getMessage()]
+    assert [line.split(" (id 1)")[0] for line in lines] == [
+        "Connection to node 127.0.0.1:9001",
+        "Connection to node 127.0.0.1:9002",
+    ]
+
+
 def test_hanging_up_in_the_handshake_counts_as_a_failure() -> None:
     """M testServerDisconnectAfterInternalApiVersionRequest: never ready, nothing in flight, each wait twice as long."""
     world = World(reconnect_backoff_max_ms=100_000, bootstrap=[BROKER])
