@@ -50,7 +50,7 @@ def test_no_exponential_backoff() -> None:
 
 
 def test_a_node_that_moved_is_named_anew(caplog: pytest.LogCaptureFixture) -> None:
-    """Each address that cannot be reached gets its line; the same one again within a minute does not."""
+    """Each address that cannot be reached gets its line; the same one again soon does not."""
     world = World(2, bootstrap=[BROKER], reconnect_backoff_ms=50, reconnect_backoff_max_ms=50)
     moved = Node(1, "127.0.0.1", 9002)
     for node in (BROKER, BROKER, moved):
