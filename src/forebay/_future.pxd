@@ -4,7 +4,7 @@ from forebay._record_metadata cimport RecordMetadata
 
 
 cdef class BatchResult:
-    # Fields of eight bytes before those of four, as in ProducerBatch.
+    # Fields of eight bytes before smaller ones, and small, as in ProducerBatch.
     cdef readonly str topic
     cdef readonly list parts
     # Set by _future_split.
@@ -21,10 +21,10 @@ cdef class BatchResult:
     cdef Mutex lock
     cdef readonly int partition
     cdef readonly int record_count
-    cdef readonly int state
     cdef readonly int first
     cdef int open_parts
-    cdef int born
+    cdef short born
+    cdef readonly signed char state
     cpdef bint settle(
         self, long long base_offset, long long log_append_time, object error, dict record_errors, int record_count, object report
     )

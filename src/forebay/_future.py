@@ -49,7 +49,7 @@ _forks = cython.declare(cython.int, 0)
 def note_fork() -> None:
     """To be called once in each forked child."""
     global _forks
-    _forks += 1
+    _forks = (_forks + 1) & 0x7FFF  # a result keeps it in two bytes
 
 
 # Not tracked by the garbage collector, for the same reasons as RecordFuture below.

@@ -1,5 +1,7 @@
 cimport cython
 
+from forebay._flag cimport Flag
+
 
 cdef class GatedQueue:
     cdef readonly str topic
@@ -13,13 +15,13 @@ cdef class StampedBatch:
     cdef readonly GatedQueue queue
     cdef readonly long long producer_id
     cdef readonly int record_count
-    cdef readonly int producer_epoch
     cdef readonly int base_sequence
-    cdef readonly bint transactional
     cdef public int incarnation
     cdef public int stamped_for
     cdef readonly int leader_epoch
-    cdef public bint by_name
+    cdef readonly short producer_epoch
+    cdef readonly Flag transactional
+    cdef public Flag by_name
     cpdef int set_producer_state(
         self, long long producer_id, int producer_epoch, int base_sequence, bint transactional
     ) except -1

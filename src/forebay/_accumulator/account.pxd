@@ -1,17 +1,18 @@
 from forebay._accumulator.pool cimport Buffer, BufferPool
+from forebay._flag cimport Flag
 
 
 cdef class BatchAccount:
     cdef BufferPool pool
-    # Set once, without a lock; every append looks at it.
-    cdef readonly bint stopped
+    # Guarded by the lock of the batch's queue.
+    cdef Py_ssize_t room
     # Guarded by the pool's lock.
     cdef readonly object owner
     cdef readonly Py_ssize_t charged
-    cdef Py_ssize_t spared
-    cdef bint closed
-    # Guarded by the lock of the batch's queue.
-    cdef Py_ssize_t room
+    cdef Flag spared
+    cdef Flag closed
+    # Set once, without a lock; every append looks at it.
+    cdef readonly Flag stopped
     cpdef void open(self, object callback)
     cdef void add_chunk(self)
     cdef bint afford_another(self) noexcept

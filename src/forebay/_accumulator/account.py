@@ -61,7 +61,7 @@ class BatchAccount:
         self.pool = pool
         self.owner = owner
         self.charged = 0
-        self.spared = 0
+        self.spared = False  # what any batch costs is not counted
         self.room = 0
         self.closed = False
         self.stopped = False
@@ -75,7 +75,7 @@ class BatchAccount:
         try:
             if pool.overhead <= pool.overhead_left:
                 pool.overhead_left -= pool.overhead
-                self.spared = pool.overhead
+                self.spared = True
             else:
                 cost += pool.overhead
             if cost > 0:
@@ -143,7 +143,7 @@ class BatchAccount:
     @cython.ccall
     def of_records(self) -> cython.Py_ssize_t:
         """What of the charge moves with the records where a batch is split: all but the cost of any batch."""
-        return self.charged - (0 if self.spared > 0 else self.pool.overhead)
+        return self.charged - (0 if self.spared else self.pool.overhead)
 
     @cython.ccall
     def charge_callback(self, callback: Any) -> cython.void:
@@ -202,7 +202,8 @@ class BatchAccount:
         try:
             if not self.closed:
                 self.closed = True
-                pool.overhead_left += self.spared
+                if self.spared:
+                    pool.overhead_left += pool.overhead
                 pool.take(self.owner, -self.charged)
                 self.charged = 0
         finally:

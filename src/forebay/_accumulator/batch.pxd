@@ -3,51 +3,54 @@ from forebay._accumulator.account cimport BatchAccount
 from forebay._accumulator.chunks cimport ChunkedBatch
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._delivery_callbacks cimport DeliveryCallbacks
+from forebay._flag cimport Flag
 from forebay._future cimport BatchResult, RecordFuture
 from forebay._records.rows cimport RowWindow
 
 
 cdef class ProducerBatch(ChunkedBatch):
     # What every append touches comes first, behind the chunk's: with thousands of partitions each line of the processor's
-    # cache comes from memory.  Fields of eight bytes before those of four, as there would be gaps.
+    # cache comes from memory.  Fields of eight bytes before smaller ones, as there would be gaps, and none larger than
+    # it need be, as there are as many of these as batches wait; sizes are int32 in the protocol, too.
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
-    cdef readonly Py_ssize_t write_limit
-    cdef readonly Py_ssize_t raw_size
-    cdef readonly Py_ssize_t max_record_size
     cdef readonly long long base_timestamp
     cdef readonly long long max_timestamp
     cdef readonly BatchAccount account
-    cdef readonly bint compressed
-    cdef readonly bint closed_for_appends
-    cdef readonly bint closed
-    cdef public bint closing
-    cdef readonly str topic
+    cdef readonly int write_limit
+    cdef readonly int raw_size
+    cdef readonly int max_record_size
+    cdef readonly int raw_limit
+    cdef readonly Flag compressed
+    cdef readonly Flag closed_for_appends
+    cdef readonly Flag closed
+    cdef public Flag closing
+    cdef public Flag let_go
+    cdef public Flag in_flight
+    cdef public Flag maybe_written
+    cdef readonly signed char final_state
     cdef readonly BatchResult result
     # Shared with the result: appends are made under the queue's lock, the sender reads once the batch is closed.
     cdef DeliveryCallbacks callbacks
-    cdef readonly Py_ssize_t raw_limit
-    # CRC-32C of the first ``checked`` bytes of records, of a batch without compression.
-    cdef Py_ssize_t checked
-    cdef long long checksum
     cdef readonly double compression_ratio
+    cdef readonly str topic
     cdef readonly list payload
-    cdef readonly Py_ssize_t payload_size
     cdef readonly double created
     cdef public double drained
     cdef public long long drain_number
     cdef public double retry_at
     cdef public object last_error
-    cdef readonly bytes topic_id  # under which it was drained last; the sender's thread's
-    cdef readonly int partition
-    cdef public bint let_go
-    cdef readonly int codec_id
-    cdef readonly int final_state
-    cdef public int attempts
-    cdef public bint in_flight
-    cdef public bint maybe_written
     cdef public long long asked
+    cdef readonly bytes topic_id  # under which it was drained last; the sender's thread's
+    # CRC-32C of the first ``checked`` bytes of records, of a batch without compression.
+    cdef unsigned int checksum
+    cdef int checked
+    cdef readonly int payload_size
+    cdef readonly int partition
+    cdef public int attempts
     cdef readonly int attempts_when_leader_last_changed
     cdef public int last_node
+    cdef int slot  # in the accumulator's list of those without an outcome, whose lock guards it; -1: not in there
+    cdef readonly signed char codec_id
     cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback)
     cdef Py_ssize_t take_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until)
     cdef Py_ssize_t raw_room(self) noexcept

@@ -35,6 +35,7 @@ else:
     from forebay._records.rows import RowWindow
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
+MOST_BYTES = cython.declare(cython.int, 0x7FFFFFFF)
 RATIO_MARGIN = cython.declare(cython.double, 1.05)
 """Compressed size is estimated 5 % above what the topic's ratio promises."""
 
@@ -68,7 +69,8 @@ class ProducerBatch(ChunkedBatch):
         created: monotonic ms; delivery.timeout.ms counts from here.
         compression_ratio: the topic's estimate for its codec; 1.0 without compression.
         codec_id: record format v2's codec number, 0 for none.
-        raw_limit: most bytes of header and records before compression, a first record excepted; 0 for no limit.
+        raw_limit: most bytes of header and records before compression, a first record excepted; 0 for no
+            limit but that of the format.
         first: of a part of a batch that was split: the index of its first record in the batch that was appended to.
     """
 
@@ -94,7 +96,7 @@ class ProducerBatch(ChunkedBatch):
         self.payload = NO_PIECES
         self.begin_with(chunk)
         self.write_limit = write_limit
-        self.raw_limit = raw_limit
+        self.raw_limit = raw_limit if raw_limit > 0 else MOST_BYTES
         self.codec_id = codec_id
         self.compressed = codec_id != 0
         self.compression_ratio = compression_ratio
@@ -111,6 +113,7 @@ class ProducerBatch(ChunkedBatch):
         self.asked = 0  # number of the metadata request that is to tell which topic it goes to; -1: answered
         self.last_error: Any = None
         self.checked = self.checksum = 0
+        self.slot = -1
 
     @cython.cfunc
     def try_append(self, record: RecordPointer, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
@@ -184,7 +187,7 @@ class ProducerBatch(ChunkedBatch):
     def raw_room(self) -> cython.Py_ssize_t:
         # How many bytes several records may take together before compression; ``room_for`` asks for one.
         room: cython.Py_ssize_t = self.capacity - self.position
-        if self.compressed and self.raw_limit > 0:
+        if self.compressed:
             room = min(room, self.raw_limit - HEADER_SIZE - self.raw_size)
         return max(0, room)
 
@@ -207,7 +210,7 @@ class ProducerBatch(ChunkedBatch):
             if self.write_limit < self.estimated_size() + size:
                 return NO_ROOM
             # The ratio is only a guess: what compresses badly after all must still fit into a request.
-            if self.compressed and 0 < self.raw_limit < HEADER_SIZE + self.raw_size + size:
+            if self.compressed and self.raw_limit < HEADER_SIZE + self.raw_size + size:
                 return NO_ROOM
         if self.position + size <= self.capacity:
             return size

@@ -10,9 +10,9 @@ cdef class ChunkedBatch(StampedBatch):
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
     # Where the next record goes, and the chunk that it is in, while the batch is open ...
     cdef unsigned char* base
-    cdef Py_ssize_t position
-    cdef Py_ssize_t capacity
     cdef Buffer chunk
+    cdef int position
+    cdef int capacity
     # ... and all there is.
     cdef Buffer first_chunk
     cdef list further_chunks

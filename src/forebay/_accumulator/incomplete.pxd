@@ -4,12 +4,14 @@ from forebay._accumulator.batch cimport ProducerBatch
 
 cdef class IncompleteBatches:
     cdef Mutex lock
-    cdef set batches
+    cdef list batches  # each where its ``slot`` says
     cdef readonly bint closed
     cdef readonly bint sealed
     cdef readonly int flushes
     cdef bint admit(self, ProducerBatch batch)
     cdef void discard(self, ProducerBatch batch)
+    cdef void put(self, ProducerBatch batch)
+    cdef void take_out(self, ProducerBatch batch)
     cpdef void replace(self, ProducerBatch parent, list children)
     cpdef void close(self)
     cpdef void seal(self)

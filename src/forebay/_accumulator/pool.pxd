@@ -1,3 +1,4 @@
+from forebay._flag cimport Flag
 from forebay._mutex cimport Mutex
 
 
@@ -7,8 +8,8 @@ cdef class Buffer:
     cdef public object owner
     cdef readonly int holds
     # Made elsewhere, and adopted; else the memory is at ``base``.
+    cdef readonly Flag adopted
     cdef bytes packed
-    cdef readonly bint adopted
     cdef unsigned char* base
     # Bytes that the batch wrote; set when it is done with the chunk.
     cdef Py_ssize_t used

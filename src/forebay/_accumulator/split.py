@@ -40,7 +40,7 @@ else:
 SPLIT = cython.declare(cython.int, 4)
 """A batch's final state."""
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
-NO_LIMIT: cython.Py_ssize_t = 1 << 62
+NO_LIMIT: cython.int = 0x7FFFFFFF
 
 
 def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, gate: Gate | None) -> int:

@@ -1,11 +1,18 @@
-"""What flush, close and commit rely on: who is in the set, and that nothing gets in once it is sealed."""
+"""What flush, close and commit rely on: who is listed, and that nothing gets in once it is sealed."""
 
 from __future__ import annotations
 
+import random
 import threading
 
 import pytest
 
+import forebay
+from forebay._accumulator.account import BatchAccount
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.pool import Buffer
+from forebay._accumulator.split import split_and_reenqueue
+from forebay._future import BatchResult
 from forebay._records.compression import CompressionType, compressor
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
 from tests.fakes.tickets import CountingTicket
@@ -144,3 +151,53 @@ def test_no_append_succeeds_after_seal_has_returned() -> None:
         for thread in threads:
             thread.join()
     assert sum(accepted) == records() > 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_is_listed_whatever_the_order_they_end_in(seed: int) -> None:
+    """Against a set: batches come, end in any order and are let go of twice, or are split."""
+    chance = random.Random(seed)
+    shelf = Shelf(batch_size=61 + 2 * RECORD)
+    listed = shelf.accumulator.incomplete
+    expected: set[ProducerBatch] = set()
+    drained: list[ProducerBatch] = []
+    for _ in range(300):
+        what = chance.random()
+        if what < 0.4:
+            partition = chance.randrange(3)
+            shelf.append(partition, 2)
+            expected.add(shelf.batches(partition)[-1])
+        elif what < 0.7:
+            drained += shelf.drain(chance.randrange(2), 1)
+        elif drained:
+            batch = drained.pop(chance.randrange(len(drained)))
+            expected.remove(batch)
+            if what < 0.8 and batch.record_count > 1:
+                shelf.accumulator.closer.close_batches([batch])
+                split_and_reenqueue(shelf.accumulator, batch, None)
+                expected.update(set(listed()) - expected - {batch})
+            else:
+                shelf.finish(batch)
+                shelf.accumulator.deallocate(batch)
+        assert set(listed()) == expected
+        assert len(listed()) == len(expected) == len(shelf.accumulator.incomplete_batches)
+    assert len(expected) > 10
+
+
+def test_children_are_listed_in_their_parents_place() -> None:
+    shelf = Shelf(batch_size=61 + 2 * RECORD)
+    shelf.append(0, 4)
+    first, second = shelf.batches()
+    (batch,) = shelf.drain(0)
+    shelf.accumulator.closer.close_batches([batch])
+    assert split_and_reenqueue(shelf.accumulator, batch, None) == 2
+    assert set(shelf.accumulator.incomplete()) == {*shelf.batches()} == {*shelf.batches()[:2], second}
+    assert first is batch not in shelf.accumulator.incomplete()
+
+
+@pytest.mark.skipif(forebay.implementation != "compiled", reason="interpreted, objects have dictionaries")
+def test_what_waits_is_small() -> None:
+    """A field too many in these and a queued record of 100 B costs more than 115 (python -m bench footprint)."""
+    head = object.__basicsize__
+    sizes = {kind.__name__: kind.__basicsize__ - head for kind in (ProducerBatch, BatchResult, Buffer, BatchAccount)}
+    assert sum(sizes.values()) <= 512, sizes
