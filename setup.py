@@ -75,6 +75,7 @@ COMPILED = [
     "_send",
 ]
 
+HEADERS = [f"src/forebay/{name}.h" for name in ("_codec/crc32c", "_codec/ticks", "futex", "mutex", "parking")]
 JOBS = int(os.environ.get("FOREBAY_BUILD_JOBS", os.cpu_count() or 1))
 
 
@@ -91,7 +92,7 @@ def extensions() -> list[Extension]:
             # GCC takes Cython's own checks of None for an access beyond it.
             extra_compile_args=["-O3", "-g0", "-Wno-array-bounds"],
             include_dirs=["src/forebay", "src/forebay/_codec"],
-            depends=["src/forebay/_codec/crc32c.h", "src/forebay/_codec/ticks.h", "src/forebay/mutex.h"],
+            depends=HEADERS,
         )
         for name in names
     ]

@@ -15,9 +15,11 @@ import math
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._time import give_way, nap
+    from cython.cimports.forebay._codec._time import give_way
+    from cython.cimports.forebay._parking import asleep_in, next_turn, park, turn_of
 else:
-    from forebay._codec._time import give_way, nap
+    from forebay._codec._time import give_way
+    from forebay._parking import Parking, asleep_in, next_turn, park, turn_of
 
 PATIENCE = cython.declare(cython.longlong, 2)
 """ms, by the records' timestamps, as a clock of its own would cost each call a fifth."""
@@ -42,8 +44,8 @@ STEP_CALLS = cython.declare(cython.int, 500)
 """Of a thread that got the GIL in the sender's place, before it gives way too: a tenth of a millisecond of work beside
 a hand-over that takes half of that.  Eight threads that gave way at once handed it round with nothing done meanwhile,
 which cost 5 to 9 % of their records."""
-MOST_NAPS = cython.declare(cython.int, 20)
-"""A millisecond or two.  The sender takes what it waits for within one, unless a thread that computes is quicker."""
+GIVE_WAY_NS = cython.declare(cython.long, 2_000_000)
+"""The sender takes what it waits for within one ms, unless a thread that computes is quicker."""
 
 
 @cython.final
@@ -54,7 +56,7 @@ class GilClaim:
     ``waiting`` is set by the sender's thread just before it asks for the GIL, with ``passed`` at 0 and ``since`` (in
     monotonic ms), and cleared as soon as it has it; any thread reads it.  ``passed`` counts the calls meanwhile,
     ``first`` is the timestamp of the first of them.  ``seen`` is when the last of them looked at the clock, ``begun``
-    when the first since a thread had the GIL did (monotonic ms).  All are hints: a race costs a nap.
+    when the first since a thread had the GIL did (monotonic ms).  All are hints: a race costs a wait of 2 ms at most.
 
     ``beside`` is set by the sender's thread for a while after one that computes kept the GIL from it; any thread reads
     it.
@@ -68,6 +70,13 @@ class GilClaim:
         self.long_at = self.kept_at = -math.inf
         self.seen = self.begun = -math.inf
         self.beside = False
+        if not cython.compiled:
+            self.lot = Parking()
+
+    @property
+    def asleep(self) -> int:
+        """How many threads have given way and not gone on."""
+        return asleep_in(self.lot)
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -89,6 +98,7 @@ class GilClaim:
     def end(self, now: cython.double) -> cython.void:
         """The sender's thread has the GIL."""
         self.waiting = False
+        next_turn(self.lot)
         # A thread that sends all the time kept it: what is due goes when that one gives way.
         waited: cython.double = now - self.since if self.passed < FEW_CALLS else 0.0
         if waited >= KEPT_MS:
@@ -124,7 +134,7 @@ class GilClaim:
     @cython.ccall
     @cython.exceptval(check=False)
     def pass_by(self, timestamp: cython.longlong) -> cython.void:
-        """A call of send() that found the claim; may wait for a nap or some.
+        """A call of send() that found the claim; may give way.
 
         Args:
             timestamp: of its record, in ms.
@@ -139,12 +149,23 @@ class GilClaim:
         # Until the sender has it whoever gets it gives way: others that wait for it may be quicker.
         self.passed = MOST_CALLS - STEP_CALLS
         self.first = timestamp
-        left: cython.int = MOST_NAPS
-        with cython.nogil:
-            while self.waiting and left > 0:
-                left -= 1
-                nap()
-        if left == 0:
+        if self.give_way_for(GIVE_WAY_NS) and self.waiting:
             # A thread that computes takes it each time: who goes on giving way gets nothing done, and helps nobody.
             self.passed = 1
             self.first = timestamp
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def give_way_for(self, nanoseconds: cython.long) -> cython.bint:
+        """Lets the sender have the GIL, for so long at most; True if it did not come.
+
+        Of several threads that gave way each turn of the sender lets one go on, the first of them.  The others would
+        only stand in the GIL's queue, ahead of the sender when it comes again, and hand the GIL round for little: two
+        thirds of all switches of eight threads that send.
+        """
+        seen: cython.int = turn_of(self.lot)
+        late: cython.bint = False
+        with cython.nogil:
+            if self.waiting:
+                late = park(self.lot, seen, nanoseconds)
+        return late

@@ -25,42 +25,13 @@ typedef PyMutex forebay_mutex;
 #else
 
 #include <limits.h>
-#include <time.h>
-#if defined(__linux__) && defined(__LP64__) /* elsewhere its time may be of another size */
-#define FOREBAY_FUTEX
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
+#include "futex.h"
 
 #define forebay_has_gil 1
 typedef union {
     struct { short taken, wanted; }; /* ``wanted``: how many wait */
     int word;
 } forebay_mutex;
-
-/* Sleeps while the lock is as ``seen``, for so long at most.  No GIL. */
-static inline void forebay_mutex_sleep(forebay_mutex *lock, int seen, long nanoseconds)
-{
-    struct timespec most = {0, nanoseconds};
-#ifdef FOREBAY_FUTEX
-    syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, seen, &most, NULL, 0);
-#else
-    most.tv_nsec = 50000;
-    if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED) == seen)
-        nanosleep(&most, NULL);
-#endif
-}
-
-/* Wakes all who sleep for this lock, a few. */
-static inline void forebay_mutex_wake(forebay_mutex *lock)
-{
-#ifdef FOREBAY_FUTEX
-    syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-#else
-    (void)lock;
-#endif
-}
 
 static void forebay_mutex_wait(forebay_mutex *lock)
 {
@@ -69,12 +40,12 @@ static void forebay_mutex_wait(forebay_mutex *lock)
     while (lock->taken) {
         seen = lock->word;
         Py_BEGIN_ALLOW_THREADS
-        forebay_mutex_sleep(lock, seen, 1000000);
+        forebay_futex_wait(&lock->word, seen, 1000000);
         Py_END_ALLOW_THREADS
     }
     lock->wanted--;
     lock->taken = 1;
-    forebay_mutex_wake(lock); /* who gives way to us */
+    forebay_futex_wake(&lock->word, INT_MAX); /* who gives way to us */
 }
 
 /* Until one who waits has it, for a tenth of a millisecond at most. */
@@ -85,7 +56,7 @@ static inline void forebay_mutex_give_way(forebay_mutex *lock)
         return;
     seen = lock->word;
     Py_BEGIN_ALLOW_THREADS
-    forebay_mutex_sleep(lock, seen, 100000);
+    forebay_futex_wait(&lock->word, seen, 100000);
     Py_END_ALLOW_THREADS
 }
 
@@ -101,7 +72,7 @@ static inline void forebay_mutex_unlock(forebay_mutex *lock)
 {
     lock->taken = 0;
     if (lock->wanted)
-        forebay_mutex_wake(lock);
+        forebay_futex_wake(&lock->word, INT_MAX);
 }
 
 #define forebay_acquire(lock) forebay_mutex_lock(&(lock))

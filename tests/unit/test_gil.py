@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from pathlib import Path
+
+import pytest
 
 from forebay._gil import GilClaim
 
@@ -29,7 +33,7 @@ def test_then_a_call_gives_way_until_the_sender_has_it() -> None:
         while claim.passed == MOST_CALLS - 1:
             pass
         seen.append(claim.passed)
-        claim.waiting = False
+        claim.end(0)
 
     thread = threading.Thread(target=sender)
     thread.start()
@@ -57,6 +61,40 @@ def test_who_gets_it_in_the_senders_place_works_for_a_moment_and_gives_way_too()
         for number in range(1, STEP_CALLS):
             claim.pass_by(1000)
             assert claim.passed == MOST_CALLS - STEP_CALLS + number
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="whether a thread sleeps is read in /proc")
+def test_each_turn_of_the_sender_lets_one_go_on_the_first_of_them() -> None:
+    """The others would only stand in its way when it comes again."""
+    claim = GilClaim()
+    claim.begin(0)
+    gone_on: list[tuple[int, bool]] = []
+    threads = []
+
+    def give_way(number: int) -> None:
+        gone_on.append((number, claim.give_way_for(999_000_000)))
+
+    for number in range(3):
+        threads.append(threading.Thread(target=give_way, args=(number,)))
+        threads[-1].start()
+        while claim.asleep <= number or not sleeps(threads[-1]):
+            pass
+    for number in range(3):
+        assert len(gone_on) == number
+        claim.end(0)
+        claim.begin(0)
+        threads[number].join()
+    assert gone_on == [(0, False), (1, False), (2, False)]
+
+
+def test_who_is_not_waited_for_keeps_nobody() -> None:
+    claim = GilClaim()
+    assert not claim.give_way_for(999_000_000)
+    claim.begin(0)
+    assert claim.give_way_for(1_000)  # it did not come
+    claim.end(0)
+    assert not claim.give_way_for(999_000_000)
+    assert claim.asleep == 0
 
 
 def test_two_milliseconds_are_enough() -> None:
@@ -173,6 +211,12 @@ def test_a_claim_made_since_is_not_long_beside_a_thread_that_computes_either() -
     claim.begin(200)
     assert not claim.is_long(200.05)
     assert claim.is_long(201.5)
+
+
+def sleeps(thread: threading.Thread) -> bool:
+    """Whether the system has it asleep: it counts itself a moment before."""
+    state = Path(f"/proc/self/task/{thread.native_id}/stat").read_text()
+    return state.rpartition(")")[2].split()[0] == "S"
 
 
 def kept(claim: GilClaim, *, at: float) -> None:

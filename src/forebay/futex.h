@@ -1,0 +1,43 @@
+/* To sleep until a word changes, and to wake those who sleep for it; where there is no futex, to sleep for a moment. */
+#ifndef FOREBAY_FUTEX_H
+#define FOREBAY_FUTEX_H
+
+#include <time.h>
+#if defined(__linux__) && defined(__LP64__) /* elsewhere its time may be of another size */
+#define FOREBAY_FUTEX
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* Sleeps while ``*word`` is as ``seen``, for so long at most (no second); true if that time has passed.  No GIL. */
+static inline int forebay_futex_wait(int *word, int seen, long nanoseconds)
+{
+    struct timespec most = {0, nanoseconds};
+#ifdef FOREBAY_FUTEX
+    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &most, NULL, 0) == -1 && errno == ETIMEDOUT;
+#else
+    const long step = 50000;
+    while (__atomic_load_n(word, __ATOMIC_RELAXED) == seen) {
+        if (nanoseconds <= 0)
+            return 1;
+        most.tv_nsec = nanoseconds < step ? nanoseconds : step;
+        nanosleep(&most, NULL);
+        nanoseconds -= step;
+    }
+    return 0;
+#endif
+}
+
+/* Wakes so many of those who sleep for it, the first of them first. */
+static inline void forebay_futex_wake(int *word, int count)
+{
+#ifdef FOREBAY_FUTEX
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+#else
+    (void)word, (void)count;
+#endif
+}
+
+#endif
