@@ -18,4 +18,4 @@ cdef class GilClaim:
     cpdef void end(self, double now) noexcept
     cpdef bint is_long(self, double now) noexcept
     cpdef void pass_by(self, long long timestamp) noexcept
-    cpdef bint give_way_for(self, long nanoseconds) noexcept
+    cpdef bint give_way_for(self, long nanoseconds, int seen) noexcept

@@ -74,6 +74,11 @@ class GilClaim:
             self.lot = Parking()
 
     @property
+    def turn(self) -> int:
+        """How often the sender has had the GIL."""
+        return turn_of(self.lot)
+
+    @property
     def asleep(self) -> int:
         """How many threads have given way and not gone on."""
         return asleep_in(self.lot)
@@ -149,21 +154,25 @@ class GilClaim:
         # Until the sender has it whoever gets it gives way: others that wait for it may be quicker.
         self.passed = MOST_CALLS - STEP_CALLS
         self.first = timestamp
-        if self.give_way_for(GIVE_WAY_NS) and self.waiting:
-            # A thread that computes takes it each time: who goes on giving way gets nothing done, and helps nobody.
+        if self.give_way_for(GIVE_WAY_NS, turn_of(self.lot)) and self.waiting:
+            # A thread that computes takes it each time, or others were let on: who went on giving way would get nothing
+            # done.
             self.passed = 1
             self.first = timestamp
 
     @cython.ccall
     @cython.exceptval(check=False)
-    def give_way_for(self, nanoseconds: cython.long) -> cython.bint:
-        """Lets the sender have the GIL, for so long at most; True if it did not come.
+    def give_way_for(self, nanoseconds: cython.long, seen: cython.int) -> cython.bint:
+        """Lets the sender have the GIL; True if this thread's turn did not come for so long.
 
-        Of several threads that gave way each turn of the sender lets one go on, the first of them.  The others would
-        only stand in the GIL's queue, ahead of the sender when it comes again, and hand the GIL round for little: two
+        Of several threads that gave way each turn of the sender lets one go on, the first of them.  All at once they
+        would stand in the GIL's queue, ahead of the sender when it comes again, and hand the GIL round for little: two
         thirds of all switches of eight threads that send.
+
+        Args:
+            nanoseconds: less than a second.
+            seen: the ``turn`` when the thread decided to give way; if it is another, the sender has come.
         """
-        seen: cython.int = turn_of(self.lot)
         late: cython.bint = False
         with cython.nogil:
             if self.waiting:

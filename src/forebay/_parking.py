@@ -27,9 +27,10 @@ def park(lot: Parking, seen: int, nanoseconds: int) -> bool:
     """Sleeps until a turn after ``seen``, or for so long at most (no second); True if that time has passed."""
     with lot.condition:
         lot.asleep += 1
-        late = lot.turns == seen and not lot.condition.wait(nanoseconds / 1e9)
-        lot.asleep -= 1
-        return late
+        try:
+            return lot.turns == seen and not lot.condition.wait(nanoseconds / 1e9)
+        finally:
+            lot.asleep -= 1
 
 
 def next_turn(lot: Parking) -> None:

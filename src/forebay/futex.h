@@ -18,19 +18,21 @@ static inline int forebay_futex_wait(int *word, int seen, long nanoseconds)
 #ifdef FOREBAY_FUTEX
     return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &most, NULL, 0) == -1 && errno == ETIMEDOUT;
 #else
-    const long step = 50000;
+    struct timespec begun, now;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    if (nanoseconds > 50000)
+        most.tv_nsec = 50000;
     while (__atomic_load_n(word, __ATOMIC_RELAXED) == seen) {
-        if (nanoseconds <= 0)
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if ((now.tv_sec - begun.tv_sec) * 1000000000LL + now.tv_nsec - begun.tv_nsec >= nanoseconds)
             return 1;
-        most.tv_nsec = nanoseconds < step ? nanoseconds : step;
         nanosleep(&most, NULL);
-        nanoseconds -= step;
     }
     return 0;
 #endif
 }
 
-/* Wakes so many of those who sleep for it, the first of them first. */
+/* Wakes so many of those who sleep for it, the first of them first; without a futex all see for themselves. */
 static inline void forebay_futex_wake(int *word, int count)
 {
 #ifdef FOREBAY_FUTEX

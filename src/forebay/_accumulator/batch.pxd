@@ -11,7 +11,7 @@ from forebay._records.rows cimport RowWindow
 cdef class ProducerBatch(ChunkedBatch):
     # What every append touches comes first, behind the chunk's: with thousands of partitions each line of the processor's
     # cache comes from memory.  Fields of eight bytes before smaller ones, as there would be gaps, and none larger than
-    # it need be, as there are as many of these as batches wait; sizes are int32 in the protocol, too.
+    # it need be, as there are as many of these as batches wait; sizes of records are int32 in the protocol, too.
     # Owned by the queue's lock while the batch is open, by the sender thread afterwards.
     cdef readonly long long base_timestamp
     cdef readonly long long max_timestamp
@@ -34,6 +34,7 @@ cdef class ProducerBatch(ChunkedBatch):
     cdef readonly double compression_ratio
     cdef readonly str topic
     cdef readonly list payload
+    cdef readonly Py_ssize_t payload_size  # of what does not compress, more than its records, which an int32 holds
     cdef readonly double created
     cdef public double drained
     cdef public long long drain_number
@@ -44,7 +45,6 @@ cdef class ProducerBatch(ChunkedBatch):
     # CRC-32C of the first ``checked`` bytes of records, of a batch without compression.
     cdef unsigned int checksum
     cdef int checked
-    cdef readonly int payload_size
     cdef readonly int partition
     cdef public int attempts
     cdef readonly int attempts_when_leader_last_changed

@@ -19,6 +19,7 @@ from forebay._records.compression import CompressionType
 from forebay._records.decoded import Record
 from forebay._records.decompression import decompress
 from forebay._records.reader import read_records
+from forebay.errors import RecordTooLargeError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
@@ -172,10 +173,19 @@ def fill(child: ProducerBatch, records: Any, batch: ProducerBatch) -> cython.voi
     child.account.charge(batch.account.of_records() * len(records) // batch.record_count)
 
 
-@cython.cfunc
+@cython.ccall
 def write(child: ProducerBatch, record: Any) -> cython.void:
+    """Appends a record that was read back.
+
+    Raises:
+        RecordTooLargeError: it has no room: what a part is estimated to be compressed may be more than an int32.
+    """
     key: bytes | None = record.key
     value: bytes | None = record.value
     section: bytes = encode_headers(record.headers)
     view: RecordView = record_view(record.timestamp, key, value, section)
-    child.try_append(view_of(view), None, None)
+    if child.try_append(view_of(view), None, None) <= 0:
+        raise RecordTooLargeError(
+            f"A batch for {child.topic}-{child.partition} is too large to be split: "
+            f"{child.raw_size} bytes and one more record"
+        )

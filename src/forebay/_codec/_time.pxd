@@ -20,7 +20,7 @@ cdef inline long long wall_ns() noexcept nogil:
     return t.tv_sec * <long long>1000000000 + t.tv_nsec
 
 
-# 20 microseconds of sleep, for a thread that waits for another to take the GIL.
+# 20 microseconds of sleep, without the GIL; compiled code alone does.
 cdef inline void nap() noexcept nogil:
     cdef timespec t
     t.tv_sec = 0

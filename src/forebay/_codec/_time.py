@@ -1,20 +1,15 @@
-"""The interpreted twin of ``_time.pxd``: the clocks, for ``forebay._clock`` alone, and a nap."""
+"""The interpreted twin of ``_time.pxd``: the clocks, for ``forebay._clock`` alone."""
 
 from time import monotonic_ns, sleep
 from time import perf_counter_ns as ticks
 from time import time_ns as wall_ns
 
-__all__ = ["give_way", "monotonic_ns", "nap", "ticks", "ticks_are_steady", "wall_ns"]
+__all__ = ["give_way", "monotonic_ns", "ticks", "ticks_are_steady", "wall_ns"]
 
 
 def ticks_are_steady() -> bool:
     """Whether ``ticks`` counts at one rate at all times; each tick is a nanosecond or less."""
     return True
-
-
-def nap() -> None:
-    """20 microseconds of sleep, for a thread that waits for another to take the GIL."""
-    sleep(0.00002)
 
 
 def give_way() -> None:

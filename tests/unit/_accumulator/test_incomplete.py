@@ -11,7 +11,7 @@ import forebay
 from forebay._accumulator.account import BatchAccount
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.pool import Buffer
-from forebay._accumulator.split import split_and_reenqueue
+from forebay._accumulator.split import split, split_and_reenqueue
 from forebay._future import BatchResult
 from forebay._records.compression import CompressionType, compressor
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
@@ -187,12 +187,14 @@ def test_who_is_listed_whatever_the_order_they_end_in(seed: int) -> None:
 def test_children_are_listed_in_their_parents_place() -> None:
     shelf = Shelf(batch_size=61 + 2 * RECORD)
     shelf.append(0, 4)
+    listed = shelf.accumulator.incomplete_batches
     first, second = shelf.batches()
     (batch,) = shelf.drain(0)
     shelf.accumulator.closer.close_batches([batch])
-    assert split_and_reenqueue(shelf.accumulator, batch, None) == 2
-    assert set(shelf.accumulator.incomplete()) == {*shelf.batches()} == {*shelf.batches()[:2], second}
-    assert first is batch not in shelf.accumulator.incomplete()
+    children = split(batch, 61 + RECORD)
+    listed.replace(batch, children)
+    assert first is batch
+    assert set(listed.listed(0)) == {*children, second} and len(listed) == 3
 
 
 @pytest.mark.skipif(forebay.implementation != "compiled", reason="interpreted, objects have dictionaries")

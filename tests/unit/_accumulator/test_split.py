@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.split import split, split_and_reenqueue, split_size
+from forebay._accumulator.split import split, split_and_reenqueue, split_size, write
 from forebay._gate import Gate
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
-from forebay.errors import CorruptRecordError, KafkaError
+from forebay.errors import CorruptRecordError, KafkaError, RecordTooLargeError
 from tests.unit._accumulator.shelf import Shelf, quiet, read
 
 HEADER = 61
@@ -312,3 +312,15 @@ def test_parts_that_come_back_stand_in_their_order(turn: slice) -> None:
     for part in parts[turn]:
         shelf.schedule.reenqueue(part, shelf.now, None)
     assert shelf.batches()[: len(parts)] == parts
+
+
+def test_a_record_that_a_part_does_not_take_is_not_lost() -> None:
+    """Two GiB of records that compress, estimated above what fits an int32; here a part that is closed."""
+    shelf = shelf_of(None)
+    shelf.append(0, 10)
+    batch = drained(shelf)
+    part = split(batch, 100)[0]
+    before = part.record_count
+    with pytest.raises(RecordTooLargeError, match=f"{part.raw_size} bytes and one more record"):
+        write(part, read(batch).records[0])
+    assert part.record_count == before
