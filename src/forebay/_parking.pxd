@@ -1,5 +1,5 @@
-# Where threads sleep until it is their turn; each turn wakes the one that has slept longest.  As an attribute of a compiled
-# class it begins with nobody, by being zero.  Interpreted twin: _parking.py.
+# Where threads sleep until it is their turn; each turn wakes the one that has slept longest.  As an attribute of a
+# compiled class it begins with nobody, by being zero.  Interpreted twin: _parking.py.
 
 cdef extern from "parking.h" nogil:
     ctypedef struct Parking "forebay_parking":
