@@ -1,12 +1,19 @@
-"""Which form of the package the session runs, said once at its head; and which tests need three brokers."""
+"""Which form of the package the session runs, said once at its head; and which tests need three brokers.
+
+Random tests have no time limit: on a busy machine an example takes as long as it takes, which says nothing of the code.
+"""
 
 from __future__ import annotations
 
 import platform
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 import forebay
+
+settings.register_profile("forebay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("forebay")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -1,3 +1,4 @@
-cpdef int checked_partition(object partition)
-cpdef long long checked_timestamp(object timestamp_ms)
+cdef str plain_name(object topic)
+cpdef int checked_partition(object partition) except? -1
+cpdef long long checked_timestamp(object timestamp_ms) except? -1
 cpdef list checked_headers(object headers)

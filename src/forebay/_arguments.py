@@ -50,6 +50,12 @@ def as_record(topic: Any, value: Any, key: Any, headers: Any, partition: Any, ti
     return ProducerRecord(topic, value, key, () if headers is None else headers, partition, timestamp_ms)
 
 
+@cython.cfunc
+def plain_name(topic: Any) -> str:
+    # A member of a str enumeration stands for its value.
+    return topic if type(topic) is str else str.__str__(topic)
+
+
 def checked_topic(topic: str) -> None:
     """Refuses a name that no broker could be asked for.
 
@@ -70,6 +76,7 @@ def check_encodable(what: str, text: str) -> None:
 
 
 @cython.ccall
+@cython.exceptval(-1)
 def checked_partition(partition: Any) -> cython.int:
     """A partition number that can be one."""
     if isinstance(partition, bool) or not isinstance(partition, int):
@@ -82,6 +89,7 @@ def checked_partition(partition: Any) -> cython.int:
 
 
 @cython.ccall
+@cython.exceptval(-1)
 def checked_timestamp(timestamp_ms: Any) -> cython.longlong:
     """A timestamp that a record can carry."""
     if isinstance(timestamp_ms, bool) or not isinstance(timestamp_ms, int):

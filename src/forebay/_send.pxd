@@ -65,7 +65,9 @@ cdef class SendPath:
         double deadline,
     )
     cpdef TopicState topic_for_sending(self, str topic, int partition, bint blocking, double deadline)
-    cdef int choose_partition(self, TopicState state, object key, bytes key_bytes, object value, bytes value_bytes)
+    cdef int choose_partition(
+        self, TopicState state, object key, bytes key_bytes, object value, bytes value_bytes
+    ) except? -1
     cdef int append_waiting(
         self,
         TopicState state,
@@ -75,11 +77,8 @@ cdef class SendPath:
         object callback,
         bint blocking,
         double deadline,
-    )
+    ) except? -1
     cdef void check_size(self, RecordPointer record)
     cdef object exhausted(self, TopicState state, int partition, RecordPointer record, double waited)
-    cdef long long wall(self)
-    cdef double now(self)
-
-
-cdef str plain_name(object topic)
+    cdef long long wall(self) except? -1
+    cdef double now(self) except? -1

@@ -32,7 +32,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.partitioner import key_partition
     from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
+    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, plain_name
     from cython.cimports.forebay._clock import SystemClock
     from cython.cimports.forebay._codec._prim import (
         RecordPointer,
@@ -49,7 +49,7 @@ else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.partitioner import key_partition
     from forebay._accumulator.topic import TopicState
-    from forebay._arguments import checked_partition, checked_timestamp
+    from forebay._arguments import checked_partition, checked_timestamp, plain_name
     from forebay._clock import SystemClock
     from forebay._codec._prim import (
         RecordPointer,
@@ -81,7 +81,7 @@ WORTH_WAKING = cython.declare(cython.int, 6)  # a batch is full, or a new one ha
 STICKY = cython.declare(cython.int, -1)
 NO_DEADLINE = cython.declare(cython.double, -1.0)
 UPPER_BOUND_OVERHEAD = cython.declare(cython.Py_ssize_t, 61 + 21)
-NO_HEADERS: bytes = b"\x00"
+NO_HEADERS = cython.declare(bytes, b"\x00")
 
 
 @cython.cclass
@@ -268,6 +268,8 @@ class SendPath:
             self.recent = state
         return state
 
+    @cython.final
+    @cython.inline
     @cython.cfunc
     @cython.exceptval(check=False)
     def is_plain(self, key: Any, value: Any) -> cython.bint:
@@ -331,6 +333,7 @@ class SendPath:
         return future
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def choose_partition(
         self, state: TopicState, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
     ) -> cython.int:
@@ -355,6 +358,7 @@ class SendPath:
             )
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def append_waiting(
         self,
         state: TopicState,
@@ -474,6 +478,7 @@ class SendPath:
         return self.sender_thread is not None and threading.get_ident() == self.sender_thread.ident
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def wall(self) -> cython.longlong:
         if self.system_clock is not None:
             return self.system_clock.wall()
@@ -481,6 +486,7 @@ class SendPath:
         return wall
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def now(self) -> cython.double:
         if self.system_clock is not None:
             return self.system_clock.now()
@@ -491,9 +497,3 @@ class SendPath:
         if self.state == FORKED:
             return ForkedProducerError()
         return ProducerClosedError()
-
-
-@cython.cfunc
-def plain_name(topic: Any) -> str:
-    # A member of a str enumeration stands for its value.
-    return topic if type(topic) is str else str.__str__(topic)

@@ -37,10 +37,10 @@ cdef class RecordAccumulator:
     )
     cdef int try_append(
         self, TopicState topic, int partition, RecordPointer record, RecordFuture future, object callback
-    )
+    ) except? -1
     cdef int try_locked(
         self, TopicState topic, PartitionQueue queue, bint sticky, RecordPointer record, RecordFuture future, object callback
-    )
+    ) except? -1
     cdef int start_batch(
         self,
         TopicState topic,

@@ -163,12 +163,11 @@ class RecordAccumulator:
             KafkaError: it is sealed; the guard's.
         """
         buffer: Buffer | None = None
-        status: cython.int
         try:
             while True:
                 if self.refuses():
                     raise self.refusal()
-                status = self.try_append(topic, partition, record, future, callback)
+                status: cython.int = self.try_append(topic, partition, record, future, callback)
                 if status == NEEDS_CHUNK:
                     self.extend(topic, partition, record)
                     continue
@@ -238,6 +237,7 @@ class RecordAccumulator:
         return topic.queue(topic.partitioner.partition if partition < 0 else partition)
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def try_append(
         self,
         topic: TopicState,
@@ -254,7 +254,7 @@ class RecordAccumulator:
             queue = self.queue_of(topic, partition)
             acquire(queue.lock)
             try:
-                if not sticky or not topic.partitioner.is_changed(queue.partition):
+                if not sticky or topic.partitioner.partition == queue.partition:
                     status = self.try_locked(topic, queue, sticky, record, future, callback)
             finally:
                 release(queue.lock)
@@ -264,6 +264,7 @@ class RecordAccumulator:
         return status
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def try_locked(
         self,
         topic: TopicState,
@@ -274,7 +275,7 @@ class RecordAccumulator:
         callback: Any,
     ) -> cython.int:
         batch: ProducerBatch | None = queue.last
-        if sticky and (batch is None or batch.is_full()) and topic.partitioner.update(0, True):
+        if sticky and (batch is None or batch.closed_for_appends) and topic.partitioner.update(0, True):
             if topic.partitioner.is_changed(queue.partition):
                 return STICKY_MOVED
         if batch is None:

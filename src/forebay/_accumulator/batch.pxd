@@ -51,7 +51,7 @@ cdef class ProducerBatch(ChunkedBatch):
     cdef public int last_node
     cdef int slot  # in the accumulator's list of those without an outcome, whose lock guards it; -1: not in there
     cdef readonly signed char codec_id
-    cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback)
+    cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback) except? -2
     cdef Py_ssize_t take_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until)
     cdef Py_ssize_t raw_room(self) noexcept
     cdef Py_ssize_t room(self) noexcept

@@ -116,6 +116,7 @@ class ProducerBatch(ChunkedBatch):
         self.slot = -1
 
     @cython.cfunc
+    @cython.exceptval(-2)
     def try_append(self, record: RecordPointer, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
         """Writes the record if there is room: its size in bytes, or NO_ROOM, or NEEDS_CHUNK.  Queue's lock held."""
         if self.closed_for_appends:
@@ -220,6 +221,7 @@ class ProducerBatch(ChunkedBatch):
         return NO_ROOM
 
     @cython.cfunc
+    @cython.inline
     @cython.exceptval(-1)
     def affords(self, callback: Any) -> cython.bint:
         # Whether there is memory for what the record costs beside its bytes.  For a first record it need not be there:

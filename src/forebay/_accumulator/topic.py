@@ -224,11 +224,11 @@ class TopicState:
     @cython.cfunc
     def queue(self, partition: cython.int) -> PartitionQueue:
         if partition < 0 or partition >= len(self.queues):
-            raise IllegalStateError(
-                f"Topic {self.name} has {len(self.queues)} partitions here; there is no {partition}"
-            )
-        found: PartitionQueue = self.queues[partition]
-        return found
+            raise self._no_queue(partition)
+        return cython.cast(PartitionQueue, self.queues[partition])
+
+    def _no_queue(self, partition: int) -> IllegalStateError:
+        return IllegalStateError(f"Topic {self.name} has {len(self.queues)} partitions here; there is no {partition}")
 
     def in_use(self, since: cython.double) -> bool:
         """See ``RecordAccumulator.in_use``."""

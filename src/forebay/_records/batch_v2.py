@@ -88,6 +88,7 @@ NO_HEADERS = b"\x00"
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def record_body_size(
@@ -108,6 +109,7 @@ def record_body_size(
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def record_size(body_size: cython.Py_ssize_t) -> cython.Py_ssize_t:
@@ -142,7 +144,10 @@ def put_record(
     at = put_varint(to, at, zigzag(record.value_size))
     if record.value_size > 0:
         at = put_raw(to, at, record.value, record.value_size)
-    put_raw(to, at, record.headers, record.headers_size)
+    if record.headers_size > 1:
+        put_raw(to, at, record.headers, record.headers_size)
+    else:
+        put_int8(to, at, 0)  # a section of one byte counts no headers
     return size
 
 
