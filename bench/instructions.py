@@ -1,8 +1,10 @@
 """Instructions of the hot functions, counted by callgrind: figures that a busy machine does not change.
 
 Each piece of work runs twice, with few calls and with many, in a child under valgrind that collects inside one compiled
-function alone; the difference by the calls is what one more call costs.  ``send`` is counted while nothing is sent, the
-sender's turn while batches go to a sink in another process.
+function alone, or everywhere; the difference by the calls is what one more call costs.  ``send`` is counted while
+nothing is sent, the sender's turn while batches go to a sink in another process.  How many turns there are, and on
+whose thread, the system decides: of those cases several runs are made, and their sum, the whole process, varies the
+least.
 """
 
 from __future__ import annotations
@@ -21,16 +23,18 @@ from typing import Any, NamedTuple
 from bench.append import LOOPS, STILL, Loop
 from bench.part import Part, Result, result_of
 from bench.sink import AcknowledgingSink
-from bench.support import ROOT, ChildFailed, child_environment, print_table, work_of_child
+from bench.support import ROOT, ChildFailed, Spread, child_environment, print_table, work_of_child
 
 FEW, MANY = 2_000, 12_000
 """Calls in the two runs."""
 RECORDS_A_BATCH = 148
+RUNS = 3
+"""Of a case that sends; an idle one counts the same within one in a hundred."""
 COLLECTED = re.compile(r"Collected : (\d+)")
 
 
 class Case(NamedTuple):
-    """A loop, what is counted in it, and how many calls make a unit."""
+    """A loop, what is counted in it (the whole process, if no function is named), and how many calls make a unit."""
 
     label: str
     loop: str
@@ -59,6 +63,8 @@ CASES = (
     Case("sender's turns, a request of one record", ONE_RECORD, *TURN, still=False, fewer=10),
     Case("the same request, on the thread that sends", ONE_RECORD, *LENT, still=False, fewer=10),
     Case("the wait for it, result()", ONE_RECORD, "_future", r"RecordFuture_\d*result", still=False, fewer=10),
+    Case("all of a request of one record", ONE_RECORD, "", "", still=False, fewer=10),
+    Case("all of a 16 KiB batch and its sends", "plain", "", "", RECORDS_A_BATCH, False),
 )
 
 
@@ -88,8 +94,9 @@ def count(case: Case, calls: int, bootstrap: str) -> int:
     """
     work = {"loop": case.loop, "calls": calls, "still": case.still, "bootstrap": bootstrap}
     with tempfile.TemporaryDirectory() as folder:
-        command = ["valgrind", "--tool=callgrind", f"--toggle-collect={symbol(case)}"]
-        command += [f"--callgrind-out-file={Path(folder) / 'out'}", sys.executable, "-m", "bench.instructions"]
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={Path(folder) / 'out'}"]
+        command += [f"--toggle-collect={symbol(case)}"] if case.function else []
+        command += [sys.executable, "-m", "bench.instructions"]
         done = subprocess.run(
             [*command, "--child", json.dumps(work)],
             env={**child_environment(), "PYTHONHASHSEED": "0"},
@@ -124,7 +131,7 @@ def measure(options: argparse.Namespace) -> Result:
     runs = []
     with AcknowledgingSink(1) as sink:
         for case in CASES:
-            if options.only in case.label:
+            for _ in range((1 if case.still else RUNS) if options.only in case.label else 0):
                 calls = [number // case.fewer for number in (FEW, MANY)]
                 few, many = (count(case, number, sink.bootstrap_servers) for number in calls)
                 each = (many - few) / (calls[1] - calls[0])
@@ -133,11 +140,16 @@ def measure(options: argparse.Namespace) -> Result:
 
 
 def show(result: Result) -> None:
-    rows = [(label, f"{found['instructions'].median:,.0f}") for label, found in result["figures"].items()]
+    rows = [(label, written(found["instructions"])) for label, found in result["figures"].items()]
     if result["settings"]["markdown"]:
         print(markdown(rows))
     else:
         print_table(("work", "instructions"), rows)
+
+
+def written(found: Spread) -> str:
+    """``median (lowest-highest)``; of one run the figure alone."""
+    return f"{found.median:,.0f}" if found.low == found.high else found.text(",.0f")
 
 
 def markdown(rows: Sequence[tuple[str, str]]) -> str:
