@@ -67,6 +67,7 @@ cdef class ProducerBatch(ChunkedBatch):
     cpdef void close(self, object compressor)
     cpdef list pieces(self)
     cpdef void close_with(self, bytes packed)
+    cdef void close_with_pieces(self, list packed)
     cpdef bint has_sequence(self)
     cdef void aim_at(self, int incarnation, bytes topic_id, int leader_epoch) noexcept
     cpdef bint update_leader_epoch(self, int epoch)

@@ -312,7 +312,7 @@ class ProducerBatch(ChunkedBatch):
         if self.closed:
             return
         if self.compressed:
-            self.close_with(compressor.compress(self.pieces(), self.topic))
+            self.close_with_pieces(compressor.compress_to_pieces(self.pieces(), self.topic))
             return
         self.payload = self.pieces()
         self.payload_size = self.raw_size
@@ -335,6 +335,32 @@ class ProducerBatch(ChunkedBatch):
         self.payload_size = len(packed)
         self.closed = True
         self.replace_chunks(output)
+
+    @cython.cfunc
+    def close_with_pieces(self, packed: list[Any]) -> cython.void:
+        """The same with pieces, which are put together in the first chunk, over its records, if that suits.
+
+        A join of a megabyte would be memory fresh from the system that goes back to it afterwards, page by page: nine
+        tenths of the page faults of a running ``send_batch`` with lz4, a third of them with zstd.
+        """
+        piece: bytes
+        if len(packed) == 1:
+            piece = packed[0]
+            self.close_with(piece)
+            return
+        size: cython.Py_ssize_t = 0
+        for piece in packed:
+            size += len(piece)
+        payload: list[Any] = self.place_in_first_chunk(size)
+        if len(payload) == 0:
+            self.close_with(b"".join(packed))
+            return
+        # Nothing may fail or come between from here until it is closed: the records are not there any more.
+        self.write_over(packed)
+        self.payload = payload
+        self.payload_size = size
+        self.closed = True
+        self.replace_chunks(self.first_chunk)
 
     @property
     def observed_ratio(self) -> float:

@@ -23,5 +23,7 @@ cdef class ChunkedBatch(StampedBatch):
     cdef Py_ssize_t buffer_count(self) noexcept
     cdef Buffer buffer_at(self, Py_ssize_t at)
     cdef list written(self)
+    cdef list place_in_first_chunk(self, Py_ssize_t size)
+    cdef void write_over(self, list pieces) noexcept
     cdef void replace_chunks(self, Buffer buffer)
     cpdef void hold(self, list held)

@@ -8,10 +8,12 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.pool import Buffer
+    from cython.cimports.forebay._codec._prim import bytes_pointer, put_raw
     from cython.cimports.forebay._codec.piece import piece_at
     from cython.cimports.forebay._gate import StampedBatch
 else:
     from forebay._accumulator.pool import Buffer
+    from forebay._codec._prim import bytes_pointer, put_raw
     from forebay._codec.piece import piece_at
     from forebay._gate import StampedBatch
 
@@ -87,14 +89,37 @@ class ChunkedBatch(StampedBatch):
         return pieces
 
     @cython.cfunc
+    def place_in_first_chunk(self, size: cython.Py_ssize_t) -> list[Any]:
+        """The payload that ``size`` bytes written over the records would be; empty if they are not to go there.
+
+        At most a quarter of the chunk may be left over, for it is counted as a whole while the batch waits.  Never when
+        interpreted: Ctrl-C may come between any two steps then, and records half overwritten are lost.
+        """
+        pieces: list[Any] = []
+        first: Buffer | None = self.first_chunk
+        if cython.compiled and first is not None and first.size - first.size // 4 <= size <= first.size:
+            pieces.append(piece_at(first, first.base, 0, size))
+        return pieces
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def write_over(self, pieces: list[Any]) -> cython.void:
+        """Writes ``pieces`` into the first chunk, where there is room for them; makes no object, so it cannot fail."""
+        first: Buffer = cython.cast(Buffer, self.first_chunk)
+        piece: bytes
+        first.used = 0
+        for piece in pieces:
+            first.used = put_raw(first.base, first.used, bytes_pointer(piece), len(piece))
+
+    @cython.cfunc
     def replace_chunks(self, buffer: Buffer | None) -> cython.void:
-        """Lets go of what there is, for ``buffer`` or for nothing."""
+        """Lets go of what there is, for ``buffer``, which may be the first of them, or for nothing."""
         first: Buffer | None = self.first_chunk
         further: list[Any] | None = self.further_chunks
         self.first_chunk = buffer
         self.further_chunks = self.chunk = None
         chunk: Buffer
-        if first is not None:
+        if first is not None and first is not buffer:
             first.release()
         if further is not None:
             for chunk in further:

@@ -95,6 +95,13 @@ class Compressor(ABC):
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         """One batch, given as its raw records in pieces; those of one topic are taken to be alike."""
 
+    def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
+        """What ``compress`` makes, in pieces where making one of them would be a copy.
+
+        One alone is to be kept as it is; several may hold more memory than they show, and are to be put together soon.
+        """
+        return [self.compress(chunks, topic)]
+
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
         """Many batches for one turn of the sender, without giving the GIL up for each small one.
 
@@ -140,14 +147,17 @@ class GzipCompressor(Compressor):
         self._gzip = load_package("cramjam", self.type).gzip
 
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
+        return b"".join(self.compress_to_pieces(chunks))
+
+    def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
         if len(chunks) == 1:
-            return bytes(self._zlib.compress(chunks[0], self.level, 31))
+            return [self._zlib.compress(chunks[0], self.level, 31)]
         if _size(chunks) <= JOIN_LIMIT:
-            return bytes(self._zlib.compress(b"".join(chunks), self.level, 31))
+            return [self._zlib.compress(b"".join(chunks), self.level, 31)]
         stream = self._zlib.compressobj(self.level, self._zlib.DEFLATED, 31)
         pieces = [stream.compress(chunk) for chunk in chunks]
         pieces.append(stream.flush())
-        return b"".join(pieces)
+        return pieces
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
         if len(batches) < 2:
@@ -259,9 +269,12 @@ class Lz4Compressor(Compressor):
         self._effort = 0 if level == 9 else min(max(level, 3), 12)
 
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
+        return b"".join(self.compress_to_pieces(chunks))
+
+    def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
         if len(chunks) == 1 or _size(chunks) <= JOIN_LIMIT:
             data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            return bytes(
+            return [
                 self._frame.compress(
                     data,
                     compression_level=self._effort,
@@ -269,14 +282,14 @@ class Lz4Compressor(Compressor):
                     block_linked=False,
                     store_size=False,
                 )
-            )
+            ]
         stream = self._frame.LZ4FrameCompressor(
             compression_level=self._effort, block_size=self._frame.BLOCKSIZE_MAX64KB, block_linked=False
         )
         pieces = [stream.begin()]
         pieces.extend(stream.compress(chunk) for chunk in chunks)
         pieces.append(stream.flush())
-        return b"".join(pieces)
+        return pieces
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
         if len(batches) < 2:
@@ -334,11 +347,22 @@ class ZstdCompressor(Compressor):
         tuning = self._tuning(topic, chunks)  # before the copy, of which trying may make one, too
         return self._packed(chunks[0] if len(chunks) == 1 else b"".join(chunks), tuning)
 
+    def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
+        if _size(chunks) <= JOIN_LIMIT:
+            return [self.compress(chunks, topic)]
+        tuning = self._tuning(topic, chunks)
+        # An empty one more, or it would be kept with the block that it was cut out of.
+        return [self._cut_out(chunks[0] if len(chunks) == 1 else b"".join(chunks), tuning), b""]
+
     def _packed(self, data: Chunk, tuning: Tuning | None) -> bytes:
+        # A copy of what comes out: the package cuts its result out of a block as large as the input, and the rests
+        # would be holes between all batches that wait (20 MiB more for 32 MiB of them).
+        return bytes(memoryview(self._cut_out(data, tuning)))
+
+    def _cut_out(self, data: Chunk, tuning: Tuning | None) -> bytes:
         with self._context(tuning) as context:
-            # A copy of what comes out: the package cuts its result out of a block as large as the input, and the rests
-            # would be holes between all batches that wait (20 MiB more for 32 MiB of them).
-            return bytes(memoryview(context.compress(data)))
+            packed: bytes = context.compress(data)
+            return packed
 
     def _tuning(self, topic: str, chunks: Sequence[Chunk]) -> Tuning | None:
         return None if self._tunings is None else self._tunings.choose(topic, chunks, _size(chunks), self._try)

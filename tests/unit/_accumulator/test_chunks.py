@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from forebay._accumulator import chunks
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.closing import header_of
 from forebay._accumulator.pool import Buffer
-from forebay._records.compression import CompressionType, compressor
+from forebay._records.batch_v2 import checksum
+from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
-from tests.unit._accumulator.shelf import Shelf
+from tests.unit._accumulator.shelf import Shelf, read
 
 LZ4 = CompressionType.LZ4
+INTERPRETED = str(chunks.__file__).endswith(".py")
 
 
 def filled(count: int) -> Shelf:
@@ -65,6 +71,150 @@ def test_compressed_bytes_take_their_place(count: int) -> None:
     assert [buffer.holds for buffer in raw] == [0] * count
 
 
+class InPieces(Compressor):
+    """Makes these pieces of everything."""
+
+    type = LZ4
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = list(pieces)
+
+    def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
+        return b"".join(self.pieces)
+
+    def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
+        return self.pieces
+
+    def bound(self, size: int, chunks: int = 1) -> int:
+        return size
+
+
+def signed(batch: ProducerBatch, payload: bytes) -> bool:
+    header = header_of(batch)
+    return int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize(("size", "suits"), [(749, False), (750, True), (1000, True), (1001, False)])
+def test_pieces_are_put_together_in_the_first_chunk_if_they_fill_most_of_it(count: int, size: int, suits: bool) -> None:
+    shelf = filled(count)
+    (batch,) = shelf.batches()
+    raw: list[Buffer] = batch.buffers
+    before = shelf.pool.available()
+    packed = bytes(range(250)) * 5
+    batch.close(InPieces(b"", packed[:300], packed[300:301], packed[301:size]))
+    (output,), (payload,) = batch.buffers, batch.payload
+    assert (output is raw[0]) == (suits and not INTERPRETED)
+    assert batch.closed and bytes(payload) == packed[:size] and batch.payload_size == size
+    assert signed(batch, packed[:size])
+    assert [buffer.holds for buffer in raw] == [int(output is raw[0])] + [0] * (count - 1)
+    assert shelf.pool.available() == before + 1000 * count - output.size
+    batch.release()
+    assert shelf.pool.available() == shelf.pool.total
+
+
+def test_a_piece_alone_is_kept_as_it_is() -> None:
+    (batch,) = filled(2).batches()
+    packed = bytes(900)
+    batch.close(InPieces(packed))
+    assert batch.payload[0] is packed
+
+
+@pytest.mark.skipif(INTERPRETED, reason="compressed bytes never stand in a chunk")
+def test_a_chunk_with_compressed_bytes_is_used_again_when_nobody_sends_them_any_more() -> None:
+    shelf = filled(2)
+    (batch,) = shelf.batches()
+    first = batch.buffers[0]
+    batch.close(InPieces(b"1" * 450, b"2" * 450))
+    (payload,) = batch.payload
+    held: list[Any] = []
+    batch.hold(held)
+    batch.release()
+    # The second one came back before, and the pool keeps it.
+    others = [shelf.pool.allocate(1000, None, None) for _ in range(3)]
+    assert first not in others and bytes(payload) == b"1" * 450 + b"2" * 450
+    first.release()
+    assert shelf.pool.allocate(1000, None, None) is first
+
+
+def test_pieces_of_what_was_let_go_are_dropped() -> None:
+    shelf = filled(2)
+    (batch,) = shelf.batches()
+    batch.release()
+    batch.close(InPieces(bytes(450), bytes(450)))
+    assert batch.buffers == [] and not batch.closed
+    assert shelf.pool.available() == shelf.pool.total
+
+
+def test_what_is_no_bytes_among_the_pieces_leaves_the_records_as_they_were() -> None:
+    shelf = filled(2)
+    (batch,) = shelf.batches()
+    with pytest.raises(TypeError):
+        batch.close(InPieces(bytes(450), 450 * "x"))  # type: ignore[arg-type]
+    assert not batch.closed
+    batch.close(shelf.compressor)
+    assert read(batch, shelf.compressor).count == batch.record_count
+
+
+def large(kind: CompressionType) -> Shelf:
+    """A batch of 3 chunks, more than is compressed in one go, of which any codec makes most of a chunk."""
+    estimator = CompressionRatioEstimator()
+    estimator.set("test", kind, 0.3)
+    shelf = Shelf(batch_size=128 * 1024, compressor=compressor(kind), estimator=estimator)
+    rng = random.Random(5)
+    for _ in range(270):
+        shelf.append(value=rng.randbytes(400) + bytes(600))
+    return shelf
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_chunk"),
+    [
+        (CompressionType.GZIP, True),
+        (CompressionType.SNAPPY, False),
+        (CompressionType.LZ4, True),
+        (CompressionType.ZSTD, True),
+    ],
+)
+def test_what_is_compressed_from_several_chunks_goes_back_into_the_first(kind: CompressionType, in_chunk: bool) -> None:
+    shelf = large(kind)
+    (batch,) = shelf.batches()
+    first, *further = batch.buffers
+    found = read(batch, shelf.compressor)
+    assert len(further) == 2 and 98304 <= batch.payload_size <= first.size
+    assert (batch.buffers == [first]) == (in_chunk and not INTERPRETED)
+    assert found.count == 270 and signed(batch, b"".join(bytes(piece) for piece in batch.payload))
+    again = random.Random(5)
+    assert all(record.value == again.randbytes(400) + bytes(600) for record in found.records)
+
+
+def test_a_lack_of_memory_never_leaves_half_of_a_batch_overwritten() -> None:
+    """One allocation after the other fails while pieces are put together: there are all records, or all pieces."""
+    testcapi = pytest.importorskip("_testcapi", reason="this Python has no test modules, which fail allocations")
+    outcomes: set[str] = set()
+    for number in range(1000):
+        shelf = filled(2)
+        (batch,) = shelf.batches()
+        packer = InPieces(b"1" * 450, b"2" * 450)
+        failed = False
+        testcapi.set_nomemory(number, number + 1)
+        try:
+            batch.close(packer)
+        except MemoryError:
+            failed = True
+        finally:
+            testcapi.remove_mem_hooks()
+        if batch.closed:
+            outcomes.add("pieces")
+            assert b"".join(bytes(piece) for piece in batch.payload) == b"1" * 450 + b"2" * 450, number
+        else:
+            outcomes.add("records")
+            assert read(batch, shelf.compressor).count == batch.record_count, number
+        if not failed:
+            break
+    assert outcomes == {"records", "pieces"} and number < 999
+
+
 def test_a_batch_that_was_let_go_takes_no_compressed_bytes() -> None:
     shelf = filled(2)
     (batch,) = shelf.batches()
@@ -77,8 +227,7 @@ def test_a_batch_that_was_let_go_takes_no_compressed_bytes() -> None:
 def test_batches_are_not_known_to_the_garbage_collector() -> None:
     collected = 1 << 14  # Py_TPFLAGS_HAVE_GC
     (batch,) = filled(1).batches()
-    interpreted = str(chunks.__file__).endswith(".py")
-    assert [bool(kind.__flags__ & collected) for kind in type(batch).__mro__[:3]] == [interpreted] * 3
+    assert [bool(kind.__flags__ & collected) for kind in type(batch).__mro__[:3]] == [INTERPRETED] * 3
 
 
 def test_a_lack_of_memory_leaves_no_chunk_behind() -> None:

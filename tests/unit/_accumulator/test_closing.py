@@ -72,9 +72,9 @@ class Copying:
     def copied_by_many(self, sizes: Any) -> bool:
         return self.copies_all
 
-    def compress(self, chunks: Any, topic: str = "") -> bytes:
+    def compress_to_pieces(self, chunks: Any, topic: str = "") -> list[bytes]:
         self.left.append(self.shelf.pool.available())
-        return self.codec.compress(chunks)
+        return [self.codec.compress(chunks)]
 
     def compress_many(self, batches: Any, topics: Any = ()) -> list[bytes]:
         self.left.append(self.shelf.pool.available())
@@ -109,12 +109,12 @@ def test_the_compressor_s_copies_are_counted_while_they_last(copies_all: bool) -
 def test_what_was_filled_first_is_compressed_first(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces: list[bytes] = []
 
-    def compress(self: Lz4Compressor, chunks: list[bytes], topic: str = "") -> bytes:
+    def compress(self: Lz4Compressor, chunks: list[bytes], topic: str = "") -> list[bytes]:
         pieces.append(b"".join(chunks))
         return plain(self, chunks)
 
-    plain = Lz4Compressor.compress
-    monkeypatch.setattr(Lz4Compressor, "compress", compress)
+    plain = Lz4Compressor.compress_to_pieces
+    monkeypatch.setattr(Lz4Compressor, "compress_to_pieces", compress)
     # Some wait in line, where nobody takes them, until the caller has to do it.
     world = World(topics={"t": 1}, batch_size=500, compression_type="lz4", linger_ms=1000)
     monkeypatch.setattr(CompressionHelpers, "take", lambda helpers, queue, size: len(world.queue("t").batches) < 6)
@@ -141,7 +141,7 @@ def test_the_codec_s_failure_is_the_caller_s_to_handle() -> None:
     class Broken:
         type = LZ4
 
-        def compress(self, chunks: object, topic: str = "") -> bytes:
+        def compress_to_pieces(self, chunks: object, topic: str = "") -> list[bytes]:
             raise MemoryError("none left")
 
     shelf = Shelf(compressor=compressor(LZ4))
@@ -160,7 +160,7 @@ class Interrupted:
 
     type = LZ4
 
-    def compress(self, chunks: object, topic: str = "") -> bytes:
+    def compress_to_pieces(self, chunks: object, topic: str = "") -> list[bytes]:
         raise KeyboardInterrupt
 
 

@@ -231,15 +231,15 @@ def test_ctrl_c_after_a_row_was_taken_counts_it() -> None:
 def test_ctrl_c_while_a_full_batch_is_compressed_loses_no_row_of_it() -> None:
     world = World(topics={"t": 1}, linger_ms=1000, batch_size=1000, compression_type="lz4")
     closer = world.accumulator.closer
-    compress, packed = closer.compressor.compress, []
+    compress, packed = closer.compressor.compress_to_pieces, []
 
-    def interrupted(chunks: Any, topic: str) -> bytes:
+    def interrupted(chunks: Any, topic: str) -> list[bytes]:
         packed.append(1)
         if len(packed) == 3:
             raise KeyboardInterrupt
-        return bytes(compress(chunks))
+        return list(compress(chunks))
 
-    closer.compressor.compress = interrupted
+    closer.compressor.compress_to_pieces = interrupted
     delivery = BatchDelivery()
     with pytest.raises(KeyboardInterrupt):
         append_columns(world.producer, sink_columns(arrow(many(4000, 1), "value"), "t"), delivery)

@@ -195,6 +195,20 @@ def test_chunks_and_turns_give_the_same_records(kind: CompressionType, level: in
 
 
 @pytest.mark.parametrize("kind", list(CompressionType))
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("size", [1000, JOIN_LIMIT, JOIN_LIMIT + 10])
+def test_pieces_are_several_where_one_would_be_a_copy(kind: CompressionType, count: int, size: int) -> None:
+    data = noise(size // 2) + bytes(size - size // 2)
+    chunks = cut(data, -(-size // count))
+    pieces = compressor(kind).compress_to_pieces(chunks)
+    large = size > JOIN_LIMIT
+    assert (len(pieces) > 1) == (large and (kind == ZSTD or (kind in (GZIP, LZ4) and count > 1)))
+    assert all(type(piece) is bytes for piece in pieces)
+    assert b"".join(pieces) == compressor(kind).compress(chunks)
+    assert decompress(kind, b"".join(pieces), size) == data
+
+
+@pytest.mark.parametrize("kind", list(CompressionType))
 def test_turns_of_none_and_one(kind: CompressionType) -> None:
     packer = compressor(kind)
     assert packer.compress_many([]) == []
