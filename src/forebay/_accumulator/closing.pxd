@@ -29,4 +29,4 @@ cdef void credit(list charges)
 cdef bint take_unit(list queues, list taken) except? -1
 cdef void hand_back(list taken)
 cdef Py_ssize_t size_to_close(PartitionQueue queue) except? -1
-cpdef bytearray header_of(ProducerBatch batch)
+cpdef bytes header_of(ProducerBatch batch)

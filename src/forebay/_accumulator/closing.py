@@ -18,14 +18,16 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._prim import bytearray_pointer, crc32c, crc32c_combined, put_int32
+    from cython.cimports.forebay._codec._memory import new_bytearray
+    from cython.cimports.forebay._codec._prim import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
     from cython.cimports.forebay._mutex import acquire, release
     from cython.cimports.forebay._records.batch_v2 import fill_header
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._prim import bytearray_pointer, crc32c, crc32c_combined, put_int32
+    from forebay._codec._memory import new_bytearray
+    from forebay._codec._prim import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
     from forebay._mutex import acquire, release
     from forebay._records.batch_v2 import fill_header
 
@@ -309,9 +311,9 @@ def size_to_close(queue: PartitionQueue) -> cython.Py_ssize_t:
 
 
 @cython.ccall
-def header_of(batch: ProducerBatch) -> bytearray:
+def header_of(batch: ProducerBatch) -> bytes:
     """The 61 bytes before the records of a closed batch, for the next request; signed."""
-    header: bytearray = bytearray(HEADER_SIZE)
+    header: bytearray = new_bytearray(HEADER_SIZE)
     to: cython.p_uchar = bytearray_pointer(header)
     fill_header(
         to,
@@ -327,7 +329,7 @@ def header_of(batch: ProducerBatch) -> bytearray:
         -1,
     )
     put_int32(to, 17, signed_with(batch, crc32c(0, to, 21, HEADER_SIZE - 21)))
-    return header
+    return bytes_at(to, 0, HEADER_SIZE)
 
 
 @cython.cfunc

@@ -4,6 +4,7 @@
 cdef extern from "Python.h":
     unsigned char* PyMem_RawMalloc(size_t size) noexcept nogil
     void PyMem_RawFree(void* memory) noexcept nogil
+    bytearray PyByteArray_FromStringAndSize(const char* text, Py_ssize_t size)
     int PyBuffer_FillInfo(Py_buffer* view, object owner, void* memory, Py_ssize_t size, int readonly, int flags) except -1
 
 
@@ -24,6 +25,11 @@ cdef inline int show_memory(Py_buffer* view, object owner, unsigned char* memory
 
 cdef inline object whole_view(object owner, unsigned char* memory):
     return memoryview(owner)
+
+
+# Its bytes are whatever was there before: for who writes all of them.  By a call of the type it costs four times as much.
+cdef inline bytearray new_bytearray(Py_ssize_t size):
+    return PyByteArray_FromStringAndSize(NULL, size)
 
 
 # Whether the one reference that its caller has is the only one there is.  Without a GIL nobody can tell so cheaply.

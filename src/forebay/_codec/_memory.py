@@ -22,6 +22,10 @@ def whole_view(owner: Any, memory: Any) -> memoryview:
     return view
 
 
+def new_bytearray(size: int) -> bytearray:
+    return bytearray(size)
+
+
 def is_unshared(item: object) -> bool:
     """Whether the one reference that its caller has is the only one there is: here too many frames have one."""
     return False

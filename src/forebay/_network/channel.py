@@ -15,6 +15,7 @@ import cython
 from forebay.errors import IllegalArgumentError, IllegalStateError
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._codec._prim import bytearray_pointer, bytes_at, get_int32
     from cython.cimports.forebay._network._io import (
         CLOSED,
@@ -31,6 +32,7 @@ if cython.compiled:
         unsent,
     )
 else:
+    from forebay._codec._lists import put_item, take_item
     from forebay._codec._prim import bytearray_pointer, bytes_at, get_int32
     from forebay._network._io import (
         CLOSED,
@@ -157,7 +159,7 @@ class Channel:
             raise
         port.queued += size
         self.pending += size
-        self.writes.append((port.queued, on_written))
+        put_item(self.writes, (port.queued, on_written))
         if prompt:
             port.prompt = True
         if port.written == port.queued:
@@ -245,7 +247,7 @@ class Channel:
         ended: cython.bint = False
         # Looked at anew each time: a callback may write, or close this channel.
         while self.writes and self.writes[0][0] <= port.written:
-            on_written = self.writes.pop(0)[1]
+            on_written = take_item(self.writes, 0)[1]
             ended = True
             if on_written is not None:
                 _tell(self, on_written, True)

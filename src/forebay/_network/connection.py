@@ -15,11 +15,11 @@ from forebay._protocol.versions import api_name, is_flexible, response_header_ve
 from forebay.errors import KafkaError, ProtocolError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._prim import bytes_pointer, get_int32
+    from cython.cimports.forebay._codec._prim import bytes_at, bytes_pointer, get_int32
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests, answer_to
     from cython.cimports.forebay._protocol.framing import framed
 else:
-    from forebay._codec._prim import bytes_pointer, get_int32
+    from forebay._codec._prim import bytes_at, bytes_pointer, get_int32
     from forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests, answer_to
     from forebay._protocol.framing import framed
 
@@ -203,7 +203,7 @@ class Connection:
             self._check_correlation(request, found)
         start: cython.Py_ssize_t = at + self._header_size(request, data, at, size)
         try:
-            body = request.parse(request.version, data[start : at + size])
+            body = request.parse(request.version, piece_of(data, start, at + size))
         except ProtocolError as error:
             raise error.with_context(node=str(self.node)) from None
         except Exception as error:
@@ -227,6 +227,14 @@ class Connection:
         return cython.cast(
             cython.Py_ssize_t, response_header(request.api_key, request.version, data[at : at + size])[1]
         )
+
+
+@cython.cfunc
+def piece_of(data: Any, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> Any:
+    # Of bytes, as most answers are, without a slice's numbers as objects.
+    if type(data) is bytes:
+        return bytes_at(bytes_pointer(data), start, stop - start)
+    return data[start:stop]
 
 
 @cython.cfunc

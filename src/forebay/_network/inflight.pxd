@@ -49,7 +49,7 @@ cdef ClientResponse answer_to(ClientRequest request, double received, object bod
 cdef class InFlightRequests:
     cdef list _requests
     cdef readonly int count
-    cpdef void add(self, ClientRequest request)
+    cpdef int add(self, ClientRequest request) except? -1
     cpdef ClientRequest first(self)
     cpdef ClientRequest complete_next(self)
     cpdef ClientRequest last_sent(self)

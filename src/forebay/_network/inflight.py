@@ -14,6 +14,11 @@ import cython
 
 from forebay.errors import DisconnectError, IllegalStateError, ProtocolError
 
+if cython.compiled:
+    from cython.cimports.forebay._codec._lists import put_item, take_item
+else:
+    from forebay._codec._lists import put_item, take_item
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -202,9 +207,11 @@ class InFlightRequests:
         self.count = 0
 
     @cython.ccall
-    def add(self, request: ClientRequest) -> cython.void:
-        self._requests.append(request)
+    @cython.exceptval(-1)
+    def add(self, request: ClientRequest) -> cython.int:
+        put_item(self._requests, request)
         self.count += 1
+        return 0
 
     @cython.ccall
     def first(self) -> ClientRequest:
@@ -221,7 +228,7 @@ class InFlightRequests:
     def complete_next(self) -> ClientRequest:
         """Takes out the oldest."""
         request: ClientRequest = self.first()
-        self._requests.pop(0)
+        take_item(self._requests, 0)
         self.count -= 1
         return request
 

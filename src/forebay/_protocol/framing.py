@@ -17,9 +17,25 @@ from forebay._protocol.versions import api_name, is_flexible, request_header_ver
 from forebay.errors import IllegalArgumentError, ProtocolError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._prim import bytearray_pointer, bytes_pointer, put_int16, put_int32, put_raw
+    from cython.cimports.forebay._codec._memory import new_bytearray
+    from cython.cimports.forebay._codec._prim import (
+        bytearray_pointer,
+        bytes_pointer,
+        put_int8,
+        put_int16,
+        put_int32,
+        put_raw,
+    )
 else:
-    from forebay._codec._prim import bytearray_pointer, bytes_pointer, put_int16, put_int32, put_raw
+    from forebay._codec._memory import new_bytearray
+    from forebay._codec._prim import (
+        bytearray_pointer,
+        bytes_pointer,
+        put_int8,
+        put_int16,
+        put_int32,
+        put_raw,
+    )
 
 SIZE_BYTES = 4
 """Length of the length."""
@@ -80,7 +96,7 @@ def framed(
     if name is not None and len(name) > MAX_INT16:
         raise IllegalArgumentError(f"client.id of {len(name)} bytes, at most {MAX_INT16} are allowed: {name[:40]!r}...")
     at: cython.Py_ssize_t = 14 + (0 if name is None else len(name)) + (1 if flexible else 0)
-    head: bytearray = bytearray(at)
+    head: bytearray = new_bytearray(at)
     size: cython.longlong = at - 4
     for piece in body:
         size += len(piece)
@@ -96,6 +112,8 @@ def framed(
     else:
         put_int16(to, 12, len(name))
         put_raw(to, 14, bytes_pointer(name), len(name))
+    if flexible:
+        put_int8(to, at - 1, 0)  # no tagged fields
     return [head, *body]
 
 

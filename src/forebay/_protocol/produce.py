@@ -10,7 +10,6 @@ not written into the log of one that was made with its name since.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import cython
@@ -18,6 +17,7 @@ import cython
 from forebay.errors import IllegalArgumentError, UnsupportedVersionError
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._memory import new_bytearray
     from cython.cimports.forebay._codec._prim import (
         bytearray_pointer,
         bytes_pointer,
@@ -29,6 +29,7 @@ if cython.compiled:
     )
     from cython.cimports.forebay._codec.piece import piece
 else:
+    from forebay._codec._memory import new_bytearray
     from forebay._codec._prim import (
         bytearray_pointer,
         bytes_pointer,
@@ -43,6 +44,7 @@ else:
 NEWEST = cython.declare(cython.int, 13)
 FIRST_BY_ID = cython.declare(cython.int, 13)
 """From this version on topics have no names."""
+ID_SIZE = cython.declare(cython.Py_ssize_t, 16)
 
 
 @cython.cclass
@@ -87,7 +89,7 @@ class _Writer:
 
     @cython.cfunc
     def begin(self, size: cython.Py_ssize_t, flexible: cython.bint) -> object:
-        self.scratch = bytearray(size)
+        self.scratch = new_bytearray(size)
         self.to = bytearray_pointer(self.scratch)
         self.at = 0
         self.cut = 0
@@ -157,15 +159,17 @@ class _Writer:
 @cython.cfunc
 def _id_of(entry: PartitionRecords) -> bytes:
     found: bytes | None = entry.topic_id
-    if found is None or len(found) != 16:
+    if found is None or len(found) != ID_SIZE:
         raise IllegalArgumentError(
-            f"Produce v{FIRST_BY_ID} and later name topics by ids of 16 bytes; of {entry.topic!r} it is {found!r}"
+            f"Produce v{FIRST_BY_ID} and later name topics by ids of {ID_SIZE} bytes; of {entry.topic!r} it "
+            f"is {found!r}"
         )
     return found
 
 
 @cython.cfunc
-def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> dict[Any, list[PartitionRecords]]:
+def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> list[list[PartitionRecords]]:
+    """Those of each topic together, and each topic once."""
     groups: dict[Any, list[PartitionRecords]] = {}
     group: list[PartitionRecords]
     entry: PartitionRecords
@@ -173,6 +177,9 @@ def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> dict[Any, l
         if entry is None:
             # Compiled attribute access does not check for it.
             raise TypeError("entries must be PartitionRecords, got None")
+    if len(entries) == 1:
+        return [entries]
+    for entry in entries:
         # By id also where the names are the same: two topics of that name, one after the other.
         key: object = _id_of(entry) if by_id else entry.topic
         found = groups.get(key)
@@ -181,7 +188,7 @@ def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> dict[Any, l
         else:
             group = found
             group.append(entry)
-    return groups
+    return list(groups.values())
 
 
 @cython.cfunc
@@ -194,15 +201,17 @@ def _encoded(value: str, what: str) -> bytes:
 
 @cython.cfunc
 @cython.exceptval(-1)
-def _bound(txn: bytes | None, topics: Collection[Any], entries: list[PartitionRecords]) -> cython.Py_ssize_t:
+def _bound(txn: bytes | None, by_id: cython.bint, groups: list[list[PartitionRecords]]) -> cython.Py_ssize_t:
     """At least the bytes around the records: a count takes up to 5, each structure may end with one for its tags."""
+    group: list[PartitionRecords]
     entry: PartitionRecords
     size: cython.Py_ssize_t = 16 + (0 if txn is None else len(txn))
-    for topic in topics:
-        # UTF-8 has at most four bytes for a character; an id is 16 bytes, not four times as many.
-        size += 4 * len(topic) + 9
-    for entry in entries:
-        size += len(entry.header) + 10
+    for group in groups:
+        entry = group[0]
+        # UTF-8 has at most four bytes for a character.
+        size += 9 + (ID_SIZE if by_id else 4 * len(entry.topic))
+        for entry in group:
+            size += len(entry.header) + 10
     return size
 
 
@@ -239,19 +248,22 @@ def encode_produce(
     _check(version, transactional_id)
     by_id: cython.bint = version >= FIRST_BY_ID
     txn: bytes | None = None if transactional_id is None else _encoded(transactional_id, "transactional id")
-    groups: dict[Any, list[PartitionRecords]] = _grouped(entries, by_id)
+    groups: list[list[PartitionRecords]] = _grouped(entries, by_id)
+    group: list[PartitionRecords]
+    first: PartitionRecords
     writer: _Writer = _Writer.__new__(_Writer)
-    writer.begin(_bound(txn, groups, entries), version >= 9)
+    writer.begin(_bound(txn, by_id, groups), version >= 9)
     if version >= 3:
         writer.string(txn)
     writer.at = put_int16(writer.to, writer.at, acks)
     writer.at = put_int32(writer.to, writer.at, timeout_ms)
     writer.count(len(groups))
-    for topic, group in groups.items():
+    for group in groups:
+        first = group[0]
         if by_id:
-            writer.uuid(topic)
+            writer.uuid(_id_of(first))
         else:
-            writer.string(_encoded(topic, "topic name"))
+            writer.string(_encoded(first.topic, "topic name"))
         writer.partitions(group)
     writer.tags()
     writer.flush()

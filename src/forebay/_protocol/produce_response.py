@@ -14,9 +14,9 @@ from forebay.errors import ProtocolError, UnsupportedVersionError
 from forebay.model import Node
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._prim import bytes_pointer, get_int16, get_int32, get_int64
+    from cython.cimports.forebay._codec._prim import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
 else:
-    from forebay._codec._prim import bytes_pointer, get_int16, get_int32, get_int64
+    from forebay._codec._prim import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
 
 NEWEST = cython.declare(cython.int, 13)
 FIRST_BY_ID = cython.declare(cython.int, 13)
@@ -216,8 +216,7 @@ class _Reader:
 
     @cython.cfunc
     def uuid(self) -> bytes:
-        at: cython.Py_ssize_t = self.forward(UUID_SIZE)
-        return self.data[at : at + UUID_SIZE]
+        return bytes_at(self.source, self.forward(UUID_SIZE), UUID_SIZE)
 
     @cython.cfunc
     def partition(self, topic: str, topic_id: bytes | None, fixed: cython.Py_ssize_t) -> PartitionResponse:
@@ -310,4 +309,9 @@ def decode_produce(version: cython.int, payload: bytes | memoryview) -> ProduceR
         reader.skip_tags()
         topics -= 1
     throttle: cython.int = get_int32(reader.source, reader.forward(4)) if version >= 1 else 0
-    return ProduceResponse(throttle, partitions, reader.response_tags())
+    # The constructor's arguments would cost more than it does.
+    response: ProduceResponse = ProduceResponse.__new__(ProduceResponse)
+    response.throttle_time_ms = throttle
+    response.partitions = partitions
+    response.node_endpoints = reader.response_tags()
+    return response

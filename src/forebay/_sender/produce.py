@@ -140,7 +140,7 @@ class ProduceCall:
         entry.topic = batch.topic
         entry.topic_id = batch.topic_id
         entry.partition = batch.partition
-        entry.header = bytes(header_of(batch))
+        entry.header = header_of(batch)
         entry.buffers = batch.payload
         entry.size = HEADER_SIZE + batch.payload_size
         return entry

@@ -16,8 +16,10 @@ from typing import Any
 import cython
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._gate import StampedBatch
 else:
+    from forebay._codec._lists import put_item, take_item
     from forebay._gate import StampedBatch
 
 NONE = cython.declare(cython.int, -1)
@@ -190,9 +192,9 @@ class PartitionSequences:
     def assign(self, batch: StampedBatch) -> cython.void:
         """Stamps ``batch`` with the next sequence and follows it from here on."""
         # The stamp last: one that the lists know nothing of would let the batch out never again.
-        self.ordinals.append(self.stamped)
+        put_item(self.ordinals, self.stamped)
         try:
-            self.in_flight.append(batch)
+            put_item(self.in_flight, batch)
         except MemoryError:
             self.ordinals.pop()
             raise
@@ -220,8 +222,8 @@ class PartitionSequences:
         at: cython.Py_ssize_t = self.position(batch)
         if at < 0:
             return False
-        del self.in_flight[at]
-        del self.ordinals[at]
+        take_item(self.in_flight, at)
+        take_item(self.ordinals, at)
         self.forget_rewrite(batch)
         self.missed = 0
         self.turned = self.turned and not ascending(self.ordinals)

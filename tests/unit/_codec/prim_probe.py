@@ -9,6 +9,7 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._codec._prim import (
         bytearray_pointer,
         bytes_pointer,
@@ -30,6 +31,7 @@ if cython.compiled:
         zigzag,
     )
 else:
+    from forebay._codec._lists import put_item, take_item
     from forebay._codec._prim import (
         bytearray_pointer,
         bytes_pointer,
@@ -110,3 +112,11 @@ def utf8(text: str) -> bytes:
     out: bytearray = bytearray(size)
     put_raw(bytearray_pointer(out), 0, utf8_pointer(text), size)
     return bytes(out)
+
+
+def put(items: list[object], item: object) -> None:
+    put_item(items, item)
+
+
+def take(items: list[object], at: int) -> object:
+    return take_item(items, at)
