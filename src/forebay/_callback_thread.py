@@ -5,29 +5,29 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._this_thread import mark_thread, thread_is_marked
+else:
+    from forebay._this_thread import mark_thread, thread_is_marked
 
 logger = logging.getLogger("forebay.callbacks")
 
 
-class _ThisThread(threading.local):
-    # Of the class, so that no look-up on a thread that never sets it has to make an error first.
-    sends = False
-
-
-_this_thread = _ThisThread()
-
-
 def note_sender_thread() -> None:
     """To be called once by each sender thread, on itself."""
-    _this_thread.sends = True
+    mark_thread()
 
 
-def on_sender_thread() -> bool:
+@cython.ccall
+@cython.exceptval(check=False)
+def on_sender_thread() -> cython.bint:
     """Whether the current thread is a producer's sender: what it waits for, nobody would bring about."""
-    return _this_thread.sends
+    return thread_is_marked()
 
 
 def leave_forked_child(error: BaseException | None) -> None:

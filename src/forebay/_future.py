@@ -12,25 +12,34 @@ to, as any thread may read them, and walk from there to the part that has their 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
+from threading import TIMEOUT_MAX
 from typing import Any
 
 import cython
 
-from forebay._callback_thread import leave_forked_child, on_sender_thread, report_safely
-from forebay._ticket import ThreadTicket
+from forebay._callback_thread import leave_forked_child
 from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 
 if cython.compiled:
+    from cython.cimports.forebay._callback_thread import on_sender_thread
+    from cython.cimports.forebay._codec._lists import put_item
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
-    from cython.cimports.forebay._mutex import acquire, release
-    from cython.cimports.forebay._record_metadata import RecordMetadata, next_metadata
+    from cython.cimports.forebay._mutex import acquire, release, thread_ident
+    from cython.cimports.forebay._outcome import BatchOutcome
+    from cython.cimports.forebay._record_metadata import RecordMetadata
+    from cython.cimports.forebay._ticket import ThreadTicket, keep_ticket, spare_ticket
 else:
+    import threading
+
+    from forebay._callback_thread import on_sender_thread
+    from forebay._codec._lists import put_item
     from forebay._delivery_callbacks import DeliveryCallbacks
-    from forebay._mutex import acquire, release
-    from forebay._record_metadata import RecordMetadata, next_metadata
+    from forebay._mutex import acquire, release, thread_ident
+    from forebay._outcome import BatchOutcome
+    from forebay._record_metadata import RecordMetadata
+    from forebay._ticket import ThreadTicket, keep_ticket, spare_ticket
 
 logger = logging.getLogger("forebay.callbacks")
 
@@ -39,24 +48,17 @@ PENDING = cython.declare(cython.int, 0)
 COMPLETING = cython.declare(cython.int, 1)
 DONE = cython.declare(cython.int, 2)
 
+LONGEST_MS = cython.declare(cython.double, TIMEOUT_MAX * 1000)
+
 # In place of a list until somebody waits or asks to be called, which mostly nobody does; never changed.
 NOBODY: list[Any] = []
-
-# How many forks lie between this process and the one that imported us: a result of before is another process's.
-_forks = cython.declare(cython.int, 0)
-
-
-def note_fork() -> None:
-    """To be called once in each forked child."""
-    global _forks
-    _forks = (_forks + 1) & 0x7FFF  # a result keeps it in two bytes
 
 
 # Not tracked by the garbage collector, for the same reasons as RecordFuture below.
 @cython.final
 @cython.no_gc
 @cython.cclass
-class BatchResult:
+class BatchResult(BatchOutcome):
     """The outcome that all records of a batch share; set once, by the sender's thread.  ``lock`` guards all fields.
 
     ``deliveries`` are the callbacks that came with the records; the batch fills them, under its queue's lock.
@@ -70,15 +72,13 @@ class BatchResult:
     """
 
     def __init__(self, topic: str, partition: cython.int, account: Any = None, first: cython.int = 0) -> None:
-        self.topic = topic
-        self.partition = partition
+        self.begin(topic, partition, account, first)
+
+    @cython.cfunc
+    def begin(self, topic: str, partition: cython.int, account: Any, first: cython.int) -> object:
+        self.begin_outcome(topic, partition)
         self.account = account
-        self.base_offset = self.log_append_time = -1
-        self.error = None
-        self.record_errors: dict[int, Any] | None = None
         self.record_count = self.open_parts = 0
-        self.state = PENDING
-        self.born = _forks
         self.deliveries: DeliveryCallbacks | None = None
         self.callbacks = self.waiters = NOBODY
         self.first = first
@@ -86,6 +86,7 @@ class BatchResult:
         self.parent: BatchResult | None = None
         if not cython.compiled:
             self.lock = threading.Lock()
+        return None
 
     @property
     def done(self) -> bool:
@@ -93,6 +94,7 @@ class BatchResult:
         return self.state == DONE
 
     @cython.ccall
+    @cython.exceptval(-1)
     def settle(
         self,
         base_offset: cython.longlong,
@@ -116,7 +118,7 @@ class BatchResult:
             if self.state != PENDING or self.parts is not None:
                 return False
             self.state = COMPLETING
-            self.completing_thread = threading.get_ident()
+            self.completing_thread = thread_ident()
             self.base_offset = base_offset
             self.log_append_time = log_append_time
             self.error = error
@@ -142,7 +144,8 @@ class BatchResult:
         return True
 
     @cython.cfunc
-    def wake_waiters(self) -> cython.void:
+    @cython.exceptval(-1)
+    def wake_waiters(self) -> cython.int:
         acquire(self.lock)
         try:
             # Taken out first: who gives up meanwhile would shorten the list under the loop, and another go unwoken.
@@ -153,8 +156,10 @@ class BatchResult:
         at: cython.Py_ssize_t
         for at in range(0, len(waiting), 2):
             waiting[at].wake()
+        return 0
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def end_part(self, part: BatchResult) -> cython.bint:
         # True if it was the last one.  The whole has an error if any part has.
         acquire(self.lock)
@@ -178,58 +183,7 @@ class BatchResult:
         return result
 
     @cython.cfunc
-    def run_deliveries(self, deliveries: DeliveryCallbacks, report: Any) -> cython.void:
-        shared: Any = None if self.error is None else own_copy(self.error)
-        at: cython.int = 0
-        while at < deliveries.count:
-            at = self.deliver_from(at, deliveries, shared, report)
-
-    @cython.cfunc
     @cython.exceptval(-1)
-    def deliver_from(self, at: cython.int, calls: DeliveryCallbacks, shared: Any, report: Any) -> cython.int:
-        # Up to a callback that raises; where to go on.  A try around each one would be a tenth of its cost.
-        metadata: RecordMetadata | None = None
-        error: Any = shared
-        try:
-            while at < calls.count:
-                function: Any = calls.seek(at)
-                at += 1
-                if function is None:
-                    continue
-                if shared is not None and self.record_errors is not None:
-                    error = own_copy(self.record_errors[at - 1]) if at - 1 in self.record_errors else shared
-                metadata = self.metadata_of(at - 1, calls.timestamp, calls.key_size, calls.value_size, metadata)
-                function(metadata, error)
-                if self.born != _forks:
-                    leave_forked_child(None)
-        except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
-            self.tell(raised, report)
-        return at
-
-    @cython.cfunc
-    def tell(self, raised: Any, report: Any) -> cython.void:
-        if self.born != _forks:
-            leave_forked_child(raised)
-        report_safely(report, raised, self)
-
-    @cython.cfunc
-    def metadata_of(
-        self,
-        at: cython.int,
-        timestamp: cython.longlong,
-        key_size: cython.longlong,
-        value_size: cython.longlong,
-        previous: RecordMetadata | None = None,
-    ) -> RecordMetadata:
-        """RecordMetadata of this result's record ``at`` as it stands now; ``previous`` anew if nobody else has it."""
-        if self.error is not None or self.state == PENDING:
-            return next_metadata(previous, self.topic, self.partition, -1, -1, -1, -1)
-        offset: cython.longlong = self.base_offset + at if self.base_offset >= 0 else -1
-        if self.log_append_time >= 0:
-            timestamp = self.log_append_time
-        return next_metadata(previous, self.topic, self.partition, offset, timestamp, key_size, value_size)
-
-    @cython.cfunc
     def run_callbacks(self, report: Any) -> cython.bint:
         # True when none is left, and then the result is DONE: nobody can have added one in between.
         at: cython.Py_ssize_t
@@ -248,6 +202,7 @@ class BatchResult:
         return len(pending) == 0
 
     @cython.ccall
+    @cython.exceptval(-1)
     def subscribe(self, ticket: Any, index: cython.int = -1) -> cython.bint:
         """True if the result is there; else the ticket is woken when it is, however often the batch is split.
 
@@ -265,8 +220,8 @@ class BatchResult:
                 if index < 0 or result.parts is None:
                     if result.waiters is NOBODY:
                         result.waiters = fresh
-                    result.waiters.append(ticket)
-                    result.waiters.append(index)
+                    put_item(result.waiters, ticket)
+                    put_item(result.waiters, index)
                     return False
             finally:
                 release(result.lock)
@@ -290,6 +245,7 @@ class BatchResult:
                 release(result.lock)
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def add_late(self, future: RecordFuture, function: Any) -> cython.bint:
         """Adds a callback of a record whose batch may have been sent; False if it is done."""
         result: BatchResult
@@ -317,7 +273,9 @@ class BatchResult:
             return part.record_errors.get(index - part.first, part.error)
         return part.error
 
-    def wait(self, timeout_ms: float, index: cython.int = -1) -> bool:
+    @cython.ccall
+    @cython.exceptval(-1)
+    def wait(self, timeout_ms: cython.double, index: cython.int = -1) -> cython.bint:
         """Blocks the calling thread until the result is there; False if ``timeout_ms`` passed first.
 
         Args:
@@ -334,17 +292,24 @@ class BatchResult:
                     f"A delivery callback cannot wait for a record ({self.topic}-{self.partition}): callbacks run on "
                     "the sender's thread, which brings the outcomes; use add_done_callback() or result(0)"
                 )
-        ticket = ThreadTicket()
+        ticket: ThreadTicket = spare_ticket()
         if self.subscribe(ticket, index):
+            keep_ticket(ticket)
             return True
+        woken: cython.bint = False
         try:
-            return ticket.wait(timeout_ms)
+            woken = ticket.wait(timeout_ms)
         finally:
-            self.unsubscribe(ticket, index)
+            if not woken:
+                self.unsubscribe(ticket, index)
+        # Who gave up may be woken all the same, and whoever had the ticket next in his place.
+        if woken:
+            keep_ticket(ticket)
+        return woken
 
     def check_own_process(self) -> None:
         """Raises ForkedProducerError in a child forked since; its locks may have been held at the fork."""
-        if self.born != _forks:
+        if self.is_foreign():
             raise ForkedProducerError("This record belongs to the parent process, which alone learns of its delivery")
 
     def __repr__(self) -> str:
@@ -403,7 +368,7 @@ class RecordFuture:
             forebay.errors.KafkaError: the record could not be delivered; a copy at each call.
             IllegalStateError: called from a delivery callback for a record without an outcome.
         """
-        error = self.exception(timeout)
+        error = self._error(timeout)
         if error is not None:
             raise error
         return self.metadata()  # type: ignore[no-any-return]
@@ -414,9 +379,11 @@ class RecordFuture:
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
         """Waits as ``result`` does, and returns a copy of the error (None on success) instead of raising it."""
-        if not self.is_visible() and not self.batch.wait(
-            threading.TIMEOUT_MAX * 1000 if timeout is None else timeout * 1000, self.index
-        ):
+        return self._error(timeout)  # type: ignore[no-any-return]
+
+    @cython.cfunc
+    def _error(self, timeout: Any) -> Any:
+        if not self.is_visible() and not self.batch.wait(LONGEST_MS if timeout is None else timeout * 1000, self.index):
             raise TimeoutError(
                 f"No acknowledgement for the record for {self.batch.topic}-{self.batch.partition} within {timeout} s; "
                 "it is still on its way."
@@ -454,10 +421,11 @@ class RecordFuture:
         return part.metadata_of(self.index - part.first, self.timestamp, self.key_size, self.value_size)
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def is_visible(self) -> cython.bint:
         # A callback may ask its own future; everybody else waits until all callbacks ran.
         batch: BatchResult = self.batch.leaf(self.index)
-        return batch.state == DONE or (batch.state == COMPLETING and batch.completing_thread == threading.get_ident())
+        return batch.state == DONE or (batch.state == COMPLETING and batch.completing_thread == thread_ident())
 
     @cython.cfunc
     def run(self, function: Any, report: Any) -> cython.void:
@@ -465,7 +433,7 @@ class RecordFuture:
             function(self)
         except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
             self.batch.tell(raised, report)
-        if self.batch.born != _forks:
+        if self.batch.is_foreign():
             leave_forked_child(None)
 
     def __reduce__(self) -> Any:
@@ -493,6 +461,13 @@ def part_with(parts: list[Any], index: cython.int) -> BatchResult:
             high = middle - 1
     part = parts[low]
     return part
+
+
+@cython.cfunc
+def new_result(topic: str, partition: cython.int, account: Any, first: cython.int) -> BatchResult:
+    result: BatchResult = BatchResult.__new__(BatchResult)
+    result.begin(topic, partition, account, first)
+    return result
 
 
 @cython.cfunc

@@ -10,3 +10,7 @@ cdef extern from "mutex.h":
     const bint HAS_GIL "forebay_has_gil"
     # By who has just let it go after some time, and will take it again.
     void give_way "forebay_give_way" (Mutex lock) noexcept
+
+cdef extern from "Python.h":
+    # The calling thread's number.
+    unsigned long thread_ident "PyThread_get_thread_ident" () noexcept

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from threading import get_ident as thread_ident
+
+__all__ = ["HAS_GIL", "Mutex", "acquire", "give_way", "release", "thread_ident"]
 
 HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether one thread runs at a time."""

@@ -7,3 +7,8 @@ cdef class Ticket:
 
 cdef class ThreadTicket(Ticket):
     cdef object _lock
+    cpdef bint wait(self, double timeout_ms) except? -1
+
+
+cdef ThreadTicket spare_ticket()
+cdef keep_ticket(ThreadTicket ticket)

@@ -7,10 +7,19 @@ on the ticket in its own way (a thread here, an event loop elsewhere) and calls 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import cython
 
+if cython.compiled:
+    from cython.cimports.forebay._codec._lists import put_item, take_item
+else:
+    from forebay._codec._lists import put_item, take_item
+
 _LONGEST_S: cython.double = threading.TIMEOUT_MAX
+SPARE: list[Any] = []
+"""Tickets whose one wake has come and was waited for: a lock for each wait costs more than all the rest of it."""
+MOST_SPARE = cython.declare(cython.Py_ssize_t, 8)
 
 
 @cython.cclass
@@ -48,8 +57,28 @@ class ThreadTicket(Ticket):
         except RuntimeError:
             pass  # woken before: a second wake adds nothing
 
-    def wait(self, timeout_ms: float) -> bool:
+    @cython.ccall
+    @cython.exceptval(-1)
+    def wait(self, timeout_ms: cython.double) -> cython.bint:
         """Waits for the next wake; False if ``timeout_ms`` passed first."""
         limit: cython.double = min(max(timeout_ms / 1000, 0.0), _LONGEST_S)
         # By position: the lock's own parsing of a keyword takes longer than all else here.
-        return self._lock.acquire(True, limit)
+        woken: bool = self._lock.acquire(True, limit)
+        return woken
+
+
+@cython.cfunc
+def spare_ticket() -> ThreadTicket:
+    """One that waits for its first wake; for ``keep_ticket``, if it gets exactly that one."""
+    try:
+        return take_item(SPARE, len(SPARE) - 1) if len(SPARE) > 0 else ThreadTicket()
+    except IndexError:  # another thread took the last one in between
+        return ThreadTicket()
+
+
+@cython.cfunc
+def keep_ticket(ticket: ThreadTicket) -> object:
+    """Nobody is going to wake it any more."""
+    if len(SPARE) < MOST_SPARE:
+        put_item(SPARE, ticket)
+    return None

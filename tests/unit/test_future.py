@@ -215,6 +215,18 @@ def test_giving_up_while_others_are_woken_loses_nobody() -> None:
     assert result.subscribe(late)
 
 
+def test_a_wait_that_ended_leaves_nothing_to_the_next() -> None:
+    """Tickets serve again: neither a wake that came nor a wait that was given up may be the next one's."""
+    for number in range(20):
+        result, other = BatchResult("test", number), BatchResult("test", number)
+        assert not result.wait(0)
+        settling = threading.Timer(0.002, result.settle, (number, -1, None, None, 1, quiet))
+        settling.start()
+        assert result.wait(60_000) and result.wait(0)
+        assert not other.wait(0) and not other.wait(0.1, 0)
+        settling.join()
+
+
 def test_settled_once() -> None:
     result = BatchResult("test", 0)
     assert result.settle(5, -1, None, None, 1, quiet)

@@ -1,0 +1,1 @@
+cpdef bint on_sender_thread() noexcept
