@@ -52,6 +52,7 @@ COMPILED = [
     "_network.connection",
     "_network.connection_states",
     "_network.exchange",
+    "_network.picture",
     "_network.client",
     "_network.lending",
     "_transactions.sequences",

@@ -3,12 +3,14 @@ from forebay._network.connection cimport Connection
 from forebay._network.connection_states cimport NodeState
 from forebay._network.exchange cimport Exchange
 from forebay._network.inflight cimport ClientRequest, ClientResponse
+from forebay._network.picture cimport Picture
 
 
 cdef class NetworkClient:
     cdef object _selector
     cdef Exchange _exchange
     cdef object _metadata
+    cdef Picture _picture                # the same one
     cdef object _options
     cdef object _random
     cdef object _log
@@ -32,6 +34,7 @@ cdef class NetworkClient:
     cpdef int slots(self, int node_id, double now) except? -1
     cpdef send(self, ClientRequest request, double now)
     cpdef transmit(self, ClientRequest request, double now)
+    cdef _transmit(self, NodeState state, ClientRequest request, double now)
     cpdef double poll(self, double timeout_ms, double now) except? -1
     cpdef check_at(self, double when)
     cdef _serve(self, Channel channel, double now)

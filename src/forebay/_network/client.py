@@ -95,7 +95,7 @@ class NetworkClient:
         self._selector = selector
         self.gil_claim = getattr(selector, "claim", None)
         self._exchange = Exchange(selector, clock, metrics)
-        self._metadata = metadata
+        self._metadata = self._picture = metadata
         self._options = options
         self._random = random
         self._max_in_flight = options.max_in_flight
@@ -111,8 +111,7 @@ class NetworkClient:
         self._connector = Connector(selector, resolver, metadata, options, self._failed)
         self._updater = MetadataUpdater(self, metadata, options, self._log)
         self.versions = ApiVersions()
-        completed: list[Any] = []
-        self._completed = completed
+        self._completed: list[Any] = []
         # The earliest time at which something may be overdue.  Not moved when an answer comes in time, so that a
         # request costs nothing here; the check that finds nothing sets it anew.
         self._next_check = _INFINITY
@@ -139,16 +138,17 @@ class NetworkClient:
         """Connected, with room for a request, not throttled, and no metadata request that has to go first."""
         if not self.can_send(node.id, now):
             return False
-        return self._updater.query is not None or now < self._metadata.due_at
+        return self._updater.query is not None or now < self._picture.due_at
 
     @cython.ccall
     @cython.exceptval(-1)
     def can_send(self, node_id: cython.int, now: cython.double) -> cython.bint:
         """As ``is_ready``, also for what goes before the users' requests."""
-        if self.slots(node_id, now) == 0:
+        state: NodeState | None = self._nodes.get(node_id)
+        if state is None or state.free_slots(now, self._max_in_flight) == 0:
             return False
         # One turn's requests at a time on their way out: in the accumulator what waits can still grow or expire.
-        channel: Channel = self._nodes[node_id].channel
+        channel: Channel = state.channel
         return channel.takes_more()
 
     @cython.ccall
@@ -156,10 +156,7 @@ class NetworkClient:
     def slots(self, node_id: cython.int, now: cython.double) -> cython.int:
         """How many requests the node takes before it has answered another; 0 unless connected and not throttled."""
         state: NodeState | None = self._nodes.get(node_id)
-        if state is None or not state.takes_requests(now):
-            return 0
-        connection: Connection = state.connection
-        return max(0, self._max_in_flight - connection.in_flight.count)
+        return 0 if state is None else state.free_slots(now, self._max_in_flight)
 
     def connection_delay(self, node: Node, now: float) -> float:
         """Ms until a connection to ``node`` may be begun; infinite while there is one or one is being made."""
@@ -173,8 +170,7 @@ class NetworkClient:
 
     def poll_delay(self, node: Node, now: float) -> float:
         """Ms after which it is worth asking ``ready`` again, events apart."""
-        delay: float = self._states.poll_delay(node.id, now)
-        return delay
+        return float(self._states.poll_delay(node.id, now))
 
     def connection_failed(self, node: Node) -> bool:
         """Whether the last connection to ``node``, or the attempt at one, failed."""
@@ -207,8 +203,8 @@ class NetworkClient:
         """Requests that wait for an answer, of one node or of all."""
         if node_id is None:
             return int(self.in_flight)
-        state = self._nodes.get(node_id)
-        return state.connection.in_flight.count if state is not None and state.connection is not None else 0
+        connection = state.connection if (state := self._nodes.get(node_id)) is not None else None
+        return connection.in_flight.count if connection is not None else 0
 
     @property
     def connection_count(self) -> int:
@@ -232,14 +228,18 @@ class NetworkClient:
         Raises:
             IllegalStateError: the node is not ready; the request was not taken.
         """
-        if self.slots(request.node_id, now) == 0:
+        state: NodeState | None = self._nodes.get(request.node_id)
+        if state is None or state.free_slots(now, self._max_in_flight) == 0:
             raise IllegalStateError(f"Attempt to send a request to node {request.node_id} which is not ready.")
-        self.transmit(request, now)
+        self._transmit(state, request, now)
 
     @cython.ccall
     def transmit(self, request: ClientRequest, now: cython.double) -> None:
         """Sends without asking for readiness: for the client's own requests."""
-        state: NodeState = self._nodes[request.node_id]
+        self._transmit(self._nodes[request.node_id], request, now)
+
+    @cython.cfunc
+    def _transmit(self, state: NodeState, request: ClientRequest, now: cython.double) -> None:
         connection: Connection = state.connection
         request.created = now
         channel: Channel = state.channel
@@ -273,7 +273,7 @@ class NetworkClient:
         """
         wait: cython.double = -1
         if self._updater.query is None:
-            wait = self._metadata.due_at - now
+            wait = self._picture.due_at - now
         if wait <= 0:
             wait = self._updater.maybe_update(now)
         # A deadline is over when it lies strictly behind: waking exactly at it would find nothing, and spin.

@@ -15,4 +15,4 @@ cdef class NodeState:
     cdef public object resolution
     cdef public object sensors
     cdef public object setup
-    cdef bint takes_requests(self, double now) noexcept
+    cdef int free_slots(self, double now, int most) except? -1

@@ -17,6 +17,11 @@ from forebay._backoff import ExponentialBackoff
 from forebay.errors import AuthenticationError, IllegalStateError, KafkaError
 from forebay.model import Node
 
+if cython.compiled:
+    from cython.cimports.forebay._network.connection import Connection
+else:
+    from forebay._network.connection import Connection
+
 
 class State(IntEnum):
     """How far the way to a node has been made."""
@@ -100,10 +105,13 @@ class NodeState:
         self.setup: Any = None
 
     @cython.cfunc
-    @cython.exceptval(check=False)
-    def takes_requests(self, now: cython.double) -> cython.bint:
-        """Connected, and not asked to be left alone for a while (KIP-219)."""
-        return self.state is READY and now >= self.throttled_until
+    @cython.exceptval(-1)
+    def free_slots(self, now: cython.double, most: cython.int) -> cython.int:
+        """How many of ``most`` requests it takes; 0 unless connected and not throttled (KIP-219)."""
+        if self.state is not READY or now < self.throttled_until:
+            return 0
+        connection: Connection = self.connection
+        return max(0, most - connection.in_flight.count)
 
     def move(self, to: State) -> None:
         """Changes the state.

@@ -76,7 +76,7 @@ class LentNetwork:
         state: NodeState | None = client._nodes.get(node_id)
         if client.closed or state is None or state.channel is None:
             return False
-        if client._updater.query is None and now >= client._metadata.due_at:
+        if client._updater.query is None and now >= client._picture.due_at:
             return False  # that request goes first
         channel: Channel = state.channel
         connection: Connection = state.connection

@@ -23,6 +23,7 @@ from forebay._network.metadata_snapshot import (
     apply_response,
     merge_leaders,
 )
+from forebay._network.picture import Picture
 from forebay._protocol.metadata import MetadataResponse
 from forebay._ticket import Ticket
 from forebay.errors import KafkaError
@@ -41,7 +42,7 @@ class MetadataQuery(NamedTuple):
     """How many requests for an update there were, so that later ones are not taken as answered."""
 
 
-class Metadata:
+class Metadata(Picture):
     """The producer's metadata.
 
     Args:
@@ -77,10 +78,9 @@ class Metadata:
         self._seen = SeenEpochs()
         self._bootstrap: tuple[Node, ...] = ()
         # Replaced as a whole by the sender thread, read by all:
-        self._cluster = Cluster()
+        super().__init__()
         self.is_bootstrap = True
         self.due_at = _NEVER
-        """Monotonic ms from which on an update is due; the client looks at it in every turn."""
         # Re-entrant, because what is done under it may run the garbage collector, and with it a finaliser of the
         # user that sends a last record.  Guards all below; a leaf: nothing else is locked under it.
         self._lock = threading.RLock()
@@ -105,11 +105,11 @@ class Metadata:
 
     def cluster(self) -> Cluster:
         """The newest picture."""
-        return self._cluster
+        return self.newest
 
     @property
     def version(self) -> int:
-        return self._cluster.version
+        return self.newest.version
 
     def add_topic(self, topic: str, now: float) -> bool:
         """Wants ``topic`` for another ``metadata.max.idle.ms``; True if it is new, which makes an update due."""
@@ -141,7 +141,7 @@ class Metadata:
             self._asked += 1
             self._full_asked = self._asked
             self._settle_due()
-            return self._cluster.version
+            return self.newest.version
 
     def ask_again(self) -> int:
         """Asks for a full update, as a broker's error does; the number of the request, for ``is_answered``."""
@@ -159,7 +159,7 @@ class Metadata:
         with self._lock:
             if topic in self._new_topics:
                 self._ask_for_new_topics()
-                return self._cluster.version
+                return self.newest.version
         return self.request_update(reset_equivalent=False)
 
     def await_version(self, above: int, ticket: Ticket) -> bool:
@@ -168,7 +168,7 @@ class Metadata:
         Otherwise the ticket is kept and woken once, when that has changed; ``forget`` it to give up.
         """
         with self._lock:
-            if self._cluster.version > above or self._fatal is not None or self._closed:
+            if self.newest.version > above or self._fatal is not None or self._closed:
                 return True
             self._waiters.append((above, ticket))
             return False
@@ -223,7 +223,7 @@ class Metadata:
         self._snapshot = self._snapshot.rebootstrapped(self._bootstrap)
         self.is_bootstrap = True
         with self._lock:
-            self._cluster = self._snapshot.cluster(0)
+            self.newest = self._snapshot.cluster(0)
             self._full_asked = self._asked = self._asked + 1
             self._settle_due()
 
@@ -244,7 +244,7 @@ class Metadata:
         self._log.info(("canonical", server), now, "Bootstrap server %s is taken as %s", server.host, ", ".join(names))
         if self.is_bootstrap:
             self._snapshot = self._snapshot.rebootstrapped(self._bootstrap)
-            self._cluster = self._snapshot.cluster(self._cluster.version)
+            self.newest = self._snapshot.cluster(self.newest.version)
 
     def rebootstrap(self) -> None:
         """Forgets the brokers and starts over with the bootstrap servers (KIP-899, KIP-1102)."""
@@ -281,7 +281,7 @@ class Metadata:
 
     def update(self, query: MetadataQuery, response: MetadataResponse, version: int, now: float) -> None:
         """Takes in the answer to ``query``, in ``version`` of the API."""
-        previous = self._cluster.cluster_id
+        previous = self.newest.cluster_id
         applied = apply_response(
             self._snapshot,
             self._seen,
@@ -308,8 +308,8 @@ class Metadata:
         self._publish()
         if applied.stale:
             self.request_update(reset_equivalent=False)
-        if previous != self._cluster.cluster_id:
-            self._log.info("cluster", now, "Cluster ID: %s", self._cluster.cluster_id)
+        if previous != self.newest.cluster_id:
+            self._log.info("cluster", now, "Cluster ID: %s", self.newest.cluster_id)
         self._tell_listeners()
 
     def failed_update(self, now: float, error: KafkaError | None = None) -> None:
@@ -354,7 +354,7 @@ class Metadata:
 
     def current_partition(self, where: TopicPartition) -> PartitionInfo | None:
         """The partition, if what is known of it is no older than the newest epoch heard of."""
-        info = self._cluster.partition(where.topic, where.partition)
+        info = self.newest.partition(where.topic, where.partition)
         seen = self._seen.get(where)
         return info if info is not None and (seen is None or info.leader_epoch >= seen) else None
 
@@ -394,7 +394,7 @@ class Metadata:
         return False
 
     def _keep_errors(self, query: MetadataQuery, response: MetadataResponse, applied: Applied, now: float) -> None:
-        version = self._cluster.version + 1
+        version = self.newest.version + 1
         answered = {topic.name for topic in response.topics}
         kept = {topic: found for topic, found in self._errors.items() if query.partial and topic not in answered}
         for topic, error in applied.errors.items():
@@ -409,15 +409,15 @@ class Metadata:
 
     def _publish(self) -> None:
         # Built outside the lock, which callers of send() want.
-        cluster = self._snapshot.cluster(self._cluster.version + 1)
+        cluster = self._snapshot.cluster(self.newest.version + 1)
         with self._lock:
-            self._cluster = cluster
+            self.newest = cluster
             self._settle_due()
         self._wake()
 
     def _wake(self) -> None:
         with self._lock:
-            version = self._cluster.version
+            version = self.newest.version
             everybody = self._closed or self._fatal is not None
             woken = [ticket for above, ticket in self._waiters if everybody or version > above]
             self._waiters = [waiter for waiter in self._waiters if not everybody and version <= waiter[0]]
@@ -427,7 +427,7 @@ class Metadata:
     def _tell_listeners(self) -> None:
         for listener in self._listeners:
             try:
-                listener(self._cluster)
+                listener(self.newest)
             except Exception as error:  # noqa: BLE001 - foreign code must not stop the sender
                 self._log.exception("Listener %r failed on a metadata update", listener, error=error)
 

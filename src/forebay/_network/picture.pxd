@@ -1,0 +1,3 @@
+cdef class Picture:
+    cdef public object newest
+    cdef public double due_at
