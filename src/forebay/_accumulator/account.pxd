@@ -13,7 +13,8 @@ cdef class BatchAccount:
     cdef Flag closed
     # Set once, without a lock; every append looks at it.
     cdef readonly Flag stopped
-    cpdef void open(self, object callback)
+    cdef void begin(self, BufferPool pool, object owner) noexcept
+    cpdef int open(self, object callback) except? -1
     cdef void add_chunk(self)
     cdef bint afford_another(self) noexcept
     cpdef bint afford(self, object callback, bint repeated, Py_ssize_t skipped, int records) except? -1
@@ -22,8 +23,9 @@ cdef class BatchAccount:
     cpdef void charge_callback(self, object callback)
     cpdef void credit_callback(self, object callback)
     cpdef void move(self, object owner, Buffer first, list further)
-    cpdef void settle(self)
-    cpdef void close(self)
+    cpdef int settle(self) except? -1
+    cpdef int close(self) except? -1
 
 
 cdef Py_ssize_t callback_cost(object callback) noexcept
+cdef BatchAccount new_account(BufferPool pool, object owner)

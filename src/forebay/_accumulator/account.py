@@ -58,6 +58,11 @@ class BatchAccount:
     """
 
     def __init__(self, pool: BufferPool, owner: Any) -> None:
+        self.begin(pool, owner)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def begin(self, pool: BufferPool, owner: Any) -> cython.void:
         self.pool = pool
         self.owner = owner
         self.charged = 0
@@ -67,7 +72,8 @@ class BatchAccount:
         self.stopped = False
 
     @cython.ccall
-    def open(self, callback: Any) -> cython.void:
+    @cython.exceptval(-1)
+    def open(self, callback: Any) -> cython.int:
         """The batch gets its first record; may overdraw."""
         cost: cython.Py_ssize_t = 0 if callback is None else callback_cost(callback)
         pool: BufferPool = self.pool
@@ -83,6 +89,7 @@ class BatchAccount:
                 self.charged += cost
         finally:
             release(pool.lock)
+        return 0
 
     @cython.cfunc
     def add_chunk(self) -> cython.void:
@@ -177,25 +184,28 @@ class BatchAccount:
         acquire(pool.lock)
         try:
             if not self.closed:
-                pool.reattribute(self.owner, owner, self.charged)
+                pool.shares.move(self.owner, owner, self.charged)
                 self.owner = owner
             if first is not None:
-                pool.reattribute(first.owner, owner, first.size)
+                pool.shares.move(first.owner, owner, first.size)
                 first.owner = owner
             if further is not None:
                 for buffer in further:
-                    pool.reattribute(buffer.owner, owner, buffer.size)
+                    pool.shares.move(buffer.owner, owner, buffer.size)
                     buffer.owner = owner
         finally:
             release(pool.lock)
 
     @cython.ccall
-    def settle(self) -> cython.void:
+    @cython.exceptval(-1)
+    def settle(self) -> cython.int:
         """Wakes whoever can go on after ``move``; outside all locks."""
         self.pool.settle()
+        return 0
 
     @cython.ccall
-    def close(self) -> cython.void:
+    @cython.exceptval(-1)
+    def close(self) -> cython.int:
         """Gives everything back; idempotent."""
         pool: BufferPool = self.pool
         acquire(pool.lock)
@@ -204,11 +214,21 @@ class BatchAccount:
                 self.closed = True
                 if self.spared:
                     pool.overhead_left += pool.overhead
-                pool.take(self.owner, -self.charged)
-                self.charged = 0
+                if self.charged != 0:
+                    pool.take(self.owner, -self.charged)
+                    self.charged = 0
         finally:
             release(pool.lock)
         pool.settle()
+        return 0
 
     def __repr__(self) -> str:
         return f"<BatchAccount: {self.charged} bytes of owner {self.owner}{', closed' if self.closed else ''}>"
+
+
+@cython.cfunc
+def new_account(pool: BufferPool, owner: Any) -> BatchAccount:
+    """A constructor's call costs more than the account."""
+    account: BatchAccount = BatchAccount.__new__(BatchAccount)
+    account.begin(pool, owner)
+    return account

@@ -34,7 +34,7 @@ cdef class RecordAccumulator:
         object callback,
         object ticket,
         double now,
-    )
+    ) except? -1
     cdef int try_append(
         self, TopicState topic, int partition, RecordPointer record, RecordFuture future, object callback
     ) except? -1
@@ -50,18 +50,18 @@ cdef class RecordAccumulator:
         RecordFuture future,
         object callback,
         double now,
-    )
+    ) except? -1
     cdef int start_locked(
         self, TopicState topic, bint sticky, ProducerBatch batch, RecordPointer record, RecordFuture future, object callback
-    )
+    ) except? -1
     cdef Buffer allocate(self, TopicState topic, int partition, RecordPointer record, object ticket)
-    cdef void settle(self, Buffer buffer, object ticket)
+    cdef int settle(self, Buffer buffer, object ticket) except? -1
     cdef void extend(self, TopicState topic, int partition, RecordPointer record)
-    cdef Py_ssize_t size_for(self, RecordPointer record)
+    cdef Py_ssize_t size_for(self, RecordPointer record) noexcept
     cdef PartitionQueue queue_of(self, TopicState topic, int partition)
     cdef int close_last(self, PartitionQueue queue, ProducerBatch batch) noexcept
     cdef bint refuses(self) noexcept
     cdef object refusal(self)
-    cpdef bint flushing(self)
+    cpdef bint flushing(self) noexcept
     cdef list taken(self, bint unsent_only)
-    cpdef void deallocate(self, ProducerBatch batch)
+    cpdef int deallocate(self, ProducerBatch batch) except? -1

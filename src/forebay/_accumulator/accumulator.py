@@ -16,7 +16,7 @@ import cython
 from forebay.errors import ProducerClosedError
 
 if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
     from cython.cimports.forebay._accumulator.closing import BatchCloser
     from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
@@ -30,7 +30,7 @@ if cython.compiled:
 else:
     import threading
 
-    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.batch import ProducerBatch, new_batch
     from forebay._accumulator.closing import BatchCloser
     from forebay._accumulator.incomplete import IncompleteBatches
     from forebay._accumulator.pool import Buffer, BufferPool
@@ -141,6 +141,7 @@ class RecordAccumulator:
     # Appending: any application thread
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def append(
         self,
         topic: TopicState,
@@ -199,12 +200,14 @@ class RecordAccumulator:
         return self.pool.allocate(size, queue.leader_id, ticket, sticky)
 
     @cython.cfunc
-    def settle(self, buffer: Buffer | None, ticket: Any) -> cython.void:
+    @cython.exceptval(-1)
+    def settle(self, buffer: Buffer | None, ticket: Any) -> cython.int:
         # The caller's hold ends (a batch that took the buffer has its own), and a grant that is not needed goes back.
         if buffer is not None:
             buffer.release()
         if ticket is not None and ticket.grant is not None:
             self.pool.cancel(ticket)
+        return 0
 
     def append_bytes(
         self,
@@ -226,6 +229,7 @@ class RecordAccumulator:
         return self.append(topic, partition, view_of(record), future, callback, ticket, now), future
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def size_for(self, record: RecordPointer) -> cython.Py_ssize_t:
         alone: cython.Py_ssize_t = record_size(
             record_body_size(0, 0, record.key_size, record.value_size, record.headers_size)
@@ -309,6 +313,7 @@ class RecordAccumulator:
         return CLOSED_LAST
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def start_batch(
         self,
         topic: TopicState,
@@ -321,17 +326,8 @@ class RecordAccumulator:
     ) -> cython.int:
         """A new batch that holds the record: APPENDED | NEW.  The batch is a further holder of the buffer then."""
         queue: PartitionQueue = self.queue_of(topic, partition)
-        batch: ProducerBatch = ProducerBatch(
-            queue,
-            topic.name,
-            queue.partition,
-            buffer,
-            write_limit=buffer.size,
-            created=now,
-            codec_id=self.codec_id,
-            compression_ratio=self.closer.ratio(topic.name),
-            raw_limit=self.max_raw_size,
-        )
+        ratio: cython.double = self.closer.ratio(topic.name)
+        batch: ProducerBatch = new_batch(queue, buffer, buffer.size, now, self.codec_id, ratio, self.max_raw_size, 0)
         idle: cython.bint
         acquire(queue.lock)
         try:
@@ -347,6 +343,7 @@ class RecordAccumulator:
         return status & (APPENDED | NEW | FULL)
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def start_locked(
         self,
         topic: TopicState,
@@ -415,6 +412,7 @@ class RecordAccumulator:
         return self.incomplete_batches.closed
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def flushing(self) -> cython.bint:
         """True while somebody waits in flush(): linger does not count then."""
         return self.incomplete_batches.flushes > 0
@@ -428,10 +426,12 @@ class RecordAccumulator:
         self.incomplete_batches.add_flushes(-1)
 
     @cython.ccall
-    def deallocate(self, batch: ProducerBatch) -> cython.void:
+    @cython.exceptval(-1)
+    def deallocate(self, batch: ProducerBatch) -> cython.int:
         """A batch has its outcome: it lets go of its memory, which returns once no request needs it."""
         self.incomplete_batches.discard(batch)
         self.returning.give_back(batch)
+        return 0
 
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch without an outcome: open, waiting or in flight."""

@@ -5,6 +5,7 @@ from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._delivery_callbacks cimport DeliveryCallbacks
 from forebay._flag cimport Flag
 from forebay._future cimport BatchResult, RecordFuture
+from forebay._gate cimport GatedQueue
 from forebay._records.rows cimport RowWindow
 
 
@@ -51,6 +52,17 @@ cdef class ProducerBatch(ChunkedBatch):
     cdef public int last_node
     cdef int slot  # in the accumulator's list of those without an outcome, whose lock guards it; -1: not in there
     cdef readonly signed char codec_id
+    cdef begin(
+        self,
+        GatedQueue queue,
+        Buffer chunk,
+        Py_ssize_t write_limit,
+        double created,
+        int codec_id,
+        double compression_ratio,
+        Py_ssize_t raw_limit,
+        int first,
+    )
     cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback) except? -2
     cdef Py_ssize_t take_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until)
     cdef Py_ssize_t raw_room(self) noexcept
@@ -63,18 +75,31 @@ cdef class ProducerBatch(ChunkedBatch):
     cpdef bint is_full(self) noexcept
     cpdef Py_ssize_t estimated_size(self) noexcept
     cdef void add_chunk(self, Buffer chunk, list spare)
-    cpdef void close_for_appends(self)
-    cpdef void close(self, object compressor)
+    cpdef void close_for_appends(self) noexcept
+    cpdef int close(self, object compressor) except? -1
     cpdef list pieces(self)
     cpdef void close_with(self, bytes packed)
     cdef void close_with_pieces(self, list packed)
-    cpdef bint has_sequence(self)
+    cpdef bint has_sequence(self) noexcept
     cdef void aim_at(self, int incarnation, bytes topic_id, int leader_epoch) noexcept
-    cpdef bint update_leader_epoch(self, int epoch)
-    cpdef bint leader_changed_for_retry(self)
-    cpdef void release(self)
-    cpdef bint move_to(self, object owner)
-    cpdef bint reached_delivery_timeout(self, double timeout_ms, double now)
-    cpdef bint complete(self, long long base_offset, long long log_append_time, object report)
-    cpdef bint fail(self, object error, dict record_errors, object report)
-    cpdef bint abort(self, object error, object report)
+    cpdef bint update_leader_epoch(self, int epoch) noexcept
+    cpdef bint leader_changed_for_retry(self) noexcept
+    cpdef int release(self) except? -1
+    cpdef bint move_to(self, object owner) except? -1
+    cpdef bint reached_delivery_timeout(self, double timeout_ms, double now) noexcept
+    cpdef bint complete(self, long long base_offset, long long log_append_time, object report) except? -1
+    cpdef bint fail(self, object error, dict record_errors, object report) except? -1
+    cpdef bint abort(self, object error, object report) except? -1
+    cdef bint _finish(self, int state) except? -1
+
+
+cdef ProducerBatch new_batch(
+    GatedQueue queue,
+    Buffer chunk,
+    Py_ssize_t write_limit,
+    double created,
+    int codec_id,
+    double compression_ratio,
+    Py_ssize_t raw_limit,
+    int first,
+)

@@ -14,22 +14,22 @@ import cython
 from forebay.errors import IllegalStateError
 
 if cython.compiled:
-    from cython.cimports.forebay._accumulator.account import BatchAccount
+    from cython.cimports.forebay._accumulator.account import new_account
     from cython.cimports.forebay._accumulator.chunks import ChunkedBatch
     from cython.cimports.forebay._accumulator.pool import Buffer, adopt
     from cython.cimports.forebay._codec._prim import RecordPointer
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
-    from cython.cimports.forebay._future import BatchResult, RecordFuture
+    from cython.cimports.forebay._future import RecordFuture, new_result
     from cython.cimports.forebay._gate import GatedQueue
     from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
     from cython.cimports.forebay._records.rows import RowWindow
 else:
-    from forebay._accumulator.account import BatchAccount
+    from forebay._accumulator.account import new_account
     from forebay._accumulator.chunks import ChunkedBatch
     from forebay._accumulator.pool import Buffer, adopt
     from forebay._codec._prim import RecordPointer
     from forebay._delivery_callbacks import DeliveryCallbacks
-    from forebay._future import BatchResult, RecordFuture
+    from forebay._future import RecordFuture, new_result
     from forebay._gate import GatedQueue
     from forebay._records.batch_v2 import put_record, record_body_size, record_size
     from forebay._records.rows import RowWindow
@@ -59,7 +59,7 @@ ABORTED = cython.declare(cython.int, 3)
 @cython.no_gc
 @cython.cclass
 class ProducerBatch(ChunkedBatch):
-    """A batch for ``queue``'s partition.
+    """A batch for ``queue``'s partition; ``new_batch`` makes one, as a constructor's keywords cost half of all that.
 
     Args:
         queue: the PartitionQueue it stands in.
@@ -74,24 +74,22 @@ class ProducerBatch(ChunkedBatch):
         first: of a part of a batch that was split: the index of its first record in the batch that was appended to.
     """
 
-    def __init__(
+    @cython.cfunc
+    def begin(
         self,
         queue: GatedQueue,
-        topic: str,
-        partition: cython.int,
         chunk: Buffer,
-        *,
         write_limit: cython.Py_ssize_t,
         created: cython.double,
-        codec_id: cython.int = 0,
-        compression_ratio: cython.double = 1.0,
-        raw_limit: cython.Py_ssize_t = 0,
-        first: cython.int = 0,
-    ) -> None:
+        codec_id: cython.int,
+        compression_ratio: cython.double,
+        raw_limit: cython.Py_ssize_t,
+        first: cython.int,
+    ) -> object:
         self.queue = queue
-        self.topic, self.partition = topic, partition
-        self.account = BatchAccount(chunk.pool, chunk.owner)
-        self.result = BatchResult(topic, partition, self.account, first)
+        self.topic, self.partition = queue.topic, queue.partition
+        self.account = new_account(chunk.pool, chunk.owner)
+        self.result = new_result(queue.topic, queue.partition, self.account, first)
         self.callbacks: DeliveryCallbacks | None = None
         self.payload = NO_PIECES
         self.begin_with(chunk)
@@ -104,7 +102,8 @@ class ProducerBatch(ChunkedBatch):
         self.drained = self.retry_at = 0.0
         self.leader_epoch = self.attempts_when_leader_last_changed = self.last_node = -1
         self.topic_id: bytes | None = None
-        self.set_producer_state(-1, -1, -1, False)
+        self.producer_id = self.producer_epoch = self.base_sequence = -1
+        self.transactional = False
         self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = self.drain_number = self.incarnation = self.stamped_for = 0
         self.final_state = NOT_FINAL
@@ -114,6 +113,7 @@ class ProducerBatch(ChunkedBatch):
         self.last_error: Any = None
         self.checked = self.checksum = 0
         self.slot = -1
+        return None
 
     @cython.cfunc
     @cython.exceptval(-2)
@@ -302,22 +302,25 @@ class ProducerBatch(ChunkedBatch):
         self.account.add_chunk()
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def close_for_appends(self) -> cython.void:
         """Takes no further records; queue's lock held."""
         self.closed_for_appends = True
 
     @cython.ccall
-    def close(self, compressor: Any) -> cython.void:
+    @cython.exceptval(-1)
+    def close(self, compressor: Any) -> cython.int:
         """Makes the bytes final, compressing them with ``compressor`` if the batch has a codec; idempotent."""
         if self.closed:
-            return
+            return 0
         if self.compressed:
             self.close_with_pieces(compressor.compress_to_pieces(self.pieces(), self.topic))
-            return
+            return 0
         self.payload = self.pieces()
         self.payload_size = self.raw_size
         self.chunk = None
         self.closed = True
+        return 0
 
     @cython.ccall
     def pieces(self) -> list[Any]:
@@ -372,7 +375,8 @@ class ProducerBatch(ChunkedBatch):
         return whole / (HEADER_SIZE + self.raw_size)
 
     @cython.ccall
-    def release(self) -> cython.void:
+    @cython.exceptval(-1)
+    def release(self) -> cython.int:
         """The batch itself lets go of its memory; idempotent.
 
         Of the bytes too: a flush holds on to its batches until the last of them has its outcome.
@@ -381,8 +385,10 @@ class ProducerBatch(ChunkedBatch):
         self.callbacks = None
         self.replace_chunks(None)
         self.account.close()
+        return 0
 
     @cython.ccall
+    @cython.exceptval(-1)
     def move_to(self, owner: Any) -> cython.bint:
         """Counts its memory against another owner's share: another node leads its partition now.
 
@@ -395,6 +401,7 @@ class ProducerBatch(ChunkedBatch):
         return True
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def has_sequence(self) -> cython.bint:
         """True once a producer id, epoch and sequence were stamped."""
         return self.base_sequence != -1
@@ -410,6 +417,7 @@ class ProducerBatch(ChunkedBatch):
         self.update_leader_epoch(leader_epoch)
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def update_leader_epoch(self, epoch: cython.int) -> cython.bint:
         """Notes the leader's epoch; only a newer one counts as a change (KIP-951)."""
         if epoch < 0 or epoch <= self.leader_epoch:
@@ -419,16 +427,19 @@ class ProducerBatch(ChunkedBatch):
         return True
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def leader_changed_for_retry(self) -> cython.bint:
         """True if this attempt is a retry and the leader changed for it: it need not back off."""
         return self.attempts >= 1 and self.attempts == self.attempts_when_leader_last_changed
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def reached_delivery_timeout(self, timeout_ms: cython.double, now: cython.double) -> cython.bint:
         """True from ``created + delivery.timeout.ms`` on, inclusively."""
         return now - self.created >= timeout_ms
 
     @cython.ccall
+    @cython.exceptval(-1)
     def complete(self, base_offset: cython.longlong, log_append_time: cython.longlong, report: Any) -> cython.bint:
         """Acknowledged.  False, without effect, if it had failed or was aborted before.
 
@@ -440,6 +451,7 @@ class ProducerBatch(ChunkedBatch):
         return self.result.settle(base_offset, log_append_time, None, None, self.record_count, report)
 
     @cython.ccall
+    @cython.exceptval(-1)
     def fail(self, error: Any, record_errors: dict[int, Any] | None, report: Any) -> cython.bint:
         """Failed with ``error``.  False, without effect, if it had failed or was aborted before.
 
@@ -451,6 +463,7 @@ class ProducerBatch(ChunkedBatch):
         return self.result.settle(-1, -1, error, record_errors, self.record_count, report)
 
     @cython.ccall
+    @cython.exceptval(-1)
     def abort(self, error: Any, report: Any) -> cython.bint:
         """Given up with ``error`` before an outcome was known.
 
@@ -462,7 +475,9 @@ class ProducerBatch(ChunkedBatch):
         self.final_state = ABORTED
         return self.result.settle(-1, -1, error, None, self.record_count, report)
 
-    def _finish(self, state: cython.int) -> bool:
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _finish(self, state: cython.int) -> cython.bint:
         if self.final_state == NOT_FINAL:
             self.final_state = state
             return True
@@ -487,3 +502,20 @@ class ProducerBatch(ChunkedBatch):
             f"<ProducerBatch {self.topic}-{self.partition}: {self.record_count} records, "
             f"{self.estimated_size()} bytes, {state}, attempt {self.attempts}>"
         )
+
+
+@cython.cfunc
+def new_batch(
+    queue: GatedQueue,
+    chunk: Buffer,
+    write_limit: cython.Py_ssize_t,
+    created: cython.double,
+    codec_id: cython.int,
+    compression_ratio: cython.double,
+    raw_limit: cython.Py_ssize_t,
+    first: cython.int,
+) -> ProducerBatch:
+    """See ``ProducerBatch``."""
+    batch: ProducerBatch = ProducerBatch.__new__(ProducerBatch)
+    batch.begin(queue, chunk, write_limit, created, codec_id, compression_ratio, raw_limit, first)
+    return batch

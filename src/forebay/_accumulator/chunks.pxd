@@ -18,12 +18,12 @@ cdef class ChunkedBatch(StampedBatch):
     cdef list further_chunks
     cdef void begin_with(self, Buffer chunk) noexcept
     cdef void write_to(self, Buffer chunk) noexcept
-    cdef void seal_chunk(self)
+    cdef void seal_chunk(self) noexcept
     cdef void go_on_in(self, Buffer chunk, list spare)
     cdef Py_ssize_t buffer_count(self) noexcept
     cdef Buffer buffer_at(self, Py_ssize_t at)
     cdef list written(self)
     cdef list place_in_first_chunk(self, Py_ssize_t size)
     cdef void write_over(self, list pieces) noexcept
-    cdef void replace_chunks(self, Buffer buffer)
-    cpdef void hold(self, list held)
+    cdef int replace_chunks(self, Buffer buffer) except? -1
+    cpdef int hold(self, list held) except? -1

@@ -39,6 +39,7 @@ class ChunkedBatch(StampedBatch):
         self.position = 0
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def seal_chunk(self) -> cython.void:
         if self.chunk is not None:
             self.chunk.used = self.position
@@ -112,7 +113,8 @@ class ChunkedBatch(StampedBatch):
             first.used = put_raw(first.base, first.used, bytes_pointer(piece), len(piece))
 
     @cython.cfunc
-    def replace_chunks(self, buffer: Buffer | None) -> cython.void:
+    @cython.exceptval(-1)
+    def replace_chunks(self, buffer: Buffer | None) -> cython.int:
         """Lets go of what there is, for ``buffer``, which may be the first of them, or for nothing."""
         first: Buffer | None = self.first_chunk
         further: list[Any] | None = self.further_chunks
@@ -124,9 +126,11 @@ class ChunkedBatch(StampedBatch):
         if further is not None:
             for chunk in further:
                 chunk.release()
+        return 0
 
     @cython.ccall
-    def hold(self, held: list[Any]) -> cython.void:
+    @cython.exceptval(-1)
+    def hold(self, held: list[Any]) -> cython.int:
         """Adds a holder to each buffer, for a request whose bytes they are, and lists them in ``held``."""
         buffer: Buffer
         at: cython.Py_ssize_t
@@ -134,3 +138,4 @@ class ChunkedBatch(StampedBatch):
             buffer = self.buffer_at(at)
             buffer.retain()
             held.append(buffer)
+        return 0

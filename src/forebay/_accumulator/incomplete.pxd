@@ -8,10 +8,10 @@ cdef class IncompleteBatches:
     cdef readonly bint closed
     cdef readonly bint sealed
     cdef readonly int flushes
-    cdef bint admit(self, ProducerBatch batch)
-    cdef void discard(self, ProducerBatch batch)
-    cdef void put(self, ProducerBatch batch)
-    cdef void take_out(self, ProducerBatch batch)
+    cdef bint admit(self, ProducerBatch batch) except? -1
+    cdef int discard(self, ProducerBatch batch) except? -1
+    cdef int put(self, ProducerBatch batch) except? -1
+    cdef int take_out(self, ProducerBatch batch) except? -1
     cpdef void replace(self, ProducerBatch parent, list children)
     cpdef void close(self)
     cpdef void seal(self)

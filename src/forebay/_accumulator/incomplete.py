@@ -13,12 +13,14 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
+    from forebay._codec._lists import put_item, take_item
     from forebay._mutex import acquire, release
 
 
@@ -39,6 +41,7 @@ class IncompleteBatches:
             self.lock = threading.Lock()
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def admit(self, batch: ProducerBatch) -> cython.bint:
         """Takes in a new batch; False, without effect, where no more are accepted."""
         acquire(self.lock)
@@ -63,29 +66,35 @@ class IncompleteBatches:
             release(self.lock)
 
     @cython.cfunc
-    def discard(self, batch: ProducerBatch) -> cython.void:
+    @cython.exceptval(-1)
+    def discard(self, batch: ProducerBatch) -> cython.int:
         acquire(self.lock)
         try:
             self.take_out(batch)
         finally:
             release(self.lock)
+        return 0
 
     @cython.cfunc
-    def put(self, batch: ProducerBatch) -> cython.void:
-        self.batches.append(batch)
+    @cython.exceptval(-1)
+    def put(self, batch: ProducerBatch) -> cython.int:
+        put_item(self.batches, batch)
         batch.slot = cython.cast(cython.int, len(self.batches) - 1)
+        return 0
 
     @cython.cfunc
-    def take_out(self, batch: ProducerBatch) -> cython.void:
+    @cython.exceptval(-1)
+    def take_out(self, batch: ProducerBatch) -> cython.int:
         # The last one takes its place.
         at: cython.Py_ssize_t = batch.slot
         if at < 0:
-            return
-        last: ProducerBatch = self.batches.pop()
+            return 0
+        last: ProducerBatch = take_item(self.batches, len(self.batches) - 1)
         if last is not batch:
             self.batches[at] = last
             last.slot = batch.slot
         batch.slot = -1
+        return 0
 
     @cython.ccall
     def close(self) -> cython.void:

@@ -7,4 +7,5 @@ cdef class PartitionLoads:
     cdef set topics
     cdef double weigh_at
     cdef void note(self, TopicState topic)
-    cdef void weigh(self, double now)
+    cdef int weigh(self, double now) except? -1
+    cpdef update_node_latency(self, int node_id, double now, bint can_drain)

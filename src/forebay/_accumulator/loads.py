@@ -35,12 +35,16 @@ class PartitionLoads:
         self.topics: set[Any] = set()
         self.weigh_at = -INFINITY
 
-    def update_node_latency(self, node_id: int, now: float, can_drain: bool) -> None:
+    @cython.ccall
+    def update_node_latency(self, node_id: cython.int, now: cython.double, can_drain: cython.bint) -> object:
         """Notes that a node had data, and whether it could take it; used if an availability timeout is set."""
+        if self.availability_timeout_ms <= 0:
+            return None
         times = self.latency.setdefault(node_id, [now, now])
         times[0] = now
         if can_drain:
             times[1] = now
+        return None
 
     def _is_available(self, node_id: int) -> bool:
         if node_id < 0:
@@ -55,10 +59,12 @@ class PartitionLoads:
         self.topics.add(topic)
 
     @cython.cfunc
-    def weigh(self, now: cython.double) -> cython.void:
+    @cython.exceptval(-1)
+    def weigh(self, now: cython.double) -> cython.int:
         """Tells the partitioners of the topics that were noted since the last look, and of those weighted then."""
         if len(self.topics) > 0 and now >= self.weigh_at:
             self._weigh(now)
+        return 0
 
     def _weigh(self, now: float) -> None:
         topic: TopicState

@@ -1,3 +1,4 @@
+from forebay._accumulator.shares cimport Shares
 from forebay._flag cimport Flag
 from forebay._mutex cimport Mutex
 
@@ -14,8 +15,8 @@ cdef class Buffer:
     # Bytes that the batch wrote; set when it is done with the chunk.
     cdef Py_ssize_t used
     cdef BufferPool pool
-    cpdef void retain(self)
-    cpdef void release(self)
+    cpdef void retain(self) noexcept
+    cpdef int release(self) except? -1
 
 
 cpdef Buffer adopt(BufferPool pool, bytes data, object owner)
@@ -43,17 +44,16 @@ cdef class BufferPool:
     cdef long long left
     cdef list free
     cdef list waiters
-    cdef dict used_by
+    cdef Shares shares
     cdef long long looks
-    cdef dict stopped_at
     cpdef Buffer allocate(self, Py_ssize_t size, object owner, object ticket, bint roaming=*)
     cpdef Buffer try_chunk(self, object owner)
     cpdef void cancel(self, object ticket)
     cpdef void charge(self, object owner, Py_ssize_t size)
     cpdef void credit(self, object owner, Py_ssize_t size)
-    cpdef bint exceeds_share(self, Py_ssize_t size, object owner)
-    cpdef bint starved(self)
-    cpdef Py_ssize_t queued(self)
+    cpdef bint exceeds_share(self, Py_ssize_t size, object owner) except? -1
+    cpdef bint starved(self) except? -1
+    cpdef Py_ssize_t queued(self) noexcept
     cpdef long long available(self)
     cpdef long long unallocated(self)
     cpdef void close(self)
@@ -61,13 +61,11 @@ cdef class BufferPool:
     cdef Buffer claim(self, PoolWaiter waiter, object owner)
     cdef Buffer claim_now(self, PoolWaiter waiter)
     cdef Buffer create(self, Py_ssize_t size, object owner)
-    cdef bint lacks_share(self, Py_ssize_t size, object owner)
-    cdef bint may_have(self, Py_ssize_t size, object owner)
-    cdef bint may_fill(self, Py_ssize_t size, object owner)
-    cdef bint stays_behind(self, PoolWaiter waiter)
-    cdef void take(self, object owner, long long size)
-    cdef void reattribute(self, object before, object owner, long long size)
+    cdef bint may_have(self, Py_ssize_t size, object owner) except? -1
+    cdef bint may_fill(self, Py_ssize_t size, object owner) except? -1
+    cdef bint stays_behind(self, PoolWaiter waiter) except? -1
+    cdef int take(self, object owner, long long size) except? -1
     cdef Buffer take_free(self, Py_ssize_t size, object owner)
     cdef PoolWaiter grant_next(self)
-    cdef void grant_all(self)
-    cdef void settle(self)
+    cdef int grant_all(self) except? -1
+    cdef int settle(self) except? -1

@@ -21,12 +21,16 @@ import cython
 from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 if cython.compiled:
+    from cython.cimports.forebay._accumulator.shares import Share, Shares
+    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._codec._memory import free_memory, new_memory, show_memory, whole_view
     from cython.cimports.forebay._codec._prim import kept_bytes_pointer
     from cython.cimports.forebay._mutex import acquire, release
 else:
     import threading
 
+    from forebay._accumulator.shares import Share, Shares
+    from forebay._codec._lists import put_item, take_item
     from forebay._codec._memory import free_memory, new_memory, show_memory, whole_view
     from forebay._codec._prim import kept_bytes_pointer
     from forebay._mutex import acquire, release
@@ -68,6 +72,7 @@ class Buffer:
         show_memory(view, self, self.base, self.size, flags)
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def retain(self) -> cython.void:
         """Adds a holder; the caller must be one already."""
         acquire(self.pool.lock)
@@ -77,7 +82,8 @@ class Buffer:
             release(self.pool.lock)
 
     @cython.ccall
-    def release(self) -> cython.void:
+    @cython.exceptval(-1)
+    def release(self) -> cython.int:
         """One holder lets go; the last one gives the memory back and wakes whoever can go on."""
         pool: BufferPool = self.pool
         given_back: cython.bint = False
@@ -89,11 +95,12 @@ class Buffer:
                 pool.take(self.owner, -self.size)
                 if self.size == pool.poolable_size and not self.adopted and not pool.closed:
                     if (len(pool.free) + 1) * self.size <= pool.left:
-                        pool.free.append(self)
+                        put_item(pool.free, self)
         finally:
             release(pool.lock)
         if given_back:
             pool.settle()
+        return 0
 
     def view(self, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> memoryview:
         """The bytes from ``start`` to ``stop``, not copied."""
@@ -169,10 +176,8 @@ class BufferPool:
         self.share_overdraft = min(owner_limit >> 3, (total - owner_limit) >> 1, MOST_OVERDRAFT)
         self.free: list[Any] = []
         self.waiters: list[Any] = []
-        self.used_by: dict[Any, int] = {}
-        # How often the line was looked through, and in which of these looks an owner last had to be passed over.
-        self.looks = 0
-        self.stopped_at: dict[Any, int] = {}
+        self.shares = Shares(owner_limit)
+        self.looks = 0  # how often the line was looked through
         self.closed = False
         if not cython.compiled:
             self.lock = threading.Lock()
@@ -268,6 +273,7 @@ class BufferPool:
         self.settle()
 
     @cython.ccall
+    @cython.exceptval(-1)
     def exceeds_share(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
         """Whether ``size`` bytes more are above what ``owner`` may hold, or somebody waits for just that.
 
@@ -276,11 +282,11 @@ class BufferPool:
         waiter: PoolWaiter
         acquire(self.lock)
         try:
-            if self.lacks_share(size, owner):
+            if self.shares.lacks(size, owner, 0):
                 return True
             if self.owner_limit > 0:
                 for waiter in self.waiters:
-                    if waiter.owner == owner and self.lacks_share(waiter.size, owner):
+                    if waiter.owner == owner and self.shares.lacks(waiter.size, owner, 0):
                         return True
             return False
         finally:
@@ -288,10 +294,10 @@ class BufferPool:
 
     def holders(self) -> list[tuple[Any, int]]:
         """Who holds how many bytes, the largest first; nobody who holds none."""
-        held = [(owner, size) for owner, size in list(self.used_by.items()) if size > 0]
-        return sorted(held, key=lambda one: -one[1])
+        return self.shares.held()
 
     @cython.ccall
+    @cython.exceptval(-1)
     def starved(self) -> cython.bint:
         """Whether somebody stands in line for whom there is no memory, not only none of his node's share."""
         if len(self.waiters) == 0:
@@ -306,6 +312,7 @@ class BufferPool:
         return False
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def queued(self) -> cython.Py_ssize_t:
         """How many callers stand in line."""
         return len(self.waiters)
@@ -393,13 +400,10 @@ class BufferPool:
             raise
 
     @cython.cfunc
-    def lacks_share(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
-        return self.owner_limit > 0 and self.used_by.get(owner, 0) + size > self.owner_limit
-
-    @cython.cfunc
+    @cython.exceptval(-1)
     def may_have(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
         # A newcomer may pass those in line who wait for the share of somebody else, and nobody else.
-        if self.left < size or self.lacks_share(size, owner):
+        if self.left < size or self.shares.lacks(size, owner, 0):
             return False
         self.looks += 1
         waiter: PoolWaiter
@@ -409,47 +413,41 @@ class BufferPool:
         return True
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def may_fill(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
         # For a batch that has its chunk, whoever waits: were the line asked, then with a line that never ends, which
         # is what a busy producer has, every batch would go out with the one record that it was made for.
-        if self.left + self.overdraft < size:
-            return False
-        if self.owner_limit == 0:
-            return True
-        return self.used_by.get(owner, 0) + size <= self.owner_limit + self.share_overdraft
+        return size <= self.left + self.overdraft and not self.shares.lacks(size, owner, self.share_overdraft)
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def stays_behind(self, waiter: PoolWaiter) -> cython.bint:
         # Whether it, or one ahead of it in this look, lacks its owner's share.
         if self.owner_limit == 0:
             return False
-        if self.stopped_at.get(waiter.owner, 0) == self.looks:
-            return True
-        if not self.lacks_share(waiter.size, waiter.owner):
+        share: Share = self.shares.of(waiter.owner)
+        if share.stopped_at != self.looks and share.used + waiter.size <= self.owner_limit:
             return False
-        self.stopped_at[waiter.owner] = self.looks
+        share.stopped_at = self.looks
         return True
 
     @cython.cfunc
-    def take(self, owner: Any, size: cython.longlong) -> cython.void:
+    @cython.exceptval(-1)
+    def take(self, owner: Any, size: cython.longlong) -> cython.int:
         # Kept buffers beyond the credit left are dropped, which only frees plain memory: nothing of the user's can
-        # run here.  The number that may lack memory first: nothing is taken then.
-        self.used_by[owner] = self.used_by.get(owner, 0) + size
+        # run here.  The share, for which memory may lack, first: nothing is taken then.
+        self.shares.count(owner, size)
         self.left -= size
         while len(self.free) > 0 and cython.cast(cython.longlong, len(self.free)) * self.poolable_size > self.left:
             self.free.pop()
-
-    @cython.cfunc
-    def reattribute(self, before: Any, owner: Any, size: cython.longlong) -> cython.void:
-        self.used_by[before] = self.used_by.get(before, 0) - size
-        self.used_by[owner] = self.used_by.get(owner, 0) + size
+        return 0
 
     @cython.cfunc
     def take_free(self, size: cython.Py_ssize_t, owner: Any) -> Buffer | None:
         # A kept buffer if one fits; taken out before the credit, which may drop those that are left.
         buffer: Buffer | None = None
         if size == self.poolable_size and len(self.free) > 0:
-            kept: Buffer = self.free.pop()
+            kept: Buffer = take_item(self.free, len(self.free) - 1)
             kept.owner = owner
             kept.holds = 1
             buffer = kept
@@ -474,7 +472,8 @@ class BufferPool:
         return None
 
     @cython.cfunc
-    def grant_all(self) -> cython.void:
+    @cython.exceptval(-1)
+    def grant_all(self) -> cython.int:
         # Grants what the line can have, and wakes outside the lock.
         waiter: PoolWaiter | None
         while len(self.waiters) > 0:
@@ -484,11 +483,13 @@ class BufferPool:
             finally:
                 release(self.lock)
             if waiter is None:
-                return
+                break
             waiter.ticket.wake()
+        return 0
 
     @cython.cfunc
-    def settle(self) -> cython.void:
+    @cython.exceptval(-1)
+    def settle(self) -> cython.int:
         # Memory came back, or moved from one owner to another.
         self.grant_all()
         waiter: PoolWaiter
@@ -496,3 +497,4 @@ class BufferPool:
             for waiter in list(self.waiters):
                 if waiter.roaming:
                     waiter.ticket.wake()
+        return 0

@@ -3,13 +3,8 @@ from forebay._mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.loads cimport PartitionLoads
 from forebay._accumulator.parking cimport ParkedQueues
+from forebay._accumulator.ready_nodes cimport ReadyNodes
 from forebay._accumulator.topic cimport PartitionQueue
-
-
-cdef class ReadyNodes:
-    cdef readonly list nodes
-    cdef readonly double next_check
-    cdef readonly set unknown_leader_topics
 
 
 cdef class BatchSchedule:
@@ -34,25 +29,26 @@ cdef class BatchSchedule:
     cdef readonly bint more
     cdef readonly bint cut_short
     cdef readonly double behind_check
-    cpdef void activate(self, PartitionQueue queue)
+    cpdef int activate(self, PartitionQueue queue) except? -1
     cdef void unpark(self, PartitionQueue queue)
-    cdef void watch(self, PartitionQueue queue)
-    cdef void collect(self)
-    cdef void join_line(self, PartitionQueue queue)
+    cdef int watch(self, PartitionQueue queue) except? -1
+    cdef int collect(self) except? -1
+    cdef int join_line(self, PartitionQueue queue) except? -1
     cpdef void follow_leaders(self)
     cdef void move_memory(self, PartitionQueue queue)
     cpdef ReadyNodes ready(self, double now, bint send_all)
-    cdef bint look_at(self, PartitionQueue queue, double now, ReadyNodes found)
+    cdef bint look_at(self, PartitionQueue queue, double now, ReadyNodes found) except? -1
     cdef double wait_of(self, PartitionQueue queue, double now, bint park) except? -2
-    cdef void look_behind(self, PartitionQueue queue, double now)
-    cdef void wake(self, PartitionQueue queue)
-    cdef void wake_parked(self, double now)
+    cdef int look_behind(self, PartitionQueue queue, double now) except? -1
+    cdef int wake(self, PartitionQueue queue) except? -1
+    cdef int wake_parked(self, double now) except? -1
     cpdef list drain(self, int node_id, Py_ssize_t max_size, double now, Gate gate)
     cdef ProducerBatch take(self, PartitionQueue queue, Py_ssize_t room, double now, Gate gate)
-    cdef bint backs_off(self, ProducerBatch batch, double now)
+    cdef bint backs_off(self, ProducerBatch batch, double now) noexcept
     cpdef void reenqueue(self, ProducerBatch batch, double now, Gate gate)
     cpdef void put_back(self, ProducerBatch batch, Gate gate)
     cpdef list expired(self, double now)
     cdef void expire(self, PartitionQueue queue, double now, list gone)
-    cpdef double next_expiry_at(self)
+    cdef void _expect_expiry(self, ProducerBatch batch) noexcept
+    cpdef double next_expiry_at(self) noexcept
     cpdef bint has_undrained(self)

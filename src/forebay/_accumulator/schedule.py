@@ -24,7 +24,9 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.loads import PartitionLoads
     from cython.cimports.forebay._accumulator.parking import ParkedQueues
+    from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicIncarnation
+    from cython.cimports.forebay._codec._lists import put_item
     from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._mutex import acquire, release
 else:
@@ -33,7 +35,9 @@ else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.loads import PartitionLoads
     from forebay._accumulator.parking import ParkedQueues
+    from forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
     from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
+    from forebay._codec._lists import put_item
     from forebay._gate import Gate
     from forebay._mutex import acquire, release
 
@@ -41,22 +45,6 @@ NO_LEADER = cython.declare(cython.int, -1)
 INFINITY: cython.double = math.inf
 # Among other waits.
 EMPTY = cython.declare(cython.double, -1.0)
-
-
-@cython.final
-@cython.cclass
-class ReadyNodes:
-    """What ``ready`` found.
-
-    nodes: ids of brokers that something can be sent to now.
-    next_check: ms until a batch that waits now can go; infinite if none does.
-    unknown_leader_topics: topics with batches whose partition has no leader.
-    """
-
-    def __init__(self) -> None:
-        self.nodes: list[int] = []
-        self.next_check = INFINITY
-        self.unknown_leader_topics: set[str] = set()
 
 
 @cython.final
@@ -93,28 +81,25 @@ class BatchSchedule:
         self.nodes: dict[int, deque[Any]] = {}
         self.next_expiry = INFINITY
         self.drains = 0
-        self.dropped = False
         self.watched: list[Any] = []
         self.parked = ParkedQueues()
-        self.all_due = False
-        self.torn = False
-        self.sending_all = False
-        self.more = False
-        self.cut_short = False
+        self.all_due = self.torn = self.sending_all = self.dropped = self.more = self.cut_short = False
         self.behind_check = INFINITY
         if not cython.compiled:
             self.lock = threading.Lock()
 
     @cython.ccall
-    def activate(self, queue: PartitionQueue) -> cython.void:
+    @cython.exceptval(-1)
+    def activate(self, queue: PartitionQueue) -> cython.int:
         """A queue got its first batch, or what it has is not to linger any more; any thread."""
         acquire(self.lock)
         try:
-            self.activated.append(queue)
+            put_item(self.activated, queue)
         except MemoryError:
             self.torn = True  # the record is in its batch: its send() must not raise
         finally:
             release(self.lock)
+        return 0
 
     @cython.cfunc
     def unpark(self, queue: PartitionQueue) -> cython.void:
@@ -128,15 +113,18 @@ class BatchSchedule:
         self.all_due = True
 
     @cython.cfunc
-    def watch(self, queue: PartitionQueue) -> cython.void:
+    @cython.exceptval(-1)
+    def watch(self, queue: PartitionQueue) -> cython.int:
         if not queue.watched:
             queue.watched = True
-            self.watched.append(queue)
+            put_item(self.watched, queue)
+        return 0
 
     @cython.cfunc
-    def collect(self) -> cython.void:
+    @cython.exceptval(-1)
+    def collect(self) -> cython.int:
         if len(self.activated) == 0:
-            return
+            return 0
         none: list[Any] = []
         acquire(self.lock)
         try:
@@ -155,12 +143,15 @@ class BatchSchedule:
                     self._expect_expiry(queue.batches[0])
             finally:
                 release(queue.lock)
+        return 0
 
     @cython.cfunc
-    def join_line(self, queue: PartitionQueue) -> cython.void:
+    @cython.exceptval(-1)
+    def join_line(self, queue: PartitionQueue) -> cython.int:
         queue.lined = True
         queue.line = queue.leader_id
         self._line(queue.line).append(queue)
+        return 0
 
     def _line(self, node_id: int) -> deque[PartitionQueue]:
         line = self.nodes.get(node_id)
@@ -217,7 +208,7 @@ class BatchSchedule:
             self.all_due = False  # before the look, so that a word that comes meanwhile counts for the next one
             everything = True
         self.wake_parked(INFINITY if everything else now)
-        found: ReadyNodes = ReadyNodes()
+        found: ReadyNodes = no_nodes()
         queue: PartitionQueue
         kept: list[Any] = []
         for queue in self.watched:
@@ -232,10 +223,11 @@ class BatchSchedule:
         return found
 
     @cython.cfunc
+    @cython.exceptval(-1)
     def look_at(self, queue: PartitionQueue, now: cython.double, found: ReadyNodes) -> cython.bint:
         # True while it is to be watched: until it is empty, or parked.
         if queue.line == NO_LEADER and len(queue.batches) > 0:
-            found.unknown_leader_topics.add(queue.topic)
+            found.note_leaderless(queue.topic)
             return True
         wait: cython.double = self.wait_of(queue, now, True)
         if wait == EMPTY or queue.parked:
@@ -283,20 +275,24 @@ class BatchSchedule:
         return due - now
 
     @cython.cfunc
-    def wake(self, queue: PartitionQueue) -> cython.void:
+    @cython.exceptval(-1)
+    def wake(self, queue: PartitionQueue) -> cython.int:
         acquire(queue.lock)
         queue.parked = False
         release(queue.lock)
-        self.watch(queue)
+        return self.watch(queue)
 
     @cython.cfunc
-    def wake_parked(self, now: cython.double) -> cython.void:
+    @cython.exceptval(-1)
+    def wake_parked(self, now: cython.double) -> cython.int:
         queue: PartitionQueue | None = self.parked.pop(now)
         while queue is not None:
             self.wake(queue)
             queue = self.parked.pop(now)
+        return 0
 
     @cython.cfunc
+    @cython.exceptval(check=False)
     def backs_off(self, batch: ProducerBatch, now: cython.double) -> cython.bint:
         return batch.attempts > 0 and now < batch.retry_at and not batch.leader_changed_for_retry()
 
@@ -324,37 +320,40 @@ class BatchSchedule:
         batch: ProducerBatch | None
         passed_over: list[Any] = []
         for _ in range(len(line)):
-            queue = line.popleft()
+            queue = line[0]
             room: cython.Py_ssize_t = -1 if size == 0 else max(max_size - size, 0)
             batch = self.take(queue, room, now, gate)
             if batch is not None:
                 size += batch.estimated_size()
                 batches.append(batch)
-                line.append(queue)
+                if len(line) > 1:
+                    line.rotate(-1)
                 self.watch(queue)
                 self.look_behind(queue, now)
             elif self.dropped:
+                line.popleft()
                 queue.lined = False
             elif self._fits_not(queue, room):
-                line.appendleft(queue)
                 self.more = self.cut_short = True
                 break
             else:
-                passed_over.append(queue)
+                passed_over.append(line.popleft())
         if len(passed_over) > 0:
             line.extendleft(reversed(passed_over))
         return batches
 
     @cython.cfunc
-    def look_behind(self, queue: PartitionQueue, now: cython.double) -> cython.void:
+    @cython.exceptval(-1)
+    def look_behind(self, queue: PartitionQueue, now: cython.double) -> cython.int:
         # The batch behind the one that was taken: it may be due at once, or before anything that ``ready`` saw.
         if len(queue.batches) == 0:
-            return
+            return 0
         wait: cython.double = self.wait_of(queue, now, False)
         if wait == 0:
             self.more = True
         elif wait > 0:
             self.behind_check = min(self.behind_check, wait)
+        return 0
 
     def _fits_not(self, queue: PartitionQueue, room: cython.Py_ssize_t) -> bool:
         if room < 0 or queue.muted:
@@ -474,10 +473,13 @@ class BatchSchedule:
         finally:
             release(queue.lock)
 
-    def _expect_expiry(self, batch: ProducerBatch) -> None:
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _expect_expiry(self, batch: ProducerBatch) -> cython.void:
         self.next_expiry = min(self.next_expiry, batch.created + self.delivery_timeout_ms)
 
     @cython.ccall
+    @cython.exceptval(check=False)
     def next_expiry_at(self) -> cython.double:
         """When, in monotonic ms, the next waiting batch may expire; infinite if none waits."""
         return self.next_expiry

@@ -23,7 +23,7 @@ from forebay.errors import RecordTooLargeError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._codec._prim import RecordView, optional_size, record_view, view_of
     from cython.cimports.forebay._future_split import split_result
@@ -31,7 +31,7 @@ if cython.compiled:
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
-    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.batch import ProducerBatch, new_batch
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._codec._prim import RecordView, optional_size, record_view, view_of
     from forebay._future_split import split_result
@@ -148,15 +148,15 @@ def part_of(batch: ProducerBatch, begin: cython.Py_ssize_t, raw: cython.Py_ssize
     first: Buffer = batch.buffers[0]
     pool: BufferPool = first.pool
     pool.charge(first.owner, raw)
-    child: ProducerBatch = ProducerBatch(
+    child: ProducerBatch = new_batch(
         batch.queue,
-        batch.topic,
-        batch.partition,
         pool.create(raw, first.owner),
-        write_limit=NO_LIMIT,
-        created=batch.created,
-        codec_id=batch.codec_id,
-        first=batch.result.first + begin,
+        NO_LIMIT,
+        batch.created,
+        batch.codec_id,
+        1.0,
+        0,
+        cython.cast(cython.int, batch.result.first + begin),
     )
     child.drain_number = batch.drain_number
     child.last_node = batch.last_node

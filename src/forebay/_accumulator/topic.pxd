@@ -27,7 +27,7 @@ cdef class PartitionQueue(GatedQueue):
     cdef public int in_flight
     cdef public object sensors
     cdef readonly TopicState state
-    cdef void add(self, ProducerBatch batch)
+    cdef int add(self, ProducerBatch batch) except? -1
     cdef ProducerBatch pop_head(self)
     cdef ProducerBatch pop_at(self, Py_ssize_t at)
     cdef void take_all(self, bint unsent_only, list taken)

@@ -16,6 +16,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
     from cython.cimports.forebay._accumulator.pool import BufferPool
+    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._gate import Gate, GatedQueue
     from cython.cimports.forebay._mutex import acquire, release
 else:
@@ -24,6 +25,7 @@ else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
     from forebay._accumulator.pool import BufferPool
+    from forebay._codec._lists import put_item, take_item
     from forebay._gate import Gate, GatedQueue
     from forebay._mutex import acquire, release
 
@@ -68,9 +70,11 @@ class PartitionQueue(GatedQueue):
             self.lock = threading.Lock()
 
     @cython.cfunc
-    def add(self, batch: ProducerBatch) -> cython.void:
-        self.batches.append(batch)
+    @cython.exceptval(-1)
+    def add(self, batch: ProducerBatch) -> cython.int:
+        put_item(self.batches, batch)
         self.last = batch
+        return 0
 
     @cython.cfunc
     def pop_head(self) -> ProducerBatch:
@@ -78,7 +82,7 @@ class PartitionQueue(GatedQueue):
 
     @cython.cfunc
     def pop_at(self, at: cython.Py_ssize_t) -> ProducerBatch:
-        batch: ProducerBatch = self.batches.pop(at)
+        batch: ProducerBatch = take_item(self.batches, at)
         batch.close_for_appends()
         if self.last is batch:
             self.last = None

@@ -1,4 +1,5 @@
-from forebay._accumulator.schedule cimport BatchSchedule, ReadyNodes
+from forebay._accumulator.ready_nodes cimport ReadyNodes
+from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._gate cimport Gate
 from forebay._network.client cimport NetworkClient
 from forebay._transactions.manager cimport TransactionManager

@@ -14,14 +14,14 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.schedule import ReadyNodes
+    from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
     from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._transactions.manager import TransactionManager
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.schedule import ReadyNodes
+    from forebay._accumulator.ready_nodes import ReadyNodes
     from forebay._gate import Gate
     from forebay._network.client import NetworkClient
     from forebay._transactions.manager import TransactionManager

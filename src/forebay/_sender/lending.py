@@ -14,7 +14,8 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.schedule import BatchSchedule, ReadyNodes
+    from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
+    from cython.cimports.forebay._accumulator.schedule import BatchSchedule
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
     from cython.cimports.forebay._mutex import HAS_GIL
@@ -24,7 +25,8 @@ if cython.compiled:
     from cython.cimports.forebay._transactions.manager import TransactionManager
 else:
     from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
+    from forebay._accumulator.ready_nodes import ReadyNodes
+    from forebay._accumulator.schedule import BatchSchedule
     from forebay._accumulator.topic import PartitionQueue
     from forebay._gate import Gate, GatedQueue, StampedBatch
     from forebay._mutex import HAS_GIL
@@ -132,7 +134,7 @@ class LentTurn:
         if self.something_first() or now >= schedule.next_expiry_at():
             return False
         found: ReadyNodes = schedule.ready(now, False)
-        whole: cython.bint = len(found.nodes) > 0 and len(found.unknown_leader_topics) == 0
+        whole: cython.bint = len(found.nodes) > 0 and found.leaderless is None
         for node_id in found.nodes:
             if not self.send_to(node_id, now):
                 whole = False

@@ -8,7 +8,7 @@ from forebay._protocol.produce_response cimport PartitionResponse, ProduceRespon
 from forebay._sender.draining cimport Draining
 from forebay._sender.outcomes cimport BatchOutcomes
 from forebay._sender.produce cimport ProduceCall
-from forebay._accumulator.schedule cimport ReadyNodes
+from forebay._accumulator.ready_nodes cimport ReadyNodes
 from forebay._sender.sensors cimport RequestSensors
 from forebay._transactions.manager cimport TransactionManager
 
@@ -32,6 +32,7 @@ cdef class Sender:
     cdef object producer_ids
     cdef object options
     cdef object log
+    cdef object answered                 # on_produce
     cdef readonly BatchOutcomes outcomes
     cdef int acks
     cdef double delivery_timeout_ms

@@ -26,11 +26,12 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.mending import mend
-    from cython.cimports.forebay._accumulator.schedule import ReadyNodes
+    from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
+    from cython.cimports.forebay._network.picture import Picture
     from cython.cimports.forebay._protocol.produce_response import PartitionResponse, ProduceResponse
     from cython.cimports.forebay._sender.draining import Draining
     from cython.cimports.forebay._sender.outcomes import BatchOutcomes
@@ -41,11 +42,12 @@ else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.mending import mend
-    from forebay._accumulator.schedule import ReadyNodes
+    from forebay._accumulator.ready_nodes import ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
     from forebay._gil import GilClaim
     from forebay._network.client import NetworkClient
     from forebay._network.inflight import ClientRequest, ClientResponse
+    from forebay._network.picture import Picture
     from forebay._protocol.produce_response import PartitionResponse, ProduceResponse
     from forebay._sender.draining import Draining
     from forebay._sender.outcomes import BatchOutcomes
@@ -95,7 +97,6 @@ class Sender:
         self.transactions = transactions
         self.metrics = metrics
         self.sensors = RequestSensors(metrics)
-        self.next_roll = -INFINITY
         self.options = options
         self.log = RateLimitedLogger("forebay.sender", prefix=options.log_prefix)
         self.outcomes = self._make_outcomes(report)
@@ -105,6 +106,7 @@ class Sender:
             client, transactions, options.request_timeout_ms, fail_waiting=self.fail_waiting
         )
         self.draining = Draining(accumulator, client, metadata, transactions, options.max_request_size)
+        self.answered = self.on_produce  # made once, and not for each request
         self.acks = options.acks
         self.timeout_ms = options.request_timeout_ms
         self.delivery_timeout_ms = options.delivery_timeout_ms
@@ -112,7 +114,7 @@ class Sender:
         self.cluster_version = -1
         self.followed: Any = None  # the picture that was looked at last
         self.in_flight: dict[ProducerBatch, None] = {}
-        self.next_in_flight_expiry = INFINITY
+        self.next_roll, self.next_in_flight_expiry = -INFINITY, INFINITY
         self.closing = self.forced = self.unsettled = False
         self.trouble: Exception | None = None
 
@@ -225,8 +227,8 @@ class Sender:
         self.schedule.ahead_ms = self.claim.ahead()
         send_all: cython.bint = self._send_all()
         found: ReadyNodes = self.schedule.ready(now, send_all)
-        if len(found.unknown_leader_topics) > 0:
-            self._ask_for_leaders(found.unknown_leader_topics, now)
+        if found.leaderless is not None:
+            self._ask_for_leaders(found.leaderless, now)
         delay: cython.double = found.next_check
         if len(found.nodes) > 0:
             delay = min(delay, self._send_to(found, now))
@@ -294,7 +296,8 @@ class Sender:
 
     @cython.cfunc
     def _follow_metadata(self) -> object:
-        cluster = self.metadata.cluster()
+        picture: Picture = self.metadata
+        cluster = picture.newest
         if cluster is not self.followed:
             self.followed = cluster
             if cluster.version != self.cluster_version:
@@ -324,9 +327,7 @@ class Sender:
             oldest, newest = self.requests.produce_versions
             newest = min(newest, call.newest)
         request: ClientRequest = ClientRequest.__new__(ClientRequest)
-        request.fill(
-            node_id, PRODUCE, oldest, newest, call.build, decode_produce, self.timeout_ms, self.on_produce, call
-        )
+        request.fill(node_id, PRODUCE, oldest, newest, call.build, decode_produce, self.timeout_ms, self.answered, call)
         request.on_written = bool if prompt else None  # being called is enough: it ends the selector's turn
         request.expect_response = self.acks != 0
         try:
@@ -449,6 +450,9 @@ class Sender:
     @cython.ccall
     def _expire(self, now: cython.double) -> object:
         batch: ProducerBatch
+        self.schedule.collect()
+        if now < self.schedule.next_expiry_at() and now < self.next_in_flight_expiry:
+            return None
         expired: list[Any] = self.schedule.expired(now)
         if now >= self.next_in_flight_expiry:
             timeout: cython.double = self.delivery_timeout_ms

@@ -11,7 +11,8 @@ from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import header_of
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
-from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
+from forebay._accumulator.ready_nodes import ReadyNodes
+from forebay._accumulator.schedule import BatchSchedule
 from forebay._accumulator.topic import PartitionQueue, TopicState
 from forebay._backoff import ExponentialBackoff
 from forebay._cluster import Cluster

@@ -1,0 +1,37 @@
+"""What each owner holds of the pool: counted by owner, also where questions after several take turns."""
+
+from __future__ import annotations
+
+import random
+
+from forebay._accumulator.pool import BufferPool
+from forebay._accumulator.shares import Shares
+
+
+def test_owners_that_take_turns_are_counted_apart() -> None:
+    pool = BufferPool(1 << 20, 100)
+    draw = random.Random(1)
+    held: dict[int, int] = {}
+    for _ in range(500):
+        # Numbers beyond those that Python keeps one object of: the same owner is another object each time.
+        owner, size = draw.choice([3, 100_000, 100_001]), draw.randrange(-50, 100)
+        held[owner] = held.get(owner, 0) + size
+        pool.charge(owner, size) if size > 0 else pool.credit(owner, -size)
+    expected = [(owner, size) for owner, size in held.items() if size > 0]
+    assert pool.holders() == sorted(expected, key=lambda one: -one[1])
+
+
+def test_what_is_lent_beyond_the_limit() -> None:
+    pool = BufferPool(10_000, 100, 1000)
+    pool.charge("one", 950)
+    pool.charge("other", 10)
+    assert (pool.exceeds_share(50, "one"), pool.exceeds_share(51, "one"), pool.exceeds_share(51, "other")) == (
+        False,
+        True,
+        False,
+    )
+
+
+def test_repr() -> None:
+    assert repr(Shares(0)) == "<Shares: [], at most all each>"
+    assert repr(Shares(10)) == "<Shares: [], at most 10 each>"
