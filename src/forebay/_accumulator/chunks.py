@@ -83,6 +83,9 @@ class ChunkedBatch(StampedBatch):
         self.seal_chunk()
         buffer: Buffer
         at: cython.Py_ssize_t
+        if self.buffer_count() == 1:
+            buffer = self.buffer_at(0)
+            return [piece_at(buffer, buffer.base, 0, buffer.used)]
         pieces: list[Any] = []
         for at in range(self.buffer_count()):
             buffer = self.buffer_at(at)

@@ -10,6 +10,7 @@ INFINITY: cython.double = math.inf
 
 
 @cython.final
+@cython.freelist(8)
 @cython.cclass
 class ReadyNodes:
     """Made by ``no_nodes``.

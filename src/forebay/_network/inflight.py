@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _INFINITY: float = float("inf")
 
 
+@cython.freelist(8)
 @cython.cclass
 class ClientRequest:
     """One request to one node.
@@ -128,6 +129,7 @@ class ClientRequest:
         )
 
 
+@cython.freelist(8)
 @cython.cclass
 class ClientResponse:
     """How a request ended.

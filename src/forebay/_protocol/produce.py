@@ -47,6 +47,7 @@ FIRST_BY_ID = cython.declare(cython.int, 13)
 ID_SIZE = cython.declare(cython.Py_ssize_t, 16)
 
 
+@cython.freelist(8)
 @cython.cclass
 class PartitionRecords:
     """One partition's share of a request.
@@ -76,6 +77,7 @@ class PartitionRecords:
 
 
 @cython.final
+@cython.freelist(8)
 @cython.cclass
 class _Writer:
     """Fills the scratch buffer and cuts it where record bytes come in between."""

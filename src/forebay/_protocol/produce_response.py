@@ -24,6 +24,7 @@ FIRST_BY_ID = cython.declare(cython.int, 13)
 UUID_SIZE = cython.declare(cython.Py_ssize_t, 16)
 
 
+@cython.freelist(8)
 @cython.cclass
 class PartitionResponse:
     """What became of one partition's batch.
@@ -62,6 +63,7 @@ class PartitionResponse:
         self.leader_epoch = leader_epoch
 
 
+@cython.freelist(8)
 @cython.cclass
 class ProduceResponse:
     """``partitions`` in the broker's order; ``node_endpoints`` the brokers that leader hints name (v10)."""
@@ -73,6 +75,7 @@ class ProduceResponse:
 
 
 @cython.final
+@cython.freelist(8)
 @cython.cclass
 class _Reader:
     """A position in a response; every step forward is checked."""

@@ -52,6 +52,7 @@ NEWEST_BY_NAME = cython.declare(cython.int, 12)
 """The last version that names topics by their names: for those whose id is not known."""
 
 
+@cython.freelist(8)
 @cython.cclass
 class ProduceCall:
     """The batches of one request to one node; sender thread only."""
@@ -110,14 +111,15 @@ class ProduceCall:
             KafkaError: it can carry none of them; that of the first, all are in ``refused``.
         """
         entries: list[Any] = []
-        refused: dict[ProducerBatch, KafkaError] = {}
+        refused: dict[ProducerBatch, KafkaError] | None = None
         batch: ProducerBatch
         for batch in self.batches:
             try:
                 entries.append(self.entry(batch, version))
             except KafkaError as error:
+                refused = {} if refused is None else refused
                 refused[batch] = error
-        if len(refused) > 0:
+        if refused is not None:
             self.refused = refused
             if len(entries) == 0:
                 raise refused[self.batches[0]]
