@@ -25,6 +25,7 @@ cdef class StampedBatch:
     cpdef int set_producer_state(
         self, long long producer_id, int producer_epoch, int base_sequence, bint transactional
     ) except -1
+    cpdef bint has_sequence(self) noexcept
 
 
 cdef class Gate:

@@ -61,6 +61,12 @@ class StampedBatch:
         self.transactional = transactional
         return 0
 
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def has_sequence(self) -> cython.bint:
+        """True once a producer id, epoch and sequence were stamped."""
+        return self.base_sequence != -1
+
 
 @cython.cclass
 class Gate:

@@ -80,7 +80,6 @@ cdef class ProducerBatch(ChunkedBatch):
     cpdef list pieces(self)
     cpdef void close_with(self, bytes packed)
     cdef void close_with_pieces(self, list packed)
-    cpdef bint has_sequence(self) noexcept
     cdef void aim_at(self, int incarnation, bytes topic_id, int leader_epoch) noexcept
     cpdef bint update_leader_epoch(self, int epoch) noexcept
     cpdef bint leader_changed_for_retry(self) noexcept

@@ -102,8 +102,7 @@ class ProducerBatch(ChunkedBatch):
         self.drained = self.retry_at = 0.0
         self.leader_epoch = self.attempts_when_leader_last_changed = self.last_node = -1
         self.topic_id: bytes | None = None
-        self.producer_id = self.producer_epoch = self.base_sequence = -1
-        self.transactional = False
+        self.set_producer_state(-1, -1, -1, False)
         self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = self.drain_number = self.incarnation = self.stamped_for = 0
         self.final_state = NOT_FINAL
@@ -346,33 +345,15 @@ class ProducerBatch(ChunkedBatch):
         A join of a megabyte would be memory fresh from the system that goes back to it afterwards, page by page: nine
         tenths of the page faults of a running ``send_batch`` with lz4, a third of them with zstd.
         """
-        piece: bytes
-        if len(packed) == 1:
-            piece = packed[0]
-            self.close_with(piece)
-            return
-        size: cython.Py_ssize_t = 0
-        for piece in packed:
-            size += len(piece)
-        payload: list[Any] = self.place_in_first_chunk(size)
+        payload: list[Any] = self.write_over(packed) if len(packed) > 1 else []
         if len(payload) == 0:
-            self.close_with(b"".join(packed))
+            self.close_with(packed[0] if len(packed) == 1 else b"".join(packed))
             return
-        # Nothing may fail or come between from here until it is closed: the records are not there any more.
-        self.write_over(packed)
+        # Nothing may fail or come between until it is closed: the records are not there any more.
         self.payload = payload
-        self.payload_size = size
+        self.payload_size = cython.cast(Buffer, self.first_chunk).used
         self.closed = True
         self.replace_chunks(self.first_chunk)
-
-    @property
-    def observed_ratio(self) -> float:
-        """Compressed size by uncompressed size, headers included; 1.0 without compression."""
-        if not self.compressed:
-            return 1.0
-        # The conversion matters: two C integers divide as C does.
-        whole: cython.double = HEADER_SIZE + self.payload_size
-        return whole / (HEADER_SIZE + self.raw_size)
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -399,12 +380,6 @@ class ProducerBatch(ChunkedBatch):
             return False
         self.account.move(owner, self.first_chunk, self.further_chunks)
         return True
-
-    @cython.ccall
-    @cython.exceptval(check=False)
-    def has_sequence(self) -> cython.bint:
-        """True once a producer id, epoch and sequence were stamped."""
-        return self.base_sequence != -1
 
     @cython.cfunc
     @cython.exceptval(check=False)

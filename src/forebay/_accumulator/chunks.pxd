@@ -23,7 +23,6 @@ cdef class ChunkedBatch(StampedBatch):
     cdef Py_ssize_t buffer_count(self) noexcept
     cdef Buffer buffer_at(self, Py_ssize_t at)
     cdef list written(self)
-    cdef list place_in_first_chunk(self, Py_ssize_t size)
-    cdef void write_over(self, list pieces) noexcept
+    cdef list write_over(self, list packed)
     cdef int replace_chunks(self, Buffer buffer) except? -1
     cpdef int hold(self, list held) except? -1

@@ -93,27 +93,25 @@ class ChunkedBatch(StampedBatch):
         return pieces
 
     @cython.cfunc
-    def place_in_first_chunk(self, size: cython.Py_ssize_t) -> list[Any]:
-        """The payload that ``size`` bytes written over the records would be; empty if they are not to go there.
+    def write_over(self, packed: list[Any]) -> list[Any]:
+        """Writes ``packed`` into the first chunk, over the records, if that suits: the payload then; else empty.
 
         At most a quarter of the chunk may be left over, for it is counted as a whole while the batch waits.  Never when
         interpreted: Ctrl-C may come between any two steps then, and records half overwritten are lost.
         """
-        pieces: list[Any] = []
+        payload: list[Any] = []
         first: Buffer | None = self.first_chunk
-        if cython.compiled and first is not None and first.size - first.size // 4 <= size <= first.size:
-            pieces.append(piece_at(first, first.base, 0, size))
-        return pieces
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def write_over(self, pieces: list[Any]) -> cython.void:
-        """Writes ``pieces`` into the first chunk, where there is room for them; makes no object, so it cannot fail."""
-        first: Buffer = cython.cast(Buffer, self.first_chunk)
         piece: bytes
-        first.used = 0
-        for piece in pieces:
-            first.used = put_raw(first.base, first.used, bytes_pointer(piece), len(piece))
+        size: cython.Py_ssize_t = 0
+        for piece in packed:
+            size += len(piece)
+        if cython.compiled and first is not None and first.size - first.size // 4 <= size <= first.size:
+            payload.append(piece_at(first, first.base, 0, size))
+            # From here on nothing may fail: no object is made.
+            first.used = 0
+            for piece in packed:
+                first.used = put_raw(first.base, first.used, bytes_pointer(piece), len(piece))
+        return payload
 
     @cython.cfunc
     @cython.exceptval(-1)

@@ -24,6 +24,7 @@ cdef class BatchCloser:
     cpdef void close_batches(self, list batches)
 
 
+cpdef double observed_ratio(ProducerBatch batch) except? -1
 cdef void charge(list batches, list charges)
 cdef void credit(list charges)
 cdef bint take_unit(list queues, list taken) except? -1

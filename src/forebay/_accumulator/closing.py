@@ -91,7 +91,7 @@ class BatchCloser:
     def forget_ratio(self, batch: ProducerBatch) -> cython.void:
         """``batch`` turned out too large: the topic's estimate promised too much, and begins again."""
         if batch.compressed:
-            self.estimator.set(batch.topic, self.codec, max(1.0, batch.observed_ratio))
+            self.estimator.set(batch.topic, self.codec, max(1.0, observed_ratio(batch)))
 
     @cython.cfunc
     def close_full(self, queue: PartitionQueue) -> cython.void:
@@ -195,7 +195,7 @@ class BatchCloser:
         finally:
             if copied > 0:
                 pool.credit(owner, copied)
-        self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+        self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -235,7 +235,18 @@ class BatchCloser:
             credit(charges)
         for batch, output in zip(small, packed, strict=True):
             batch.close_with(output)
-            self.estimator.update(batch.topic, self.codec, batch.observed_ratio)
+            self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
+
+
+@cython.ccall
+@cython.exceptval(-1)
+def observed_ratio(batch: ProducerBatch) -> cython.double:
+    """Compressed size by uncompressed size, headers included; 1.0 without compression."""
+    if not batch.compressed:
+        return 1.0
+    # The conversion matters: two C integers divide as C does.
+    whole: cython.double = HEADER_SIZE + batch.payload_size
+    return whole / (HEADER_SIZE + batch.raw_size)
 
 
 @cython.cfunc

@@ -8,10 +8,12 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.closing import observed_ratio
     from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
     from cython.cimports.forebay._sender.outcomes import BatchOutcomes
 else:
     from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.closing import observed_ratio
     from forebay._metrics.sensor import Sensor, TopicSensors
     from forebay._sender.outcomes import BatchOutcomes
 
@@ -39,7 +41,7 @@ class RequestSensors:
             size: cython.Py_ssize_t = batch.estimated_size()
             ratio: cython.double = 1.0
             if batch.compressed:
-                ratio = batch.observed_ratio
+                ratio = observed_ratio(batch)
             records += batch.record_count
             self.batch_size.record(size)
             self.queue_time.record(batch.drained - batch.created)

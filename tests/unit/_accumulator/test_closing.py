@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay._accumulator.closing import BatchCloser, header_of
+from forebay._accumulator.closing import BatchCloser, header_of, observed_ratio
 from forebay._accumulator.helpers import CompressionHelpers
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._records.batch_v2 import checksum
@@ -34,7 +34,7 @@ def test_without_compression_nothing_is_learned() -> None:
     sealed(shelf)
     (batch,) = shelf.drain(0)
     shelf.accumulator.closer.close_batches([batch])
-    assert batch.closed and batch.observed_ratio == 1.0
+    assert batch.closed and observed_ratio(batch) == 1.0
     assert (shelf.accumulator.closer.codec_id, BatchCloser().codec_id) == (0, 0)
 
 

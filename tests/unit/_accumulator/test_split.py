@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.closing import observed_ratio
 from forebay._accumulator.split import split, split_and_reenqueue, split_size, write
 from forebay._gate import Gate
 from forebay._records.compression import CompressionType, compressor
@@ -199,7 +200,7 @@ def test_the_ratio_starts_again() -> None:
     shelf.estimator.set("test", CompressionType.GZIP, 0.2)
     shelf.append(0, 20, b"0123456789" * 10)
     batch = drained(shelf)
-    assert batch.observed_ratio < 1
+    assert observed_ratio(batch) < 1
     split_and_reenqueue(shelf.accumulator, batch, None)
     assert shelf.estimator.estimation("test", CompressionType.GZIP) == 1.0
 
