@@ -18,7 +18,11 @@ else:
 
 _LONGEST_S: cython.double = threading.TIMEOUT_MAX
 SPARE: list[Any] = []
-"""Tickets whose one wake has come and was waited for: a lock for each wait costs more than all the rest of it."""
+"""Tickets that nobody is going to wake: a lock for each wait costs more than all the rest of it.
+
+Their one wake has come and was waited for, or they were never handed on.  Only results' waits use them, for a result
+wakes each of its tickets once (``BatchResult.wake_waiters``).
+"""
 MOST_SPARE = cython.declare(cython.Py_ssize_t, 8)
 
 

@@ -216,7 +216,7 @@ def test_giving_up_while_others_are_woken_loses_nobody() -> None:
 
 
 def test_a_wait_that_ended_leaves_nothing_to_the_next() -> None:
-    """Tickets serve again: neither a wake that came nor a wait that was given up may be the next one's."""
+    """Tickets serve again, but a wake that came is not the next one's."""
     for number in range(20):
         result, other = BatchResult("test", number), BatchResult("test", number)
         assert not result.wait(0)
@@ -225,6 +225,30 @@ def test_a_wait_that_ended_leaves_nothing_to_the_next() -> None:
         assert result.wait(60_000) and result.wait(0)
         assert not other.wait(0) and not other.wait(0.1, 0)
         settling.join()
+
+
+def test_a_wake_that_comes_after_its_wait_was_given_up_wakes_nobody_else() -> None:
+    """The outcome comes between two waiters, of whom the second has given up when its turn to be woken is there."""
+    other, outcomes = BatchResult("test", 1), list[bool]()
+    for attempt in range(1, 100):
+        result, begun, ended = BatchResult("test", 0), threading.Event(), threading.Event()
+
+        def wait_a_while(result: BatchResult, begun: threading.Event, ended: threading.Event) -> None:
+            begun.set()
+            outcomes.append(result.wait(50))
+            ended.set()
+
+        first = CountingTicket(lambda ended=ended: ended.wait(60))  # type: ignore[misc]
+        assert not result.subscribe(first)
+        waiting = threading.Thread(target=wait_a_while, args=(result, begun, ended))
+        waiting.start()
+        assert begun.wait(60) and not ended.wait(attempt / 1000)  # by then it mostly waits
+        result.settle(0, -1, None, None, 1, quiet)
+        waiting.join()
+        assert not other.wait(0)
+        if not outcomes[-1]:
+            break
+    assert first.woken == 1 and not outcomes[-1], "it never gave up in time"
 
 
 def test_settled_once() -> None:

@@ -306,11 +306,7 @@ class RecordAccumulator:
         if batch.closed_for_appends:
             return 0
         batch.close_for_appends()
-        if not batch.compressed:
-            return 0
-        batch.closing = True
-        queue.to_close.append(batch)
-        return CLOSED_LAST
+        return CLOSED_LAST if batch.compressed and queue.keep_to_close(batch) else 0
 
     @cython.cfunc
     @cython.exceptval(-1)

@@ -95,7 +95,7 @@ class BuiltInPartitioner:
 
     One lock guards the fields, the one that the accumulator holds while it appends to the sticky partition.  Two
     methods need none: ``peek`` reads a single word, and ``update_stats`` is the sender's.  A caller peeks, takes the
-    lock and asks ``is_changed`` before it appends.
+    lock and compares (``is_changed``) before it appends.
 
     Args:
         sticky_size: bytes after which the partition changes; max(1, ``batch.size``).

@@ -86,16 +86,17 @@ class Buffer:
     def release(self) -> cython.int:
         """One holder lets go; the last one gives the memory back and wakes whoever can go on."""
         pool: BufferPool = self.pool
-        given_back: cython.bint = False
         acquire(pool.lock)
         try:
             self.holds -= 1
-            if self.holds == 0:
-                given_back = True
+            given_back: cython.bint = self.holds == 0
+            if given_back:
                 pool.take(self.owner, -self.size)
                 if self.size == pool.poolable_size and not self.adopted and not pool.closed:
                     if (len(pool.free) + 1) * self.size <= pool.left:
                         put_item(pool.free, self)
+        except MemoryError:
+            pass  # of the list: the chunk goes to the system
         finally:
             release(pool.lock)
         if given_back:
@@ -206,11 +207,10 @@ class BufferPool:
             return self.claim(ticket.grant, owner)
         waiter: PoolWaiter | None = None if ticket is None else PoolWaiter(size, owner, ticket, roaming)
         granted: cython.bint = False
-        closed: cython.bint = False
         buffer: Buffer | None = None
         acquire(self.lock)
         try:
-            closed = self.closed
+            closed: cython.bint = self.closed
             if closed:
                 pass
             elif self.may_have(size, owner):

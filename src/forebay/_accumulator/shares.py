@@ -36,7 +36,7 @@ class Shares:
     @cython.cfunc
     def of(self, owner: Any) -> Share:
         """Made on first use.  The last one stays at hand: a batch's way is several questions after the same owner."""
-        if owner is not self.last_owner:
+        if owner is not self.last_owner and owner != self.last_owner:
             share: Share | None = self.by_owner.get(owner)
             if share is None:
                 share = self.by_owner[owner] = Share()

@@ -28,6 +28,7 @@ cdef class PartitionQueue(GatedQueue):
     cdef public object sensors
     cdef readonly TopicState state
     cdef int add(self, ProducerBatch batch) except? -1
+    cdef bint keep_to_close(self, ProducerBatch batch) noexcept
     cdef ProducerBatch pop_head(self)
     cdef ProducerBatch pop_at(self, Py_ssize_t at)
     cdef void take_all(self, bint unsent_only, list taken)

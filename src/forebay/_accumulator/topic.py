@@ -77,6 +77,17 @@ class PartitionQueue(GatedQueue):
         return 0
 
     @cython.cfunc
+    @cython.exceptval(check=False)
+    def keep_to_close(self, batch: ProducerBatch) -> cython.bint:
+        """Leaves a full batch to whoever filled it; False if there is no memory for that: the sender compresses it."""
+        try:
+            put_item(self.to_close, batch)
+        except MemoryError:
+            return False
+        batch.closing = True
+        return True
+
+    @cython.cfunc
     def pop_head(self) -> ProducerBatch:
         return self.pop_at(0)
 

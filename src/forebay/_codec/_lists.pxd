@@ -6,6 +6,13 @@ cdef extern from *:
     """
     #define FOREBAY_SHORT 8  /* items; a longer list shrinks as ever */
 
+    #ifdef Py_GIL_DISABLED  /* not every list here has a lock of ours: Python's own calls have one */
+    #define forebay_put_item PyList_Append
+
+    static inline PyObject* forebay_take_item(PyObject* items, Py_ssize_t at) {
+        return PyObject_CallMethod(items, "pop", "n", at);
+    }
+    #else
     static inline int forebay_put_item(PyObject* items, PyObject* item) {
         PyListObject* list = (PyListObject*)items;
         Py_ssize_t size = PyList_GET_SIZE(items);
@@ -25,16 +32,17 @@ cdef extern from *:
             return NULL;
         }
         item = list->ob_item[at];
-        if (list->allocated > FOREBAY_SHORT) {
+        if (list->allocated > FOREBAY_SHORT && left < (list->allocated >> 1)) {
             Py_INCREF(item);
             if (PyList_SetSlice(items, at, at + 1, NULL) == 0) return item;
             Py_DECREF(item);
             return NULL;
         }
-        for (; at < left; at++) list->ob_item[at] = list->ob_item[at + 1];
+        memmove(list->ob_item + at, list->ob_item + at + 1, (left - at) * sizeof(PyObject*));
         Py_SET_SIZE(list, left);
         return item;
     }
+    #endif
     """
     int put_item "forebay_put_item" (list items, object item) except -1
     object take_item "forebay_take_item" (list items, Py_ssize_t at)

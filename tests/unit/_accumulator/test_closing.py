@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import threading
 from collections.abc import Callable
@@ -52,6 +53,39 @@ def test_each_batch_is_compressed_once_and_counts_for_the_estimate(count: int) -
     assert [batch.payload[0] for batch in batches] == payloads
     assert shelf.estimator.estimation("test", LZ4) == pytest.approx(1 - 0.005 * count)
     assert all(read(batch, codec).count == 30 for batch in batches)
+
+
+def nearly_full() -> Shelf:
+    """One batch, which the next record does not fit into any more."""
+    shelf = Shelf(batch_size=1000, compressor=compressor(LZ4))
+    value = random.Random(1).randbytes(300)
+    shelf.append(0, 1, value)
+    while shelf.batches()[0].estimated_size() + 330 <= 1000:
+        shelf.append(0, 1, value)
+    return shelf
+
+
+def test_a_lack_of_memory_when_a_batch_is_full_leaves_it_to_the_sender() -> None:
+    """One allocation after the other fails in the send that closes it: it goes out, a second late at most."""
+    testcapi = pytest.importorskip("_testcapi", reason="this Python has no test modules, which fail allocations")
+    value = random.Random(2).randbytes(300)
+    for number in range(1000):
+        shelf, failed = nearly_full(), False
+        (batch,) = shelf.batches()
+        testcapi.set_nomemory(number, number + 1)
+        try:
+            shelf.accumulator.append_bytes(shelf.topic, 0, value, now=shelf.now)
+        except MemoryError:
+            failed = True
+        finally:
+            testcapi.remove_mem_hooks()
+        shelf.ready(send_all=True)
+        shelf.clock.advance(1001)
+        shelf.ready(send_all=True)
+        assert batch in shelf.drain(0), number
+        if not failed and number > 20:
+            break
+    assert number < 999
 
 
 class Copying:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from forebay._accumulator.account import BatchAccount
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.shares import Shares
 
@@ -14,7 +15,7 @@ def test_owners_that_take_turns_are_counted_apart() -> None:
     held: dict[int, int] = {}
     for _ in range(500):
         # Numbers beyond those that Python keeps one object of: the same owner is another object each time.
-        owner, size = draw.choice([3, 100_000, 100_001]), draw.randrange(-50, 100)
+        owner, size = int(draw.choice(["3", "100000", "100001"])), draw.randrange(-50, 100)
         held[owner] = held.get(owner, 0) + size
         pool.charge(owner, size) if size > 0 else pool.credit(owner, -size)
     expected = [(owner, size) for owner, size in held.items() if size > 0]
@@ -30,6 +31,17 @@ def test_what_is_lent_beyond_the_limit() -> None:
         True,
         False,
     )
+
+
+def test_a_batch_with_its_chunk_may_go_beyond_it_by_the_overdraft() -> None:
+    pool = BufferPool(1 << 20, 100, 100_000)
+    pool.charge("one", 100_000)
+    account = BatchAccount(pool, "one")
+    taken = 0
+    while account.afford(print, True, 0, 1):
+        taken += 24
+    assert pool.share_overdraft - 24 < taken <= pool.share_overdraft == 12_500
+    assert pool.holders() == [("one", 100_000 + taken)]
 
 
 def test_repr() -> None:
