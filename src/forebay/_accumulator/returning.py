@@ -1,8 +1,10 @@
-"""MemoryReturn: gives the memory of batches with an outcome back to the pool, to many who wait in one go.
+"""MemoryReturn: gives the memory of batches with an outcome back to the pool, to those who wait in one go.
 
-The line for memory is served in order, batch by batch.  With many threads in it each would be woken for one batch, fill
-it, and stand in line again: a switch of threads a batch, a fifth of all that a busy producer does.  So what comes back
-while many wait is held until it is worth their while, for milliseconds at most.
+The line for memory is served in order, batch by batch.  A thread in it would be woken for one batch, fill it and what
+else came back with it, and stand in line again: a switch of threads a request, a tenth of what a producer with a full
+buffer does, and a batch where many wait, a fifth.  So what comes back while somebody waits is held until it is worth
+while, for milliseconds at most: nobody lacks work meanwhile, for the buffer is full, or nothing more can come and it is
+given back at once.
 """
 
 from __future__ import annotations
@@ -21,8 +23,6 @@ else:
     from forebay._accumulator.pool import BufferPool
     from forebay._accumulator.topic import PartitionQueue
 
-FEW = cython.declare(cython.Py_ssize_t, 1)
-"""So many in line are served at once."""
 HOLD_MS = cython.declare(cython.double, 5.0)
 INFINITY: cython.double = math.inf
 
@@ -48,11 +48,13 @@ class MemoryReturn:
         queue: PartitionQueue = batch.queue
         if not queue.lets_go(batch):
             return
-        if self.pool.queued() <= FEW:
+        if self.pool.queued() == 0:
             batch.release()
             return
         self.held.append(batch)
-        self.size += batch.estimated_size()
+        at: cython.Py_ssize_t
+        for at in range(batch.buffer_count()):
+            self.size += batch.buffer_at(at).size
 
     @cython.ccall
     @cython.exceptval(-1)

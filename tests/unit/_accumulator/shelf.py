@@ -136,9 +136,10 @@ class Shelf:
         return [batch.partition for node in nodes for batch in self.drain(node, max_size)]
 
     def finish(self, batch: ProducerBatch, offset: int = 0) -> None:
-        """Acknowledges a drained batch."""
+        """Acknowledges a drained batch, after which nothing is in flight."""
         assert batch.complete(offset, -1, quiet)
         self.accumulator.deallocate(batch)
+        self.accumulator.returning.serve(self.now, True)
 
 
 def read(batch: ProducerBatch, compressor: Any = None) -> Batch:
