@@ -183,7 +183,7 @@ class AccumulatorMachine(SeededMachine):
             if not batches:
                 continue
             if self.shelf.leaders[number] < 0:
-                assert ready.unknown_leader_topics == {"test"}
+                assert ready.leaderless == {"test"}
             elif batches[0].retry_at <= self.shelf.now:
                 assert self.shelf.leaders[number] in ready.nodes
 

@@ -25,11 +25,6 @@ class ReadyNodes:
         next_check: float
         leaderless: set[str] | None
 
-    @property
-    def unknown_leader_topics(self) -> set[str]:
-        """``leaderless``, empty for none."""
-        return set() if self.leaderless is None else self.leaderless
-
     @cython.cfunc
     def note_leaderless(self, topic: str) -> object:
         if self.leaderless is None:

@@ -112,10 +112,10 @@ def test_the_seal_closes_what_lingers() -> None:
 def test_another_leader() -> None:
     shelf = lingering()
     shelf.move(2, -1)
-    assert shelf.ready().unknown_leader_topics == {TOPIC}
+    assert shelf.ready().leaderless == {TOPIC}
     shelf.move(2, 0)
     found = shelf.ready()
-    assert (found.nodes, found.next_check, found.unknown_leader_topics) == ([], LINGER, set())
+    assert (found.nodes, found.next_check, found.leaderless) == ([], LINGER, None)
     shelf.clock.advance(LINGER)
     assert shelf.ready().nodes == [0]
     assert shelf.drain_partitions(0, 1) == [0, 1, 2]

@@ -80,7 +80,7 @@ def test_when_to_look_again() -> None:
 
 def test_nothing_waits() -> None:
     found = Shelf().ready()
-    assert (found.nodes, found.next_check, found.unknown_leader_topics) == ([], math.inf, set())
+    assert (found.nodes, found.next_check, found.leaderless) == ([], math.inf, None)
 
 
 @pytest.mark.parametrize("draw", [0.0, 0.5, 1 - 2**-53])
@@ -303,10 +303,10 @@ def test_topics_without_a_leader_are_named() -> None:
     shelf.append(0)
     shelf.append(1)
     found = shelf.ready()
-    assert (found.nodes, found.unknown_leader_topics) == ([0], {"test"})
+    assert (found.nodes, found.leaderless) == ([0], {"test"})
     shelf.move(0, 1, 5)
     assert sorted(shelf.ready().nodes) == [0, 1]
-    assert shelf.ready().unknown_leader_topics == set()
+    assert shelf.ready().leaderless is None
     assert [batch.partition for batch in shelf.drain(1)] == [0]
 
 

@@ -40,7 +40,7 @@ def test_a_topic_that_is_gone_keeps_its_queues_without_leaders() -> None:
     shelf.update()
     assert shelf.topic.partition_count == 3  # the last that was known: keys keep their partitions
     assert [queue.leader_id for queue in shelf.topic.queues] == [-1, -1, -1]
-    assert shelf.ready().unknown_leader_topics == {TOPIC}
+    assert shelf.ready().leaderless == {TOPIC}
     shelf.leaders[0] = 0
     shelf.update()
     assert shelf.topic.partition_count == 1 and len(shelf.topic.queues) == 3
@@ -58,7 +58,7 @@ def test_partitions_that_a_broker_leaves_out() -> None:
     shelf.append(5)
     shelf.append(3)
     found = shelf.ready()
-    assert (found.nodes, found.unknown_leader_topics) == ([0], {TOPIC})
+    assert (found.nodes, found.leaderless) == ([0], {TOPIC})
 
 
 def test_the_sticky_partition_leaves_with_its_leader() -> None:
