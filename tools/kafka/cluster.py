@@ -19,10 +19,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tools.kafka.jars import KAFKA_VERSION, ensure_jars, java
 from tools.kafka.probe import nodes_in_metadata
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
 
 START_TIMEOUT_S = 60.0
 START_ATTEMPTS = 3
@@ -265,7 +268,10 @@ class RealKafka:
     def create_topic(
         self, name: str, partitions: int = 1, *, replication: int = 1, config: Mapping[str, str] | None = None
     ) -> None:
-        """Creates a topic and returns when every partition has a leader."""
+        """Creates a topic and returns when every partition's leader answers for it.
+
+        Metadata names a leader before that broker leads: what is sent at once may be told NOT_LEADER_OR_FOLLOWER.
+        """
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
 
@@ -273,12 +279,10 @@ class RealKafka:
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
         admin.create_topics([topic])[name].result(30.0)
         deadline = time.monotonic() + 30.0
-        while time.monotonic() < deadline:
-            found = admin.list_topics(name, timeout=10.0).topics[name].partitions
-            if len(found) == partitions and all(partition.leader >= 0 for partition in found.values()):
-                return
+        while missing := _without_leader(admin, name, partitions):
+            if time.monotonic() > deadline:
+                raise KafkaFailed(f"topic {name!r}: not all of {partitions} partitions are led after 30 s: {missing}")
             time.sleep(POLL_S)
-        raise KafkaFailed(f"topic {name!r}: not all of {partitions} partitions have a leader after 30 s")
 
     def run_tool(self, name: str, *arguments: str, timeout_s: float = TOOL_TIMEOUT_S) -> str:
         """Runs one of Kafka's own tools by its class name; returns what it prints, raises KafkaFailed else."""
@@ -332,6 +336,23 @@ class RealKafka:
             "log.cleaner.dedupe.buffer.size": str(16 << 20),
             **self._properties,
         }
+
+
+def _without_leader(admin: AdminClient, name: str, partitions: int) -> str:
+    """Why the topic is not ready: the first partition that no broker leads; empty when each one has its leader."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # exported, but not by __all__
+
+    found = admin.list_topics(name, timeout=10.0).topics[name].partitions
+    if len(found) < partitions or any(partition.leader < 0 for partition in found.values()):
+        return f"{len(found)} of {partitions} partitions in the metadata, not all with a leader"
+    asked = {TopicPartition(name, index): OffsetSpec.latest() for index in range(partitions)}  # type: ignore[no-untyped-call]
+    for partition, answer in admin.list_offsets(asked, request_timeout=10.0).items():
+        try:
+            answer.result()
+        except KafkaException as error:
+            return f"partition {partition.partition}: {error}"
+    return ""
 
 
 def _free_ports(count: int) -> list[int]:
