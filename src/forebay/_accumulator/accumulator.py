@@ -17,7 +17,7 @@ from forebay.errors import ProducerClosedError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
-    from cython.cimports.forebay._accumulator.closing import BatchCloser
+    from cython.cimports.forebay._accumulator.closing import BatchCloser, check_ahead
     from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.returning import MemoryReturn
@@ -31,7 +31,7 @@ else:
     import threading
 
     from forebay._accumulator.batch import ProducerBatch, new_batch
-    from forebay._accumulator.closing import BatchCloser
+    from forebay._accumulator.closing import BatchCloser, check_ahead
     from forebay._accumulator.incomplete import IncompleteBatches
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.returning import MemoryReturn
@@ -306,6 +306,7 @@ class RecordAccumulator:
         if batch.closed_for_appends:
             return 0
         batch.close_for_appends()
+        check_ahead(batch)
         return CLOSED_LAST if batch.compressed and queue.keep_to_close(batch) else 0
 
     @cython.cfunc

@@ -31,3 +31,4 @@ cdef bint take_unit(list queues, list taken) except? -1
 cdef void hand_back(list taken)
 cdef Py_ssize_t size_to_close(PartitionQueue queue) except? -1
 cpdef bytes header_of(ProducerBatch batch)
+cdef void check_ahead(ProducerBatch batch) noexcept

@@ -36,6 +36,9 @@ ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
 UNIT = cython.declare(cython.Py_ssize_t, 512 * 1024)
 """Raw bytes of batches that are compressed together: a millisecond of work for two hand-overs of the GIL."""
 
+CACHED = cython.declare(cython.Py_ssize_t, 128 << 10)
+"""Bytes that the processor's own cache still has when the last of them is written."""
+
 logger = logging.getLogger("forebay.sender")
 
 
@@ -344,12 +347,24 @@ def header_of(batch: ProducerBatch) -> bytes:
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
+def check_ahead(batch: ProducerBatch) -> cython.void:
+    """The checksum of a full batch's records by who has just written them; its queue's lock held.
+
+    The sender would read them out of another processor's cache, and hold the GIL for that.
+    """
+    if not batch.compressed and batch.position <= CACHED:
+        batch.checksum = crc32c(batch.checksum, batch.base, batch.checked, batch.position - batch.checked)
+        batch.checked = batch.position
+
+
+@cython.cfunc
 def signed_with(batch: ProducerBatch, checksum: cython.longlong) -> cython.longlong:
     # The checksum of the header's end and the records behind it.
     chunk: Buffer
     at: cython.Py_ssize_t
     if batch.checked > 0:
-        # Rows of a table: who wrote them, without the GIL, has read most of them for this already.
+        # Who wrote a table's rows, without the GIL, has read most of them for this already; who filled a batch, all.
         chunk = batch.buffer_at(0)
         rest: cython.Py_ssize_t = chunk.used - batch.checked
         records: cython.longlong = crc32c(batch.checksum, chunk.base, batch.checked, rest)

@@ -95,6 +95,14 @@ static void forebay_crc32c_prepare_shift(uint32_t table[4][256], size_t size) {
         }
 }
 
+static inline void forebay_crc32c_prepare_shifts(void) {
+    if (__atomic_load_n(&forebay_crc32c_shift_ready, __ATOMIC_ACQUIRE))
+        return;
+    forebay_crc32c_prepare_shift(forebay_crc32c_shift[0], FOREBAY_CRC_LONG);
+    forebay_crc32c_prepare_shift(forebay_crc32c_shift[1], FOREBAY_CRC_SHORT);
+    __atomic_store_n(&forebay_crc32c_shift_ready, 1, __ATOMIC_RELEASE);
+}
+
 static inline uint32_t forebay_crc32c_shifted(uint32_t table[4][256], uint32_t crc) {
     return table[0][crc & 0xFF] ^ table[1][crc >> 8 & 0xFF] ^ table[2][crc >> 16 & 0xFF] ^ table[3][crc >> 24];
 }
@@ -122,11 +130,8 @@ static inline uint32_t forebay_crc32c_three(
 
 FOREBAY_CRC_TARGET
 static uint32_t forebay_crc32c_by_instruction(uint32_t crc, const unsigned char *data, size_t size) {
-    if (size >= 3 * FOREBAY_CRC_SHORT && !__atomic_load_n(&forebay_crc32c_shift_ready, __ATOMIC_ACQUIRE)) {
-        forebay_crc32c_prepare_shift(forebay_crc32c_shift[0], FOREBAY_CRC_LONG);
-        forebay_crc32c_prepare_shift(forebay_crc32c_shift[1], FOREBAY_CRC_SHORT);
-        __atomic_store_n(&forebay_crc32c_shift_ready, 1, __ATOMIC_RELEASE);
-    }
+    if (size >= 3 * FOREBAY_CRC_SHORT)
+        forebay_crc32c_prepare_shifts();
     for (; size >= 3 * FOREBAY_CRC_LONG; size -= 3 * FOREBAY_CRC_LONG, data += 3 * FOREBAY_CRC_LONG)
         crc = forebay_crc32c_three(crc, data, FOREBAY_CRC_LONG, forebay_crc32c_shift[0]);
     for (; size >= 3 * FOREBAY_CRC_SHORT; size -= 3 * FOREBAY_CRC_SHORT, data += 3 * FOREBAY_CRC_SHORT)
@@ -139,14 +144,22 @@ static uint32_t forebay_crc32c_by_instruction(uint32_t crc, const unsigned char 
 }
 #endif
 
+#if defined(FOREBAY_CRC_TARGET)
+static inline int forebay_crc32c_has_instruction(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("sse4.2");
+#else
+    return 1;
+#endif
+}
+#endif
+
 /* Continues `crc` (0 to begin with) over `size` bytes. */
 static inline uint32_t forebay_crc32c(uint32_t crc, const unsigned char *data, size_t size) {
     crc = ~crc;
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2"))
+#if defined(FOREBAY_CRC_TARGET)
+    if (forebay_crc32c_has_instruction())
         return ~forebay_crc32c_by_instruction(crc, data, size);
-#elif defined(__ARM_FEATURE_CRC32)
-    return ~forebay_crc32c_by_instruction(crc, data, size);
 #endif
     return ~forebay_crc32c_by_table(crc, data, size);
 }
@@ -161,21 +174,49 @@ static inline uint32_t forebay_crc32c_product(uint32_t a, uint32_t b) {
     return product;
 }
 
-/* Of two pieces one behind the other, by the checksum of each: that of the first is shifted by the second's bytes.
- * Half a microsecond, so for pieces that were read anyway, not instead of reading short ones. */
-static uint32_t forebay_crc32c_combined(uint32_t first, uint32_t second, size_t size) {
-    static uint32_t powers[8 * sizeof(size_t)]; /* x to the power of 8, 16, 32 ...: a zero byte, two, four ... */
+/* `crc` less what `size` zero bytes behind it make of it; the powers are those of a zero byte, two, four ... */
+static inline uint32_t forebay_crc32c_moved(uint32_t crc, size_t size) {
+    static uint32_t powers[8 * sizeof(size_t)];
     static int ready = 0;
     if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE)) {
-        uint32_t power = 0x00800000u;
+        uint32_t power = 0x00800000u; /* x to the power of 8 */
         for (size_t bit = 0; bit < 8 * sizeof(size_t); bit++, power = forebay_crc32c_product(power, power))
             __atomic_store_n(&powers[bit], power, __ATOMIC_RELAXED);
         __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
     }
     for (size_t bit = 0; size >> bit; bit++)
         if (size >> bit & 1)
-            first = forebay_crc32c_product(first, powers[bit]);
-    return first ^ second;
+            crc = forebay_crc32c_product(crc, powers[bit]);
+    return crc;
+}
+
+#if defined(FOREBAY_CRC_TARGET)
+/* A product is a hundred instructions and more, a look-up in the tables ten: they move by what a batch has. */
+#define FOREBAY_CRC_NEAR ((size_t)1 << 15)
+FOREBAY_CRC_TARGET
+static uint32_t forebay_crc32c_moved_near(uint32_t crc, size_t size) {
+    forebay_crc32c_prepare_shifts();
+    for (; size >= FOREBAY_CRC_LONG; size -= FOREBAY_CRC_LONG)
+        crc = forebay_crc32c_shifted(forebay_crc32c_shift[0], crc);
+    for (; size >= FOREBAY_CRC_SHORT; size -= FOREBAY_CRC_SHORT)
+        crc = forebay_crc32c_shifted(forebay_crc32c_shift[1], crc);
+    for (; size >= 8; size -= 8)
+        crc = (uint32_t)FOREBAY_CRC_WORD(crc, 0);
+    while (size--)
+        crc = FOREBAY_CRC_BYTE(crc, 0);
+    return crc;
+}
+#endif
+
+/* Of two pieces one behind the other, by the checksum of each: that of the first is moved by the second's bytes. */
+static uint32_t forebay_crc32c_combined(uint32_t first, uint32_t second, size_t size) {
+#if defined(FOREBAY_CRC_TARGET)
+    if (forebay_crc32c_has_instruction())
+        return forebay_crc32c_moved_near(
+            forebay_crc32c_moved(first, size & ~(FOREBAY_CRC_NEAR - 1)), size & (FOREBAY_CRC_NEAR - 1)
+        ) ^ second;
+#endif
+    return forebay_crc32c_moved(first, size) ^ second;
 }
 
 #endif

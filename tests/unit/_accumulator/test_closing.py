@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import re
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import BatchCloser, header_of, observed_ratio
 from forebay._accumulator.helpers import CompressionHelpers
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
@@ -19,7 +21,7 @@ from forebay._records.batch_v2 import checksum
 from forebay._records.compression import CompressionType, Lz4Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from tests.fakes.world import World
-from tests.unit._accumulator.shelf import Shelf, read
+from tests.unit._accumulator.shelf import RECORD, Shelf, read
 
 LZ4 = CompressionType.LZ4
 
@@ -169,6 +171,45 @@ def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -
     payload = bytes(batch.payload[0])
     assert int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
     assert payload.count(b"behind them") == 1
+
+
+def signed_before(batch: ProducerBatch) -> bool:
+    """Whether the records' checksum had been taken before now: a byte that changes now is none of it."""
+    batch.close(None)
+    before = bytes(batch.payload[0])
+    ctypes.memset(pa.py_buffer(batch.payload[0]).address + 10, before[10] ^ 1, 1)
+    header = header_of(batch)
+    taken = {checksum(payload, checksum(header[21:])): payload for payload in (before, bytes(batch.payload[0]))}
+    return taken[int.from_bytes(header[17:21], "big")] is before
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "size", "ahead"), [(1000, 80, True), (100 << 10, 999, True), (1 << 20, 999, False)]
+)
+def test_who_fills_a_batch_takes_its_checksum(batch_size: int, size: int, ahead: bool) -> None:
+    """The larger it is, the less of it the processor's cache still has; nor is one taken of what is still open."""
+    shelf = Shelf(batch_size=batch_size)
+    while len(shelf.queue(0).batches) < 2:
+        shelf.append(0, 1, b"v" * size)
+    full, begun = shelf.queue(0).batches
+    assert (full.closed_for_appends, begun.closed_for_appends) == (True, False)
+    assert [signed_before(full), signed_before(begun)] == [ahead, False]
+
+
+def test_a_batch_that_is_full_to_the_byte_is_signed_by_who_filled_it() -> None:
+    shelf = Shelf(batch_size=61 + 4 * RECORD)
+    shelf.append(0, 4)
+    (batch,) = shelf.queue(0).batches
+    assert batch.closed_for_appends and signed_before(batch)
+
+
+def test_what_is_compressed_is_signed_as_it_is_sent() -> None:
+    codec = compressor(LZ4)
+    shelf = Shelf(batch_size=1000, compressor=codec)
+    while len(shelf.queue(0).batches) < 2:
+        shelf.append(0, 1, os.urandom(90))
+    batch = shelf.queue(0).batches[0]
+    assert batch.closed and read(batch, codec).count == batch.record_count
 
 
 def test_the_codec_s_failure_is_the_caller_s_to_handle() -> None:
