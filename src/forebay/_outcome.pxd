@@ -21,6 +21,4 @@ cdef class BatchOutcome:
     cdef void run_deliveries(self, DeliveryCallbacks deliveries, object report)
     cdef void tell(self, object raised, object report)
     cdef int deliver_from(self, int at, DeliveryCallbacks calls, object shared, object report) except? -1
-    cdef RecordMetadata metadata_of(
-        self, int at, long long timestamp, long long key_size, long long value_size, RecordMetadata previous=*
-    )
+    cdef RecordMetadata metadata_of(self, int at, long long timestamp, long long key_size, long long value_size)

@@ -10,11 +10,13 @@ from forebay._callback_thread import leave_forked_child, report_safely
 from forebay.errors._base import own_copy
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._memory import is_unshared
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
-    from cython.cimports.forebay._record_metadata import RecordMetadata, next_metadata
+    from cython.cimports.forebay._record_metadata import RecordMetadata, new_metadata
 else:
+    from forebay._codec._memory import is_unshared
     from forebay._delivery_callbacks import DeliveryCallbacks
-    from forebay._record_metadata import RecordMetadata, next_metadata
+    from forebay._record_metadata import RecordMetadata, new_metadata
 
 PENDING = cython.declare(cython.int, 0)
 
@@ -70,9 +72,13 @@ class BatchOutcome:
                 at += 1
                 if function is None:
                     continue
-                if shared is not None and self.record_errors is not None:
+                # One that no callback kept serves again; of a failed batch all are the same.
+                if metadata is None or not is_unshared(metadata):
+                    metadata = new_metadata(self.topic, self.partition)
+                if shared is None:
+                    locate(metadata, self, at - 1, calls.timestamp, calls.key_size, calls.value_size)
+                elif self.record_errors is not None:
                     error = own_copy(self.record_errors[at - 1]) if at - 1 in self.record_errors else shared
-                metadata = self.metadata_of(at - 1, calls.timestamp, calls.key_size, calls.value_size, metadata)
                 function(metadata, error)
                 if self.is_foreign():
                     leave_forked_child(None)
@@ -88,17 +94,28 @@ class BatchOutcome:
 
     @cython.cfunc
     def metadata_of(
-        self,
-        at: cython.int,
-        timestamp: cython.longlong,
-        key_size: cython.longlong,
-        value_size: cython.longlong,
-        previous: RecordMetadata | None = None,
+        self, at: cython.int, timestamp: cython.longlong, key_size: cython.longlong, value_size: cython.longlong
     ) -> RecordMetadata:
-        """RecordMetadata of this result's record ``at`` as it stands now; ``previous`` anew if nobody else has it."""
-        if self.error is not None or self.state == PENDING:
-            return next_metadata(previous, self.topic, self.partition, -1, -1, -1, -1)
-        offset: cython.longlong = self.base_offset + at if self.base_offset >= 0 else -1
-        if self.log_append_time >= 0:
-            timestamp = self.log_append_time
-        return next_metadata(previous, self.topic, self.partition, offset, timestamp, key_size, value_size)
+        """RecordMetadata of this result's record ``at`` as it stands now."""
+        metadata: RecordMetadata = new_metadata(self.topic, self.partition)
+        if self.error is None and self.state != PENDING:
+            locate(metadata, self, at, timestamp, key_size, value_size)
+        return metadata
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def locate(
+    metadata: RecordMetadata,
+    outcome: BatchOutcome,
+    at: cython.int,
+    timestamp: cython.longlong,
+    key_size: cython.longlong,
+    value_size: cython.longlong,
+) -> cython.void:
+    """Fills in what is known of a batch's record ``at`` once the batch was written."""
+    metadata.at_offset = outcome.base_offset + at if outcome.base_offset >= 0 else -1
+    metadata.at_time = outcome.log_append_time if outcome.log_append_time >= 0 else timestamp
+    metadata.key_size = key_size
+    metadata.value_size = value_size

@@ -9,12 +9,4 @@ cdef class RecordMetadata:
 
 
 cdef object fields_of(object other)
-cdef RecordMetadata next_metadata(
-    RecordMetadata previous,
-    str topic,
-    int partition,
-    long long offset,
-    long long timestamp,
-    long long key_size,
-    long long value_size,
-)
+cdef RecordMetadata new_metadata(str topic, int partition)

@@ -12,11 +12,6 @@ from typing import Any
 
 import cython
 
-if cython.compiled:
-    from cython.cimports.forebay._codec._memory import is_unshared
-else:
-    from forebay._codec._memory import is_unshared
-
 
 # Not tracked by the garbage collector: a string and five numbers close no cycle.
 @cython.final
@@ -159,25 +154,10 @@ def fields_of(other: object) -> Any:
 
 
 @cython.cfunc
-def next_metadata(
-    previous: RecordMetadata | None,
-    topic: str,
-    partition: cython.int,
-    offset: cython.longlong,
-    timestamp: cython.longlong,
-    key_size: cython.longlong,
-    value_size: cython.longlong,
-) -> RecordMetadata:
-    """A new one, or ``previous`` itself with these fields if its caller alone has it."""
-    metadata: RecordMetadata
-    if previous is not None and is_unshared(previous):
-        metadata = previous
-    else:
-        metadata = RecordMetadata.__new__(RecordMetadata)
+def new_metadata(topic: str, partition: cython.int) -> RecordMetadata:
+    """One that knows neither offset nor time nor sizes: of a record that failed, or to be filled in."""
+    metadata: RecordMetadata = RecordMetadata.__new__(RecordMetadata)
     metadata.of_topic = topic
     metadata.of_partition = partition
-    metadata.at_offset = offset
-    metadata.at_time = timestamp
-    metadata.key_size = key_size
-    metadata.value_size = value_size
+    metadata.at_offset = metadata.at_time = metadata.key_size = metadata.value_size = -1
     return metadata
