@@ -292,6 +292,7 @@ def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumula
         compressor=compressor(kind, config[levels[kind]] if kind in levels else None, threading.get_ident),
         estimator=CompressionRatioEstimator(),
         max_raw_size=config["max.request.size"],
+        clock=around.clock,
     )
 
 

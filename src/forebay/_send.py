@@ -373,14 +373,15 @@ class SendPath:
         now: cython.double = self.now()
         self.metadata.add_topic(state.name, now)
         status: cython.int = self.accumulator.append(state, partition, record, future, callback, None, now)
+        if not status & APPENDED and self.on_sender_thread() and self.accumulator.returning.let_go():
+            status = self.accumulator.append(state, partition, record, future, callback, None, now)
         if status & APPENDED:
             return status
         self.wake()
         if not blocking or self.on_sender_thread():
             raise self.exhausted(state, partition, record, 0)
         begun: cython.double = now
-        if deadline < 0:
-            deadline = now + self.max_block_ms
+        deadline = deadline if deadline >= 0 else now + self.max_block_ms
         ticket = ThreadTicket()
         try:
             while True:

@@ -19,8 +19,9 @@ from forebay.errors import (
 )
 from forebay.model import ProducerRecord, RecordMetadata
 from tests.fakes.broker import METADATA, PRODUCE
+from tests.fakes.tickets import CountingTicket
 from tests.fakes.waiting import Watching, meanwhile
-from tests.fakes.world import Told, World
+from tests.fakes.world import HandDriven, Told, World
 
 
 def small(**config: Any) -> World:
@@ -70,6 +71,33 @@ def test_one_budget_for_metadata_and_memory() -> None:
     assert isinstance(error, BufferExhaustedError)
     waited = error.context["waited_ms"]
     assert isinstance(waited, int) and waited <= 60
+
+
+def test_a_callback_that_sends_has_what_is_held_for_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot wait for that to be given back; who stands in line is served first."""
+    world = World(topics={"test": 64}, batch_size=1000, buffer_memory=50_000)
+    monkeypatch.setattr(HandDriven, "on_sender_thread", lambda producer: True)
+    ticket = CountingTicket()
+    sent_again: list[BaseException | None] = []
+
+    def again(metadata: RecordMetadata, error: BaseException | None) -> None:
+        if metadata.partition < 4:
+            future = world.send(bytes(900), partition=63)
+            sent_again.append(future.exception(0) if future.done() else None)
+
+    world.cluster.brokers[0].held.add(PRODUCE)
+    filled = 0
+    while world.pool.available() > 1100:
+        world.producer.send("test", bytes(900), partition=filled, on_delivery=again)
+        filled += 1
+    state = world.accumulator.topics["test"]
+    status, _ = world.accumulator.append_bytes(state, 62, bytes(900), now=world.now, ticket=ticket)
+    assert status == 0 and filled > 30
+    world.settle()
+    world.cluster.brokers[0].release()
+    world.turn()
+    assert isinstance(sent_again[0], BufferExhaustedError) and sent_again[2:] == [None, None]
+    assert ticket.woken == 1
 
 
 def test_memory_that_comes_back_lets_the_waiter_on() -> None:

@@ -70,6 +70,7 @@ class RecordAccumulator:
         make_partitioner: a BuiltInPartitioner for a topic's name.
         max_raw_size: most bytes of a compressed batch before compression (``max.request.size``); 0 for no limit.  What
             compresses worse than promised would be split, but that reads every record back on the sender's thread.
+        clock: tells how long memory has been held back, see MemoryReturn.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class RecordAccumulator:
         compressor: Any = None,
         estimator: Any = None,
         max_raw_size: cython.Py_ssize_t = 0,
+        clock: Any,
     ) -> None:
         self.pool = pool
         self.schedule = schedule
@@ -92,7 +94,7 @@ class RecordAccumulator:
         self.max_raw_size = max_raw_size
         self.topics: dict[str, TopicState] = {}
         self.incomplete_batches = IncompleteBatches()
-        self.returning = MemoryReturn(pool)
+        self.returning = MemoryReturn(pool, clock)
         self.guard: Any = None  # says why nothing is taken while it is sealed
         if not cython.compiled:
             self.lock = threading.Lock()

@@ -2,9 +2,10 @@
 
 The line for memory is served in order, batch by batch.  A thread in it would be woken for one batch, fill it and what
 else came back with it, and stand in line again: a switch of threads a request, a tenth of what a producer with a full
-buffer does, and a batch where many wait, a fifth.  So what comes back while somebody waits is held until it is worth
-while, for milliseconds at most: nobody lacks work meanwhile, for the buffer is full, or nothing more can come and it is
-given back at once.
+buffer does, and a batch where many wait, a fifth.  So what comes back while there is no memory for somebody is held
+until it is worth while, for milliseconds at most, in the middle of an answer whose callbacks take their time, too.
+Nobody lacks work meanwhile, for the buffer is full; where nothing more can come it is given back at once, and so it is
+to a callback that sends (it cannot wait).
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ class MemoryReturn:
 
     Args:
         pool: an eighth of its total is worth everybody's while.
+        clock: read only while somebody waits.
     """
 
-    def __init__(self, pool: BufferPool) -> None:
+    def __init__(self, pool: BufferPool, clock: Any) -> None:
         self.pool = pool
+        self.clock = clock
         self.held: list[Any] = []
         self.size = 0
         self.since = -1.0
@@ -48,13 +51,14 @@ class MemoryReturn:
         queue: PartitionQueue = batch.queue
         if not queue.lets_go(batch):
             return
-        if self.pool.queued() == 0:
+        if not self.pool.starved():
             batch.release()
             return
         self.held.append(batch)
         at: cython.Py_ssize_t
         for at in range(batch.buffer_count()):
             self.size += batch.buffer_at(at).size
+        self.serve(self.clock.now(), False)
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -71,6 +75,13 @@ class MemoryReturn:
         left: cython.double = self.since + HOLD_MS - now
         if left > 0 and not idle and self.size < self.pool.total >> 3:
             return left
+        self.let_go()
+        return INFINITY
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def let_go(self) -> cython.bint:
+        """Gives back what is held; whether there was anything."""
         held: list[Any] = self.held
         self.held = []
         self.size = 0
@@ -78,7 +89,7 @@ class MemoryReturn:
         batch: ProducerBatch
         for batch in held:
             batch.release()
-        return INFINITY
+        return len(held) > 0
 
     def __repr__(self) -> str:
         return f"<MemoryReturn: {len(self.held)} batches, {self.size} bytes held>"

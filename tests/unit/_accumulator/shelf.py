@@ -40,6 +40,8 @@ class Shelf:
 
     topic_id: bytes | None = None
     """The topic's, for the next ``update``."""
+    version = 0
+    """Of the newest metadata."""
 
     def __init__(
         self,
@@ -55,10 +57,11 @@ class Shelf:
         adaptive: bool = False,
         availability: float = 0,
         max_raw: int = 0,
+        node_share: int = 0,
         estimator: CompressionRatioEstimator | None = None,
     ) -> None:
         self.clock = ManualClock()
-        self.pool = BufferPool(pool, batch_size)
+        self.pool = BufferPool(pool, batch_size, node_share)
         self.schedule = BatchSchedule(
             linger_ms=linger,
             delivery_timeout_ms=delivery,
@@ -75,10 +78,9 @@ class Shelf:
             compressor=compressor,
             estimator=self.estimator,
             max_raw_size=max_raw,
+            clock=self.clock,
         )
-        self.compressor = compressor
-        self.version = 0
-        self.leaders = dict(enumerate(leaders))
+        self.leaders, self.compressor = dict(enumerate(leaders)), compressor
         self.epochs = dict.fromkeys(self.leaders, epoch)
         self.update()
 

@@ -33,6 +33,9 @@ class Full:
             assert batch.complete(0, -1, quiet)
             self.shelf.accumulator.deallocate(batch)
 
+    def serve(self, idle: bool = False) -> float:
+        return self.returning.serve(self.shelf.now, idle)
+
     @property
     def woken(self) -> list[int]:
         return [ticket.woken for ticket in self.tickets]
@@ -42,7 +45,7 @@ def test_where_nobody_waits_it_is_back_at_once() -> None:
     full = Full(0)
     full.finish(3)
     assert full.shelf.pool.available() == 3 * BATCH
-    assert full.returning.serve(1000.0, False) == math.inf
+    assert full.serve() == math.inf
 
 
 @pytest.mark.parametrize("waiting", [1, 4])
@@ -50,39 +53,75 @@ def test_those_who_wait_are_served_in_one_go(waiting: int) -> None:
     """After five milliseconds here."""
     full = Full(waiting)
     full.finish(3)
-    assert full.returning.serve(1000.0, False) == 5.0
-    assert full.returning.serve(1004.0, False) == 1.0
+    assert full.serve() == 5.0
+    full.shelf.clock.advance(4)
+    assert full.serve() == 1.0
     assert full.woken == [0] * waiting and full.shelf.pool.available() == 0
-    assert full.returning.serve(1005.0, False) == math.inf
+    full.shelf.clock.advance(1)
+    assert full.serve() == math.inf
     assert full.woken == [1, 1, 1, 0][:waiting]
     assert full.shelf.pool.available() == max(0, 3 - waiting) * BATCH
 
 
-def test_an_eighth_of_all_is_worth_it() -> None:
+def test_an_eighth_of_all_is_worth_it_in_the_middle_of_an_answer() -> None:
     full = Full(8)
     full.finish(3)
-    assert full.returning.serve(1000.0, False) == 5.0 and full.woken == [0] * 8
+    assert full.serve() == 5.0 and full.woken == [0] * 8
     full.finish(1)
-    assert full.returning.serve(1000.0, False) == math.inf and full.woken == [1] * 4 + [0] * 4
+    assert full.woken == [1] * 4 + [0] * 4 and full.serve() == math.inf
+
+
+def test_callbacks_that_take_their_time_keep_nobody_waiting_for_longer() -> None:
+    """Each of them a millisecond, in one answer."""
+    full = Full(1, batches=64)
+    for held in (0, 0, 0, 0, 0, 1):
+        full.finish(1)
+        assert full.woken == [held]
+        full.shelf.clock.advance(1)
+    full.finish(1)
+    assert full.shelf.pool.available() == 6 * BATCH and full.serve() == math.inf
 
 
 def test_what_counts_is_memory_and_not_what_is_in_it() -> None:
     full = Full(1, batches=8, value=b"")
     full.finish(1)
-    assert full.returning.serve(1000.0, False) == math.inf and full.woken == [1]
+    assert full.woken == [1] and full.serve() == math.inf
 
 
 def test_nothing_is_held_while_nothing_can_follow() -> None:
     full = Full(4)
     full.finish(1)
-    assert full.returning.serve(1000.0, True) == math.inf
+    assert full.serve(idle=True) == math.inf
     assert full.woken == [1, 0, 0, 0]
 
 
 def test_the_time_counts_anew_each_time() -> None:
     full = Full(5)
     full.finish(1)
-    assert full.returning.serve(1000.0, False) == 5.0 and full.returning.serve(1006.0, False) == math.inf
+    full.shelf.clock.advance(6)
+    assert full.serve() == math.inf
     full.finish(1)
-    assert full.returning.serve(1007.0, False) == 5.0
+    assert full.serve() == 5.0
     assert full.woken == [1, 0, 0, 0, 0]
+
+
+def test_what_is_held_can_be_let_go_for_who_cannot_wait() -> None:
+    full = Full(1)
+    full.finish(2)
+    assert full.shelf.status(0) == WAIT
+    assert full.returning.let_go() and not full.returning.let_go()
+    assert full.woken == [1] and full.shelf.pool.available() == BATCH
+    assert full.serve() == math.inf
+
+
+def test_nothing_is_held_for_who_lacks_only_his_node_s_share() -> None:
+    """There is memory for all the others, who must not wait for that."""
+    shelf = Shelf(batch_size=BATCH, pool=16 * BATCH, leaders=[0, 0, 1, 1], node_share=2 * BATCH)
+    for partition in range(4):
+        shelf.append(partition, value=bytes(BATCH - 100))
+    ticket = CountingTicket()
+    assert shelf.status(0, bytes(BATCH - 100), ticket=ticket) == WAIT and shelf.pool.available() == 12 * BATCH
+    batch, _ = shelf.drain(1)
+    assert batch.complete(0, -1, quiet)
+    shelf.accumulator.deallocate(batch)
+    assert shelf.pool.available() == 13 * BATCH and ticket.woken == 0

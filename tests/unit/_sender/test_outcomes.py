@@ -243,6 +243,7 @@ def test_a_batch_that_cannot_be_compressed_fails_alone() -> None:
         make_partitioner=lambda topic: BuiltInPartitioner(topic, 16384, lambda: 0),
         compressor=Poisoned(3),
         estimator=CompressionRatioEstimator(),
+        clock=world.clock,
     )
     sender = Sender(
         accumulator=accumulator,
