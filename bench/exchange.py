@@ -1,18 +1,30 @@
 """The system's part of a request of one record: the same bytes by the same system calls, and nothing else.
 
 More than half of such a request is the system's, and how much that is changes with the machine's hour; what is left is
-the client's own.
+the client's own.  The same by two threads of this Python, which hand over the GIL and a lock besides, is what no client
+whose records come from Python can pass.  ``python -m bench.exchange COUNT`` is one such run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from bench.support import child_environment
+
+# As in exchange.c.
+REQUEST, ANSWER = (25, 83, 109, 3), 57
+TIMEOUT_MS = 7000
 
 
 @contextlib.contextmanager
@@ -32,3 +44,65 @@ def bare_exchange() -> Iterator[Callable[[int], float] | None]:
             return float(done.stdout)
 
         yield run
+
+
+def python_exchange(count: int) -> float:
+    """The CPU time in µs of one of so many exchanges by two threads of a Python that does nothing else."""
+    command = [sys.executable, "-m", "bench.exchange", str(count)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120, env=child_environment())
+    return float(done.stdout)
+
+
+def main(count: int) -> float:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answerer = os.fork()  # before there are threads
+        if answerer == 0:
+            answer(listener)
+        with socket.create_connection(listener.getsockname()) as peer:
+            prompt(peer)
+            spent = ask(peer, count)
+    os.waitpid(answerer, 0)
+    return spent
+
+
+def answer(listener: socket.socket) -> None:
+    """The child's whole life: as many answers as there are requests."""
+    try:
+        peer, _ = listener.accept()
+        prompt(peer)
+        while peer.recv(8192):
+            peer.send(bytes(ANSWER))
+    finally:
+        os._exit(0)
+
+
+def prompt(peer: socket.socket) -> None:
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def ask(peer: socket.socket, count: int) -> float:
+    answered = threading.Lock()
+    answered.acquire()
+    poller = select.poll()
+    poller.register(peer, select.POLLIN)
+
+    def receive() -> None:
+        for _ in range(count):
+            poller.poll(TIMEOUT_MS)
+            peer.recv(8192)
+            answered.release()
+
+    receiver = threading.Thread(target=receive)
+    receiver.start()
+    pieces = [bytes(size) for size in REQUEST]
+    spent = -time.process_time_ns()
+    for _ in range(count):
+        peer.sendmsg(pieces)
+        answered.acquire()
+    spent += time.process_time_ns()
+    receiver.join()
+    return spent / 1e3 / count
+
+
+if __name__ == "__main__":
+    print(f"{main(int(sys.argv[1])):.3f}")

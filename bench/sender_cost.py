@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bench.exchange import bare_exchange
+from bench.exchange import bare_exchange, python_exchange
 from bench.part import Column, Part, Result, add_rounds, print_figures, result_of
 from bench.sink import AcknowledgingSink
 
@@ -78,6 +78,7 @@ CASES = (
 )
 
 SYSTEM_ALONE = "the system's part of the last one alone"
+PYTHON_ALONE = "the same by two Python threads, and nothing else"
 
 
 def measure_one(case: Case, sink: AcknowledgingSink, scale: float) -> dict[str, Any]:
@@ -121,11 +122,11 @@ def measure(options: argparse.Namespace) -> Result:
     with AcknowledgingSink(PARTITIONS) as sink, bare_exchange() as exchange:
         for _ in range(options.rounds):
             runs += [measure_one(case, sink, options.scale) for case in CASES]
+            count = int(CASES[-1].amount * options.scale)
             if exchange is not None:
-                runs.append(
-                    {"label": SYSTEM_ALONE, "client_request_us": exchange(int(CASES[-1].amount * options.scale))}
-                )
-    order = [*(case.label for case in CASES), SYSTEM_ALONE]
+                runs.append({"label": SYSTEM_ALONE, "client_request_us": exchange(count)})
+            runs.append({"label": PYTHON_ALONE, "client_request_us": python_exchange(count)})
+    order = [*(case.label for case in CASES), SYSTEM_ALONE, PYTHON_ALONE]
     return result_of("sender", sorted(runs, key=lambda run: order.index(run["label"])))
 
 

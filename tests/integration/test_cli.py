@@ -399,8 +399,9 @@ def test_debug_shows_the_traceback() -> None:
 
 
 def test_perf_in_transactions(kafka: Any, topic: TopicFactory) -> None:
-    name = topic(kafka, 2)
-    arguments = ["--topic", name, "--num-records", "600", "--record-size", "100", "--throughput", "1000"]
+    # Of one partition: the sticky choice may give one of two all of so few records.
+    name = topic(kafka, 1)
+    arguments = ["--topic", name, "--num-records", "600", "--record-size", "100", "--throughput", "400"]
     options = ["--transaction-duration-ms", "100", "--bootstrap-server", kafka.bootstrap_servers]
     code, out, err = forebay("perf", *arguments, *options, "--print-metrics")
     assert (code, err) == (0, [])
@@ -409,8 +410,8 @@ def test_perf_in_transactions(kafka: Any, topic: TopicFactory) -> None:
     assert begun is not None and float(begun[1]) > 0
     found = read_all(kafka.bootstrap_servers, name)
     assert len(found) == 600
-    # Each commit leaves a marker in each partition it wrote to, which takes an offset.
-    markers = sum(max(each.offset for each in found if each.partition == number) + 1 for number in range(2)) - 600
+    # Each commit leaves a marker, which takes an offset: of about fifteen, all but the last are before a record.
+    markers = max(each.offset for each in found) + 1 - 600
     assert markers >= 3
 
 
