@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -235,10 +235,10 @@ class ScriptedCluster:
             for place, node_id in enumerate(chosen)
         ]
 
-    def metadata(self, request: Received) -> Any:
-        """The answer to a metadata request: the topics asked for, unknown ones with error 3."""
+    def metadata(self, request: Received, names: Iterable[str] | None = None) -> Any:
+        """The answer to a metadata request: the topics asked for, or ``names``; unknown ones with error 3."""
         module = schema("metadata", request.version, "response")
-        asked = [topic.name for topic in request.body.topics or ()]
+        asked = [topic.name for topic in request.body.topics or ()] if names is None else names
         brokers = [
             make(module, "MetadataResponseBroker", node_id=node.id, host=node.host, port=node.port, rack=None)
             for node in (broker.node for broker in self.brokers.values())

@@ -106,6 +106,13 @@ class World:
         """One turn that waits for the next event, and moves the clock to it."""
         self.sender.run_once(self.now)
 
+    def let_pass(self, ms: float) -> None:
+        """Turns that wait for their events, as the sender's thread takes them, while ``ms`` pass."""
+        end = self.now + ms
+        self.selector.call_at(end, self.selector.wakeup)
+        while self.now < end:
+            self.wait()
+
     def advance(self, ms: float) -> None:
         self.clock.advance(ms)
 

@@ -206,6 +206,7 @@ def metadata_answered(code: int) -> str:
     broker = world.cluster.brokers[0]
     asked, version, links = len(broker.of(METADATA)), world.metadata.version, list(world.selector.links)
     world.cluster.error = code
+    world.advance(BACKOFF_MS)  # since the last answer
     world.metadata.request_update(True)
     world.settle()
     anew = not links[-1].open

@@ -15,6 +15,7 @@ NOT_LEADER = 6
 def moved(hint: bool) -> tuple[World, list[Any]]:
     world = World(nodes=1, topics={"test": 3}, retry_backoff_ms=500, retry_backoff_max_ms=500)
     hold(world)
+    world.advance(500)  # since the last answer about metadata
     futures = [world.send(partition=partition) for partition in range(3)]
     world.settle()
     for node_id, partition in ((9990, 0), (9991, 1)):

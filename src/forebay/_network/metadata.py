@@ -46,8 +46,10 @@ class Metadata(Picture):
     """The producer's metadata.
 
     Args:
-        refresh_backoff_ms: ``retry.backoff.ms``, between attempts and between answers that bring nothing new.
-        refresh_backoff_max_ms: ``retry.backoff.max.ms``.
+        refresh_backoff_ms: ``retry.backoff.ms``.  Between an answer or a failed attempt and the next request is at
+            least this time, whatever the answer said; only a topic that was never asked for does not wait.
+        refresh_backoff_max_ms: ``retry.backoff.max.ms``; the time grows up to it while attempts fail, and while
+            answers bring nothing new.
         max_age_ms: ``metadata.max.age.ms``.
         max_idle_ms: ``metadata.max.idle.ms``; topics not used for so long are dropped.
         random: in [0, 1), for jitter.
@@ -66,6 +68,7 @@ class Metadata(Picture):
         on_update: Iterable[Callable[[Cluster], None]] = (),
         logger: RateLimitedLogger | None = None,
     ) -> None:
+        self._least_wait = min(refresh_backoff_ms, refresh_backoff_max_ms)
         self._backoff = ExponentialBackoff(refresh_backoff_ms, refresh_backoff_max_ms, random)
         self._max_age = max_age_ms
         self._max_idle = max_idle_ms
@@ -86,10 +89,11 @@ class Metadata(Picture):
         self._lock = threading.RLock()
         self._topics: dict[str, float] = {}  # wanted topic -> when it counts as idle
         self._new_topics: set[str] = set()  # wanted and never answered
-        # Failures in a row, and answers in a row that brought nothing new; each has its back-off.
+        # Failures in a row, and answers in a row that brought nothing new; each has its wait.
         self._failures = self._equivalent = 0
-        self._attempt_backoff = self._equivalent_backoff = 0.0
+        self._attempt_wait = self._equivalent_wait = 0.0
         self._last_refresh = self._last_success = _NEVER
+        self._at_once = False  # a topic was added that no request has asked for yet
         # Requests for updates are numbered: one made while another is being answered is not taken as answered.
         self._asked = self._full_asked = self._partial_asked = 0
         self._full_answered = self._partial_answered = 0
@@ -124,7 +128,12 @@ class Metadata(Picture):
                 return False
             topics[topic] = now + self._max_idle
             self._new_topics.add(topic)
-            self._ask_for_new_topics()
+            # A sender waits for it: it does not wait, and its next requests do not wait for long.
+            self._at_once = True
+            self._forget_equivalent()
+            self._asked += 1
+            self._partial_asked = self._asked
+            self._settle_due()
         return True
 
     def request_update(self, reset_equivalent: bool = True) -> int:
@@ -136,8 +145,7 @@ class Metadata(Picture):
         """
         with self._lock:
             if reset_equivalent:
-                self._equivalent = 0
-                self._equivalent_backoff = 0.0
+                self._forget_equivalent()
             self._asked += 1
             self._full_asked = self._asked
             self._settle_due()
@@ -155,10 +163,17 @@ class Metadata(Picture):
             return self._full_answered >= number
 
     def request_update_for_topic(self, topic: str) -> int:
-        """Asks for what is needed to know ``topic``: a partial update while it is new; the version to exceed."""
+        """Asks for what is needed to know ``topic``: a partial update while it is new; the version to exceed.
+
+        Only ``add_topic`` makes an update due at once.  Here a request that is under way counts as asked, and after
+        one that failed or did not speak of the topic the next one waits, however many callers there are.
+        """
         with self._lock:
             if topic in self._new_topics:
-                self._ask_for_new_topics()
+                if self._partial_asked <= self._partial_answered:
+                    self._asked += 1
+                    self._partial_asked = self._asked
+                    self._settle_due()
                 return self.newest.version
         return self.request_update(reset_equivalent=False)
 
@@ -271,10 +286,11 @@ class Metadata(Picture):
     def next_query(self, now: float) -> MetadataQuery:
         """What to ask now: new topics alone, unless everything is due anyway."""
         with self._lock:
+            self._at_once = False
             expired = self._last_success + self._max_age <= now
             if expired:
                 # Asking because of age says nothing about answers that bring nothing new.
-                self._equivalent = 0
+                self._forget_equivalent()
             if expired or self._full_asked > self._full_answered:
                 return MetadataQuery(tuple(self._topics), False, self._asked)
             return MetadataQuery(tuple(self._new_topics), True, self._asked)
@@ -301,9 +317,9 @@ class Metadata(Picture):
                 self._last_success = now
             self._last_refresh = now
             self._failures = 0
-            self._attempt_backoff = 0.0
+            self._attempt_wait = self._wait_after(0)
             self._equivalent = 0 if applied.news else self._equivalent + 1
-            self._equivalent_backoff = self._backoff.delay(self._equivalent - 1) if self._equivalent else 0.0
+            self._equivalent_wait = self._wait_after(self._equivalent - 1) if self._equivalent else 0.0
             self._fatal = None
         self._publish()
         if applied.stale:
@@ -315,9 +331,12 @@ class Metadata(Picture):
     def failed_update(self, now: float, error: KafkaError | None = None) -> None:
         """An attempt failed: the next one waits.  ``error``, if given, is raised to everybody who waits."""
         with self._lock:
-            self._attempt_backoff = self._backoff.delay(self._failures)
+            self._attempt_wait = self._wait_after(self._failures)
             self._failures += 1
+            # What comes after a failure may be another broker's answer, which is not held up by those before.
+            self._forget_equivalent()
             self._last_refresh = now
+            self._at_once = False
             self._settle_due()
         if error is not None:
             self.fatal(error)
@@ -366,20 +385,23 @@ class Metadata(Picture):
 
     # -----------------------------------------------------------------------------------------------------------
 
-    def _ask_for_new_topics(self) -> None:
-        # Under the lock.  A new topic's sender is waiting: no back-off.
-        self._asked += 1
-        self._partial_asked = self._asked
-        self._attempt_backoff = self._equivalent_backoff = 0.0
+    def _forget_equivalent(self) -> None:
+        # Under the lock.
         self._equivalent = 0
-        self._settle_due()
+        self._equivalent_wait = 0.0
+
+    def _wait_after(self, repeated: int) -> float:
+        """Ms to the next request; jitter makes it longer than the back-off, never shorter."""
+        return max(self._least_wait, self._backoff.delay(repeated))
 
     def _settle_due(self) -> None:
         # Under the lock, after every change of what it reads.
-        allowed = self._last_refresh + max(self._attempt_backoff, self._equivalent_backoff)
+        expires = self._last_success + self._max_age
+        # What is out of date is asked for, however often the answers before brought nothing new.
+        equivalent = min(self._last_refresh + self._equivalent_wait, expires)
         requested = self._full_asked > self._full_answered or self._partial_asked > self._partial_answered
-        expires = _NEVER if requested else self._last_success + self._max_age
-        self.due_at = max(allowed, expires)
+        allowed = _NEVER if self._at_once else max(self._last_refresh + self._attempt_wait, equivalent)
+        self.due_at = allowed if requested else max(allowed, expires)
 
     def _retain(self, topic: str, now: float) -> bool:
         with self._lock:

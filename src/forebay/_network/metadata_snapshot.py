@@ -106,11 +106,11 @@ class SeenEpochs:
         return True
 
     def judge(self, where: TopicPartition, epoch: int, recreated: bool) -> tuple[bool, bool]:
-        """Whether to believe a story of this epoch (-1: none), and whether it is news."""
+        """Whether to believe an answer of this epoch (-1: none), and whether its epoch is news."""
         seen = self._seen.get(where)
         if epoch == NO_EPOCH:
             self._seen.pop(where, None)
-            return True, True
+            return True, False
         if seen is None or recreated or epoch > seen:
             self._seen[where] = epoch
             return True, True
@@ -120,14 +120,16 @@ class SeenEpochs:
 class Applied:
     """A response taken in: the new picture and what follows from it."""
 
-    __slots__ = ("errors", "news", "snapshot", "stale")
+    __slots__ = ("by_epochs", "errors", "news", "snapshot", "stale")
 
     def __init__(self, snapshot: MetadataSnapshot) -> None:
         self.snapshot = snapshot
         self.errors: dict[str, KafkaError] = {}
         """By topic, of every kind."""
         self.news = False
-        """Something about leaders changed; if not, asking again at once would bring the same."""
+        """The answer says something new: a leader epoch, or where the broker names none any change of the picture."""
+        self.by_epochs = True
+        """Each partition came with an epoch that is believed; if not, the pictures have to be compared."""
         self.stale = False
         """Some topic or partition has no leader yet, or the broker knew no better: ask again."""
 
@@ -176,6 +178,8 @@ def apply_response(
         _refused(applied, TOPIC_AUTHORIZATION_FAILED, (snapshot.unauthorized if partial else frozenset()) - answered),
         _refused(applied, INVALID_TOPIC, (snapshot.invalid if partial else frozenset()) - answered),
     )
+    if not applied.by_epochs or version < RELIABLE_EPOCHS_SINCE:
+        applied.news |= applied.snapshot != snapshot
     return applied
 
 
@@ -226,6 +230,7 @@ def _partitions(
         epoch = found.leader_epoch if reliable else NO_EPOCH
         fresh, news = seen.judge(where, epoch, recreated)
         applied.news |= news
+        applied.by_epochs &= epoch != NO_EPOCH
         state = _state(found, epoch) if fresh else old.partition(where)
         if state is not None:
             believed[found.partition] = state

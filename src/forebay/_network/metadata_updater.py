@@ -173,6 +173,8 @@ class MetadataUpdater:
         answer = cast("MetadataResponse", response.body)
         if answer.error_code == REBOOTSTRAP_REQUIRED and self._options.rebootstrap:
             self._log.warning("rebootstrap-required", now, "The broker asks to start over with bootstrap.servers")
+            # A broker that says so each time is asked no more often than one that does not answer.
+            self._metadata.failed_update(now)
             self._start_over(now)
             return
         error = error_for(answer.error_code)

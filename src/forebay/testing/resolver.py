@@ -92,5 +92,5 @@ def _numeric(host: str, port: int) -> Iterable[Address]:
 def _is_numeric(host: str) -> bool:
     try:
         return bool(_numeric(host, 1))
-    except OSError:
+    except (OSError, UnicodeError):
         return False

@@ -20,14 +20,22 @@ class Waker(Ticket):
         self.count += 1
 
 
-def metadata(*topics: str, idle_ms: float = 1e12, seen: list[Cluster] | None = None) -> Metadata:
+def metadata(
+    *topics: str,
+    backoff_ms: float = 100,
+    backoff_max_ms: float = 1000,
+    age_ms: float = 1000,
+    idle_ms: float = 1e12,
+    random: float = 0.5,
+    seen: list[Cluster] | None = None,
+) -> Metadata:
     """Back-off 100 up to 1000, age 1000, no jitter."""
     made = Metadata(
-        refresh_backoff_ms=100,
-        refresh_backoff_max_ms=1000,
-        max_age_ms=1000,
+        refresh_backoff_ms=backoff_ms,
+        refresh_backoff_max_ms=backoff_max_ms,
+        max_age_ms=age_ms,
         max_idle_ms=idle_ms,
-        random=lambda: 0.5,
+        random=lambda: random,
         on_update=[] if seen is None else [seen.append],
     )
     made.bootstrap([Node(-1, "boot", 9092)])

@@ -44,3 +44,11 @@ def test_canonical_names_and_the_end() -> None:
     late = resolver.canonical("kafka", 9092, lambda: None)
     resolver.close()
     assert late.done and late.error is not None and resolver.closed
+
+
+def test_what_cannot_be_a_name_is_not_found_either() -> None:
+    """A damaged answer may name a broker so; the system's resolver has an error for it, and no exception escapes."""
+    resolver = StaticResolver()
+    for host in ("a..b", ".1\0", "x" * 70 + "é"):
+        resolution = resolver.resolve(host, 9092, lambda: None)
+        assert resolution.done and "not in the table" in str(resolution.error)
