@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,12 +16,12 @@ import pytest
 from forebay import errors
 from forebay._assembly import Surroundings
 from forebay.control import Control
-from forebay.errors import KafkaError, ProducerFencedError, TimeoutError
+from forebay.errors import DisconnectError, KafkaError, ProducerFencedError, TimeoutError
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector
 from forebay.testing.resolver import StaticResolver
 from tests.error_matrix import CODES, CONTROL, NAMES, differences
-from tests.fakes.broker import INIT_PRODUCER_ID, MODERN, Received
+from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, MODERN, Received
 from tests.fakes.produce import ProducingCluster
 from tests.fakes.world import World
 from tests.support.refusal import (
@@ -78,7 +79,7 @@ class Asked:
         self.batch = batch
         self.left = times
         self.times: list[float] = []
-        broker = cluster.brokers[0]
+        self.broker = broker = cluster.brokers[0]
         broker.ranges = dict(RANGES)
         broker.finalized = (1, {"transaction.version": 2})
         for key, _ in CALLS.values():
@@ -160,7 +161,7 @@ def test_every_code(column: str, batch: bytes) -> None:
 
 @pytest.mark.parametrize("column", CONTROL)
 def test_what_passes_does_not_pass_for_ever(column: str, batch: bytes) -> None:
-    """Until the call's own timeout, never past it; the last error is the cause."""
+    """Until the call's own timeout, never past it, and once in the back-off; the last error is the cause."""
     found = {}
     api, call = CALLS[column]
     for code in (code for code, word in CONTROL[column].items() if word == "retry"):
@@ -169,11 +170,40 @@ def test_what_passes_does_not_pass_for_ever(column: str, batch: bytes) -> None:
         error = asked.call(call)[1]
         kind = errors.for_code(code)
         took = asked.clock.now() - begun
+        gap = min(after - before for before, after in pairwise(asked.times))
         if (
             type(error) is not TimeoutError
             or type(error.__cause__) is not kind
             or not LIMIT_MS - BACKOFF_MS <= took <= LIMIT_MS
+            or gap < BACKOFF_MS
         ):
-            found[NAMES[code]] = (error, took)
+            found[NAMES[code]] = (error, took, gap)
         asked.control.close()
     assert found == {}
+
+
+@pytest.mark.parametrize("column", CONTROL)
+def test_connections_that_are_lost_with_each_request(column: str, batch: bytes) -> None:
+    """Each try waits, and so does the metadata that each loss asks for; reading a tail asks for its topic besides."""
+    api, call = CALLS[column]
+    asked = Asked(api, 0, batch)
+    answer = asked.answer
+    metadata: dict[int, list[float]] = {}
+
+    def hang_up(request: Received) -> None:
+        if request.api_key == METADATA:
+            metadata.setdefault(len(request.body.topics), []).append(asked.clock.now())
+            request.answer(request.broker.cluster.metadata(request))
+        elif request.api_key == api:
+            asked.times.append(asked.clock.now())
+            request.link.reset()
+        else:
+            answer(request)
+
+    asked.broker.script.update(dict.fromkeys((METADATA, *(key for key, _ in CALLS.values())), hang_up))
+    error = asked.call(call)[1]
+    asked.control.close()
+    assert type(error) is TimeoutError and isinstance(error.__cause__, DisconnectError)
+    assert len(metadata) == 1 + (column in ("offsets", "fetch"))
+    for times in (asked.times, *metadata.values()):
+        assert len(times) >= 3 and min(after - before for before, after in pairwise(times)) >= BACKOFF_MS, times

@@ -280,7 +280,7 @@ def test_connections_that_are_lost_with_the_request(dialect: Dialect, waiting: b
 @every_dialect
 def test_connections_that_are_lost_otherwise(dialect: Dialect) -> None:
     """Leaders that hang up on each batch: each loss asks for metadata, which brings nothing new."""
-    options = {"reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 1, "delivery_timeout_ms": 60_000}
+    options: dict[str, Any] = {"reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 1, "delivery_timeout_ms": 60_000}
     world = Counted(dialect, nodes=6, topics={"test": 6}, retry_backoff_max_ms=100, **options)
     world.know()
     for node_id in range(1, 6):

@@ -116,7 +116,8 @@ class TransactionalRequests:
             self.session.look_up(wanted)
             return None, 0.0
         if self._client.ready(node, now):
-            self._failures = 0
+            if wanted is not None:  # who looks coordinators up says nothing about them
+                self._failures = 0
             return node, 0.0
         if self._client.connection_failed(node):
             refused = self._client.authentication_error(node)
