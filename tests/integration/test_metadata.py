@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import socket
 import threading
@@ -24,6 +25,7 @@ from forebay.errors import (
 from forebay.testing import DISCONNECT, EmbeddedBroker
 from tests.integration.workload import WAIT_S, Ledger, metric, until
 from tests.support.fixtures import Broker, ProxyFactory, TopicFactory
+from tests.support.rewrite import Answer, limit_versions, metadata_error
 from tools.kafka import RealKafka
 
 METADATA, API_VERSIONS = 3, 18
@@ -141,6 +143,37 @@ def test_errors_of_a_topic_that_may_pass_are_waited_for(
         assert isinstance(error.__cause__, kind)
         embedded.set_topic_error(name, 0)
         assert ours.send(name, b"v").result(WAIT_S).offset == 0
+
+
+@pytest.mark.parametrize("of_partition", [True, False], ids=["no leader", "no topic"])
+@pytest.mark.parametrize("newest", [1, 8, 13])
+def test_metadata_is_asked_for_once_in_the_back_off(
+    any_broker: Broker, topic: TopicFactory, proxied: ProxyFactory, newest: int, of_partition: bool
+) -> None:
+    """For two seconds, by an idle producer with a partition without a leader, and by one send() without a topic."""
+    name, other = topic(any_broker), topic(any_broker)
+    code = LeaderNotAvailableError.code if of_partition else UnknownTopicOrPartitionError.code
+    answered: list[float] = []
+
+    def refuse(answer: Answer) -> bytes:
+        if answer.api_key == METADATA:
+            answered.append(time.monotonic())
+        return metadata_error(answer, name, code, [1], of_partition=of_partition)
+
+    proxy = proxied(any_broker, hooks=[refuse, limit_versions({METADATA: (0, newest)})])
+    with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, "max.block.ms": 2000}) as ours:
+        # Its leader is in each answer; without an epoch that counted as news.
+        assert len(ours.partitions_for(other)) == 1
+        if of_partition:
+            assert len(ours.partitions_for(name)) == 1
+            time.sleep(2)
+        else:
+            assert isinstance(ours.send(name, b"v").exception(WAIT_S), KafkaTimeoutError)
+    versions = {request.version for request in proxy.requests if request.api_key == METADATA}
+    assert len(versions) == 1 and max(versions) <= newest
+    # Behind the first two or three answers (the brokers', the other topic's, the topic's) a new topic did not wait.
+    waits = [after - before for before, after in itertools.pairwise(answered[2:])]
+    assert 3 <= len(waits) <= 6 and min(waits) >= 0.1, waits
 
 
 def test_a_lost_metadata_answer_is_asked_for_again(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
