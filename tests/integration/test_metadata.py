@@ -29,6 +29,7 @@ from tests.support.rewrite import Answer, limit_versions, metadata_error
 from tools.kafka import RealKafka
 
 METADATA, API_VERSIONS = 3, 18
+UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE = 3, 5
 QUICK: dict[str, Any] = {
     "retry.backoff.ms": 10,
     "retry.backoff.max.ms": 50,
@@ -152,7 +153,7 @@ def test_metadata_is_asked_for_once_in_the_back_off(
 ) -> None:
     """For two seconds, by an idle producer with a partition without a leader, and by one send() without a topic."""
     name, other = topic(any_broker), topic(any_broker)
-    code = LeaderNotAvailableError.code if of_partition else UnknownTopicOrPartitionError.code
+    code = LEADER_NOT_AVAILABLE if of_partition else UNKNOWN_TOPIC_OR_PARTITION
     answered: list[float] = []
 
     def refuse(answer: Answer) -> bytes:

@@ -6,10 +6,13 @@ import threading
 
 import pytest
 
-from forebay.errors import KafkaError, ProducerClosedError, TimeoutError
+from forebay._future import RecordFuture
+from forebay.errors import ClusterAuthorizationError, KafkaError, ProducerClosedError, TimeoutError
 from tests.fakes.answers import hold
 from tests.fakes.waiting import meanwhile
 from tests.fakes.world import PumpedThread, Told, World
+
+CLUSTER_AUTHORIZATION_FAILED = 31
 
 
 def test_close_delivers_what_was_accepted() -> None:
@@ -100,6 +103,71 @@ def test_flush_waits_for_what_was_there_when_it_began() -> None:
         thread.join(0.001)
     thread.join()
     assert first.done() and not second.done()
+
+
+def sending(world: World, lines: list[list[RecordFuture]]) -> list[threading.Thread]:
+    """Threads that each fill a line with the futures of 300 records for a partition of its own."""
+
+    def work(partition: int) -> None:
+        for number in range(300):
+            lines[partition].append(world.send(b"%d" % number, partition=partition))
+
+    threads = [threading.Thread(target=work, args=(partition,)) for partition in range(len(lines))]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_flush_while_threads_send() -> None:
+    """Each flush returns, and what was sent before it began has its outcome then."""
+    world = World(topics={"test": 3}, batch_size=500, linger_ms=60_000, delivery_timeout_ms=120_000)
+    lines: list[list[RecordFuture]] = [[], [], []]
+    open_after: list[int] = []
+    over = threading.Event()
+
+    def flush() -> None:
+        while not over.is_set():
+            before = [future for line in lines for future in tuple(line)]
+            world.producer.flush()
+            open_after.append(sum(not future.done() for future in before))
+
+    threads = sending(world, lines)
+    flusher = threading.Thread(target=flush)
+    flusher.start()
+    while any(thread.is_alive() for thread in threads):
+        world.turn()
+    over.set()
+    while flusher.is_alive():
+        world.turn()
+    world.producer._thread = PumpedThread(world)  # type: ignore[assignment]
+    world.producer.close()
+    assert open_after and not any(open_after)
+    for partition, line in enumerate(lines):
+        assert [future.result(0).offset for future in line] == list(range(300))
+        assert world.values(partition=partition) == [b"%d" % number for number in range(300)]
+    assert world.pool.available() == world.pool.total
+
+
+def test_a_fatal_error_while_threads_send() -> None:
+    """Whatever they are in the middle of: each record has an outcome, and no memory is missing."""
+    world = World(topics={"test": 3}, batch_size=500, idempotent=True)
+    lines: list[list[RecordFuture]] = [[], [], []]
+    threads = sending(world, lines)
+    while not all(len(line) > 100 for line in lines):
+        world.turn()
+    world.cluster.fail("test", 1, CLUSTER_AUTHORIZATION_FAILED)
+    while any(thread.is_alive() for thread in threads):
+        world.turn()
+    last = world.send(b"last", partition=1)
+    world.settle()
+    errors = [future.exception(0) for line in lines for future in line]
+    assert {type(error) for error in errors if error is not None} <= {ClusterAuthorizationError}
+    assert type(last.exception(0)) is ClusterAuthorizationError
+    assert not world.accumulator.has_incomplete()
+    assert world.pool.available() == world.pool.total
+    for partition, line in enumerate(lines):
+        good = [b"%d" % number for number, future in enumerate(line) if future.exception(0) is None]
+        assert world.values(partition=partition)[: len(good)] == good
 
 
 def test_flush_gives_up_in_an_orderly_way() -> None:

@@ -8,9 +8,11 @@ from forebay._records.decoded import Batch
 from forebay.errors import (
     ClusterAuthorizationError,
     TimeoutError,
+    UnsupportedForMessageFormatError,
+    UnsupportedVersionError,
 )
 from tests.fakes.answers import held, hold, reply, sequences
-from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, Received
+from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, PRODUCE, Received
 from tests.fakes.produce import Answer
 from tests.fakes.world import World
 
@@ -90,6 +92,43 @@ def test_no_producer_id_for_lack_of_permission_fails_what_waits_and_asks_again()
     script[INIT_PRODUCER_ID] = world.cluster.init_producer_id
     later = world.send()
     world.run(300)
+    assert later.result(0).offset == 0
+
+
+def test_a_produce_request_without_permission_ends_the_producer() -> None:
+    """F testClusterAuthorizationExceptionInProduceRequest: that record, and every one after it."""
+    world = World(idempotent=True)
+    world.cluster.fail("test", 0, 31)
+    for _ in range(2):
+        future = world.send()
+        world.settle()
+        assert type(future.exception(0)) is ClusterAuthorizationError
+    assert len(world.cluster.requests()) == 1
+
+
+def test_a_broker_without_our_versions_of_produce_ends_the_producer() -> None:
+    """F testUnsupportedVersionInProduceRequest: found out with the producer id in hand."""
+    world = World(idempotent=True, known=False)
+    world.cluster.brokers[0].ranges[PRODUCE] = (99, 99)
+    world.learn("test")
+    assert world.producer.producer_id >= 0
+    for _ in range(2):
+        future = world.send()
+        world.settle()
+        error = future.exception(0)
+        assert type(error) is UnsupportedVersionError and "Produce versions 99 to 99" in str(error)
+    assert world.cluster.requests() == []
+
+
+def test_a_format_without_idempotence_fails_its_batch_alone() -> None:
+    """F testUnsupportedForMessageFormatInProduceRequest: the producer goes on."""
+    world = World(idempotent=True)
+    world.cluster.fail("test", 0, 43)
+    future = world.send()
+    world.settle()
+    assert type(future.exception(0)) is UnsupportedForMessageFormatError
+    later = world.send()
+    world.settle()
     assert later.result(0).offset == 0
 
 

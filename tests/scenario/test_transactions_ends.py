@@ -108,7 +108,7 @@ def test_an_adopted_identity(version: int) -> None:
     world.begin()
     world.send(b"adopted")
     world.commit()
-    assert world.coordinator.names() == ["add", "produce", "end"] if version == 1 else ["produce", "end"]
+    assert world.coordinator.names() == (["add", "produce", "end"] if version == 1 else ["produce", "end"])
     (batch,) = world.cluster.logs["test", 0].batches
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (13131, 1, 0)
     assert world.committed() == [b"adopted"]

@@ -398,7 +398,8 @@ def test_a_serializer_may_add_headers() -> None:
 
 
 def test_many_threads_send() -> None:
-    world = World(topics={"test": 3}, batch_size=500)
+    """B testStressfulSituation: with memory for 20 batches, so that they wait for it too."""
+    world = World(topics={"test": 3}, batch_size=500, buffer_memory=10_000)
     futures: list[RecordFuture] = []
     lock = threading.Lock()
 

@@ -39,9 +39,12 @@ def test_partial_drain() -> None:
 
 
 def test_muted_partitions() -> None:
-    """B testMutedPartitions: neither ready nor drained while muted, both afterwards."""
+    """B testMutedPartitions: what has lingered is neither ready nor drained while muted, both afterwards."""
     shelf = Shelf(batch_size=1025 + 61, linger=10)
-    shelf.append(0, FIT + 1)
+    for _ in range(FIT):
+        shelf.append()
+        assert shelf.ready().nodes == []
+    shelf.clock.advance(2000)
     shelf.queue().muted = True
     assert shelf.ready().nodes == []
     assert shelf.drain(0) == []
@@ -62,6 +65,8 @@ def test_abort_of_everything() -> None:
         shelf.append(number % 3, callback=lambda _, error: errors.append(error))
     drained = shelf.drain(0) + shelf.drain(1)
     assert shelf.schedule.has_undrained() and shelf.accumulator.has_incomplete()
+    assert 0 < sum(batch.record_count for batch in drained) < 100
+    assert not any(batch.done for batch in drained)
     cause = KafkaError("the producer is closed forcefully")
     for batch in (*shelf.accumulator.take_waiting(), *drained):
         batch.abort(cause, quiet)

@@ -132,13 +132,14 @@ def test_connection_timeout_after_throttling() -> None:
 
 
 def test_old_brokers_throttle_by_themselves() -> None:
-    """O item 11: Produce below v6 is not throttled on our side."""
+    """M testThrottlingNotEnabledForConnectionToOlderBroker, O item 11: below Produce v6 we do not throttle."""
     world = World()
     world.echo()
     world.until_ready()
     sent = world.send(versions=(3, 5), parse=throttled(1000))
     world.settle()
     assert sent.response.throttle_ms == 0
+    assert world.client.ready(world.node(), world.now)
     assert world.client.throttle_delay(1, world.now) == 0
 
 

@@ -66,16 +66,17 @@ def test_a_node_that_moved_is_named_anew(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_hanging_up_in_the_handshake_counts_as_a_failure() -> None:
-    """M testServerDisconnectAfterInternalApiVersionRequest: never ready, nothing in flight, each wait twice as long."""
+    """M testServerDisconnectAfterInternalApiVersionRequest: never ready, each wait twice as long, up to the maximum."""
     world = World(reconnect_backoff_max_ms=100_000, bootstrap=[BROKER])
     world.broker().script[API_VERSIONS] = lambda request: request.link.close()
     waits = []
-    for _ in range(4):
+    for _ in range(5):
         waits.append(fail_once(world))
         assert not world.client.is_ready(BROKER, world.now)
         assert world.client.in_flight_count() == 0
         world.clock.advance(waits[-1])
-    assert waits == pytest.approx([10_000, 20_000, 40_000, 80_000])
+    assert waits == pytest.approx([10_000, 20_000, 40_000, 80_000, 100_000])
+    assert world.order == []
     world.broker().script.clear()
     world.until_ready()
 
@@ -201,8 +202,23 @@ def test_overdue_before_it_is_written() -> None:
     assert world.client.in_flight_count() == 0
 
 
+def test_connection_throttling() -> None:
+    """M testConnectionThrottling: not ready for the 100 ms that a produce answer says, and ready then."""
+    world = World()
+    world.echo()
+    world.until_ready()
+    world.send(parse=throttled(100))
+    world.settle()
+    for left in (100, 50):
+        assert not world.client.ready(world.node(), world.now)
+        assert world.client.throttle_delay(1, world.now) == left
+        world.clock.advance(50)
+    assert world.client.ready(world.node(), world.now)
+    assert world.client.throttle_delay(1, world.now) == 0
+
+
 def test_throttled_from_the_handshake_on() -> None:
-    """M testConnectionThrottling, F testQuotaMetrics: 400 ms of the version check's answer are waited for."""
+    """F testQuotaMetrics: 400 ms of the version check's answer are waited for."""
     world = World()
     world.settle()
     world.broker().throttle_ms = 400
@@ -289,7 +305,7 @@ def test_a_callback_may_disconnect_its_node() -> None:
 
 
 def test_connection_count() -> None:
-    """M SelectorTest testConnectionsByClientMetric: what stands is counted, not what is being made."""
+    """M, beyond the list: what stands is counted, not what is being made."""
     world = World(2, bootstrap=[Node(node_id, "127.0.0.1", 9000 + node_id) for node_id in (1, 2)])
     assert world.client.connection_count == 0
     world.until_ready(world.node(1))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay._cluster import Cluster
 from forebay.model import TopicPartition
 
 from .metadata_cases import T0, T1, metadata, update
@@ -166,10 +167,13 @@ def test_note_epoch() -> None:
 
 
 def test_hints_of_leaders_that_are_no_news() -> None:
-    """N testUpdatePartitionLeadership: older, same, without a leader we can reach, of unknown topics: all ignored."""
-    fresh = metadata("topic-1")
+    """ConsumerMetadataTest testInvalidPartitionLeadershipUpdates: older, same, without a leader we can reach, of
+    unknown topics and partitions: all ignored, and nobody is told."""
+    told: list[Cluster] = []
+    fresh = metadata("topic-1", seen=told)
     update(fresh, reply(topic("topic-1", partition(0, 1, 5), partition(1, 2, 5))))
     before = fresh.cluster()
+    told.clear()
     for where, leader in (
         (T0, (2, 4)),
         (T0, (2, 5)),
@@ -180,11 +184,35 @@ def test_hints_of_leaders_that_are_no_news() -> None:
     ):
         assert fresh.update_leadership({where: leader}, ()) == frozenset()
     assert fresh.cluster() is before
-    assert fresh.seen_epoch(T0) == 5
+    assert (fresh.seen_epoch(T0), told) == (5, [])
+
+
+def test_a_hint_leaves_all_else_as_it_is() -> None:
+    """ConsumerMetadataTest testValidPartitionLeadershipUpdate: replicas, ids, errors, brokers, controller stay."""
+    fresh = metadata("topic-1", "other", "bad", "secret")
+    topics = [
+        topic("topic-1", partition(0, 1, 100, isr=(1, 2)), partition(1, 2, 200), topic_id=b"1" * 16),
+        topic("other", partition(0, 2, 200), topic_id=b"2" * 16),
+        topic("bad", error=17),
+        topic("secret", error=29),
+    ]
+    update(fresh, reply(*topics))
+    before = fresh.cluster()
+    assert fresh.update_leadership({T0: (2, 101)}, NODES) == {T0}
+    after = fresh.cluster()
+    changed = after.partition("topic-1", 0)
+    known = before.partition("topic-1", 0)
+    assert changed is not None and known is not None
+    assert changed == known._replace(leader=NODES[1], leader_epoch=101)
+    for name, number in (("topic-1", 1), ("other", 0)):
+        assert after.partition(name, number) == before.partition(name, number)
+    for what in ("topics", "nodes", "cluster_id", "controller_id", "invalid_topics", "unauthorized_topics"):
+        assert getattr(after, what) == getattr(before, what)
+    assert [after.topic_id(name) for name in ("topic-1", "other")] == [b"1" * 16, b"2" * 16]
 
 
 def test_a_hint_brings_the_leader_s_address() -> None:
-    """N testUpdatePartitionLeadership: the address beside a hint is newer than the one known."""
+    """The address beside a hint is newer than the one known."""
     fresh = metadata("topic-1")
     update(fresh, reply(topic("topic-1", partition(0, 1, 5), partition(1, 2, 5))))
     moved = NODES[1]._replace(host="elsewhere")
@@ -197,8 +225,23 @@ def test_a_hint_brings_the_leader_s_address() -> None:
     assert fresh.cluster().leader(T0) == NODES[0]
 
 
+def test_two_events_in_the_wrong_order() -> None:
+    """N testLeaderMetadataInconsistentWithBrokerMetadata: an older leader is not believed, nor the newer one reached.
+
+    The answer of before the broker came back names another leader, and brokers without it.
+    """
+    fresh = metadata("topic-1")
+    update(fresh, reply(topic("topic-1", partition(0, 1, 10))))
+    update(fresh, reply(topic("topic-1", partition(0, 2, 8, isr=(2, 3))), nodes=NODES[1:]))
+    assert fresh.cluster().leader(T0) is None
+    assert fresh.seen_epoch(T0) == 10
+    info = fresh.cluster().partition("topic-1", 0)
+    assert info is not None
+    assert (info.leader_epoch, info.in_sync_replicas) == (10, (1, 2, 3))
+
+
 def test_a_leader_that_is_lost_and_found() -> None:
-    """N testLeaderMetadataInconsistentWithBrokerMetadata: without its broker it is none, with its epoch."""
+    """Without its broker it is none, with its epoch."""
     fresh = metadata("topic-1")
     update(fresh, reply(topic("topic-1", partition(0, 3, 10))))
     assert fresh.cluster().leader(T0) == NODES[2]
