@@ -27,7 +27,7 @@ from forebay._network.picture import Picture
 from forebay._protocol.metadata import MetadataResponse
 from forebay._ticket import Ticket
 from forebay.errors import KafkaError
-from forebay.model import Node, PartitionInfo, TopicPartition
+from forebay.model import Node, TopicPartition
 
 _NEVER = float("-inf")
 
@@ -360,22 +360,9 @@ class Metadata(Picture):
             self._publish()
         return changed
 
-    def note_epoch(self, where: TopicPartition, epoch: int) -> bool:
-        """A leader epoch heard of in another way; True if it is news, and then an update is asked for."""
-        newer = self._seen.note(where, epoch)
-        if newer:
-            self.request_update(reset_equivalent=False)
-        return newer
-
     def seen_epoch(self, where: TopicPartition) -> int | None:
         """The newest leader epoch heard of, also of partitions that are gone."""
         return self._seen.get(where)
-
-    def current_partition(self, where: TopicPartition) -> PartitionInfo | None:
-        """The partition, if what is known of it is no older than the newest epoch heard of."""
-        info = self.newest.partition(where.topic, where.partition)
-        seen = self._seen.get(where)
-        return info if info is not None and (seen is None or info.leader_epoch >= seen) else None
 
     def close(self) -> None:
         """Wakes everybody; ``raise_if_failed`` raises from now on."""

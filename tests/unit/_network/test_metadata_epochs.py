@@ -75,30 +75,12 @@ def test_reject_old_metadata() -> None:
     assert seen(101) == (101, 1, 2, 3)
 
 
-def test_out_of_band_epoch() -> None:
-    """N testOutOfBandEpochUpdate: known elsewhere, the cached partition stays but is not current until metadata is."""
-    fresh = metadata("topic-1")
-    update(fresh, reply(counts={"topic-1": 5}, epoch=100))
-    assert fresh.current_partition(T0) is not None
-    assert fresh.note_epoch(T0, 101)
-    assert not fresh.note_epoch(T0, 99)
-    assert fresh.update_requested
-    assert fresh.cluster().partition("topic-1", 0) is not None
-    assert fresh.current_partition(T0) is None
-    assert fresh.current_partition(T1) is not None
-    assert fresh.cluster().partition_count("topic-1") == 5
-    update(fresh, reply(counts={"topic-1": 5}, epoch=101))
-    info = fresh.current_partition(T0)
-    assert info is not None
-    assert info.leader_epoch == 101
-
-
 def test_no_epoch() -> None:
     """N testNoEpoch: works all the same."""
     fresh = metadata("topic-1")
     update(fresh, reply(counts={"topic-1": 1}))
     assert fresh.seen_epoch(T0) is None
-    info = fresh.current_partition(T0)
+    info = fresh.cluster().partition("topic-1", 0)
     assert info is not None
     assert (info.leader, info.leader_epoch) == (NODES[0], -1)
 
@@ -130,40 +112,6 @@ def test_update_leadership() -> None:
     assert fresh.update_leadership({T1: (2, 3)}, ()) == frozenset()
     assert fresh.update_leadership({T1: (99, 4)}, ()) == frozenset()
     assert fresh.version == version + 1
-
-
-def test_an_epoch_heard_of_elsewhere_outlives_older_answers() -> None:
-    """N testOutOfBandEpochUpdate: 100 again, after 101 was heard of, changes nothing and is not current."""
-    fresh = metadata("topic-1")
-    update(fresh, reply(counts={"topic-1": 2}, epoch=100))
-    fresh.note_epoch(T0, 101)
-    for epoch in (99, 100):
-        update(fresh, reply(counts={"topic-1": 2}, epoch=epoch))
-        info = fresh.cluster().partition("topic-1", 0)
-        assert info is not None
-        assert info.leader_epoch == 100
-        assert (fresh.current_partition(T0), fresh.seen_epoch(T0)) == (None, 101)
-        assert fresh.current_partition(T1) is not None
-
-
-def test_note_epoch() -> None:
-    """N testUpdateLastEpoch: newer ones are news and ask for an update, the same and older ones do not."""
-    fresh = metadata("topic-1")
-    update(fresh, reply(counts={"topic-1": 1}, epoch=10))
-    heard = []
-    for epoch in (10, 9, 12, 12, 11, 13):
-        heard.append((fresh.note_epoch(T0, epoch), fresh.update_requested, fresh.seen_epoch(T0)))
-        update(fresh, reply(), partial=False)
-    assert heard == [
-        (False, False, 10),
-        (False, False, 10),
-        (True, True, 12),
-        (False, False, 12),
-        (False, False, 12),
-        (True, True, 13),
-    ]
-    assert fresh.note_epoch(TopicPartition("never-heard-of", 3), 0)
-    assert fresh.update_requested
 
 
 def test_hints_of_leaders_that_are_no_news() -> None:
