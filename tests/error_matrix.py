@@ -25,15 +25,15 @@ LEGEND: Mapping[str, str] = {
     "anew": "the connection is closed and made anew after reconnect.backoff.ms",
     "auth": "as anew, and everybody who waits for metadata gets the error",
     "fail": "the records, or calls, at hand fail with the code's error; later ones are tried",
-    "abort": "the transaction can only be aborted, the cause is the code's error; the producer goes on after that",
+    "abort": "the call raises the code's error, which requires an abort; the producer goes on after that",
     "init": "the call fails with the code's error, and init_transactions may be called again",
     "bump": "as abort, and the next transaction has a newer epoch",
-    "gone": "as abort, the cause is CommitFailedError: the consumer is not in its group any more",
+    "gone": "as abort, but CommitFailedError: the consumer is not in its group any more",
     "fence": "the producer cannot go on: ProducerFencedError, whichever of the two codes it was",
     "raise": "the call raises the code's error, and the next call is made as if nothing had been",
     "false": "the call returns False: there is a topic of that name",
     "none": "the call returns None for that id",
-    "fatal": "the producer cannot go on; every record and call fails with the code's error",
+    "fatal": "the producer cannot go on; every record and call fails with the code's error, marked as fatal",
 }
 
 PLAIN = """

@@ -3,6 +3,11 @@
 Every method may be called from any thread but the sender's.  Those that wait do so at most ``max.block.ms`` or the
 time given; after a TimeoutError (or Ctrl-C) the same method, called again, goes on waiting for the same outcome, and
 no other is allowed but ``close``.
+
+What a broker refuses is raised as the error of its code.  In an error state every method raises an error of the same
+class as the one that led there, which is its cause: ``fatal`` if the producer cannot go on, ``txn_requires_abort`` if
+it can after an abort.  Where that class is a RetriableError, such as the TimeoutError of a record that expired, it is a
+TransactionAbortableError instead: no repeated call brings the record back.
 """
 
 from __future__ import annotations
@@ -92,7 +97,7 @@ class TransactionalCalls:
         Raises:
             IllegalStateError: one is open, or ``init_transactions`` was not called.
             ProducerFencedError: a newer producer with the same transactional.id has taken over.
-            KafkaError: the producer is in an error state (its error is the cause).
+            KafkaError: the producer is in an error state, of that error's class.
         """
         session = self._session("begin_transaction")
         with self._timed(self._parts.metrics.txn_begin_ns):

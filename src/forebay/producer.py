@@ -192,9 +192,10 @@ class KafkaProducer(SendPath, TransactionalCalls):
             return send_table(self, topic, table, wanted)
         except (ApiError, IllegalArgumentError, TypeError) as error:
             self._parts.metrics.record_errors.record(1)
-            if isinstance(error, ApiError):
-                self._note_failed_send(error)
-            raise
+            if not isinstance(error, ApiError) or (own := self._note_failed_send(error)) is error:
+                raise
+            own.delivery = error.delivery
+            raise own.with_traceback(error.__traceback__) from error.__cause__
 
     # Flush and close
 
@@ -298,17 +299,23 @@ class KafkaProducer(SendPath, TransactionalCalls):
     # Guards
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
+        session = self._parts.session
+        if session is not None and session.is_refusal(error):
+            raise error  # no fault of this record, whatever its class: the transaction cannot go on
         if blocking or not isinstance(error, TimeoutError):
             # Nobody may look at the future, and the transaction must not be committed without the record: known
             # before the callback runs, which may do just that.
-            self._note_failed_send(error)
+            error = self._note_failed_send(error)
         return super()._refused(where, error, callback, blocking)
 
-    def _note_failed_send(self, error: ApiError) -> None:
+    def _note_failed_send(self, error: ApiError) -> ApiError:
+        """``error`` for the record's owner; a transaction has failed with it."""
         session = self._parts.session
-        if session is not None:
-            session.note_failed_send(error)
-            self._parts.client.wakeup()
+        if session is None:
+            return error
+        own = session.note_failed_send(error)
+        self._parts.client.wakeup()
+        return own
 
     def _check_not_forked(self) -> None:
         if self.state == _FORKED:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from forebay import KafkaProducer, errors
-from forebay.errors import KafkaError, ProducerFencedError
+from forebay.errors import CommitFailedError, KafkaError, ProducerFencedError
 from forebay.model import TopicPartition
 from tests.error_matrix import LEGEND, MATRIX, NAMES, RETURNED
-from tests.integration.transactions import attempt, committed_values, kinds_in, transactional
+from tests.integration.transactions import attempt, committed_values, transactional
 from tests.support.fixtures import ProxyFactory, TopicFactory
 from tests.support.proxy import KafkaProxy, refused, told
 from tests.support.refusal import (
@@ -69,16 +69,19 @@ def word_for(code: int, error: KafkaError | None, next_error: KafkaError | None)
     """What happened, as a word of the legend as far as calls can tell."""
     if error is None:
         return "goes on"
+    wanted = errors.for_code(code)
+    assert wanted is not None
     if next_error is None:
-        kinds = kinds_in(error)
-        wanted = errors.for_code(code)
-        if getattr(errors, "CommitFailedError", None) in kinds:
+        if error.fatal or not error.txn_requires_abort:
+            return f"abort after {error!r} with the wrong flags"
+        if isinstance(error, CommitFailedError):
             return "gone"
-        return "abort" if wanted in kinds else f"abort with {[kind.__name__ for kind in kinds]}"
+        return "abort" if isinstance(error, wanted) else f"abort with {error!r}"
+    if not (error.fatal and next_error.fatal):
+        return f"{error!r}, then {next_error!r}, and not both are fatal"
     if type(error) is type(next_error) is ProducerFencedError:
         return "fence"
-    wanted = errors.for_code(code)
-    both = wanted in kinds_in(error) and wanted in kinds_in(next_error)
+    both = isinstance(error, wanted) and isinstance(next_error, wanted)
     return "fatal" if both else f"{error!r}, then {next_error!r} of {next_error.__cause__!r}"
 
 

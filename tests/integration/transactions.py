@@ -56,15 +56,6 @@ def attempt(ours: KafkaProducer, where: TopicPartition, value: bytes, **more: An
     return None
 
 
-def kinds_in(error: BaseException | None) -> list[type[BaseException]]:
-    """The kinds of an error and of its causes."""
-    found = []
-    while error is not None:
-        found.append(type(error))
-        error = error.__cause__
-    return found
-
-
 def committed_values(kafka: RealKafka, topic: str) -> dict[int, list[bytes | None]]:
     """What ``read_committed`` sees, by partition."""
     found: dict[int, list[bytes | None]] = {}

@@ -14,7 +14,16 @@ from typing import Any
 import pytest
 
 from forebay import errors
-from forebay.errors import IllegalStateError, KafkaError, ProducerFencedError, TimeoutError
+from forebay.errors import (
+    ClusterAuthorizationError,
+    CommitFailedError,
+    GroupAuthorizationError,
+    IllegalStateError,
+    KafkaError,
+    ProducerFencedError,
+    TimeoutError,
+    TopicAuthorizationError,
+)
 from forebay.model import TopicPartition
 from tests.error_matrix import CODES, MATRIX, differences
 from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, MODERN, PRODUCE, Received
@@ -178,12 +187,29 @@ def with_fields(message: Any, fields: dict[str, Any]) -> Any:
     return replace(message, **{name: value for name, value in fields.items() if hasattr(message, name)})
 
 
-def kinds_in(error: BaseException | None) -> list[type[BaseException]]:
-    found = []
-    while error is not None:
-        found.append(type(error))
-        error = error.__cause__
-    return found
+IN_OTHER_WORDS = (
+    ClusterAuthorizationError,
+    CommitFailedError,
+    GroupAuthorizationError,
+    ProducerFencedError,
+    TopicAuthorizationError,
+)
+FATAL, ABORT, NEITHER = (True, False, False), (False, True, False), (False, False, False)
+
+
+def flags_of(error: KafkaError) -> tuple[bool, bool, bool]:
+    return error.fatal, error.txn_requires_abort, error.retriable
+
+
+def is_caught(error: KafkaError | None, kind: type[KafkaError], flags: tuple[bool, bool, bool]) -> bool:
+    """Whether ``except kind`` catches it, with these flags, and its message has the words of the code's meaning."""
+    if not isinstance(error, kind) or flags_of(error) != flags:
+        return False
+    return kind in IN_OTHER_WORDS or kind.default_message() in str(error)
+
+
+def described(*raised: KafkaError | None) -> str:
+    return "; ".join(f"{error!r} {None if error is None else flags_of(error)}" for error in raised)
 
 
 def went_on(world: Coordinated) -> str:
@@ -204,20 +230,22 @@ def went_on(world: Coordinated) -> str:
 
 
 def after_an_error(world: Coordinated, error: KafkaError, epoch: int) -> str:
+    """The word for what the calls after the one that raised ``error`` say, each of which has to be of its class."""
     producer = world.producer
     kind = errors.for_code(world.code)
+    assert kind is not None
+    repeated = world.call(producer.commit_transaction)
     aborted = world.call(producer.abort_transaction)
     stopped = aborted or world.transact()
     if stopped is not None:
-        if type(error) is type(stopped) is ProducerFencedError:
+        said = (error, repeated, stopped)
+        if type(error) is ProducerFencedError and all(is_caught(each, ProducerFencedError, FATAL) for each in said):
             return "fence"
-        if kind in kinds_in(error) and kind in kinds_in(stopped):
-            return "fatal"
-        return f"{kinds_in(error)}, then {kinds_in(stopped)}: {stopped}"
-    if any(found.__name__ == "CommitFailedError" for found in kinds_in(error)):
+        return "fatal" if all(is_caught(each, kind, FATAL) for each in said) else described(*said)
+    if all(is_caught(each, CommitFailedError, ABORT) for each in (error, repeated)):
         return "gone"
-    if kind not in kinds_in(error):
-        return f"abort with {kinds_in(error)}"
+    if not all(is_caught(each, kind, ABORT) for each in (error, repeated)):
+        return f"abort with {described(error, repeated)}"
     # Before there was an epoch there is none to be newer than.
     return "bump" if world.epoch > epoch >= 0 else "abort"
 
@@ -229,7 +257,7 @@ def outcome(column: str, generation: int, code: int) -> str:
     world.armed = column in EARLY
     error = world.call(producer.init_transactions)
     if error is not None and type(error) is errors.for_code(code) and world.call(producer.init_transactions) is None:
-        return "init"
+        return "init" if flags_of(error) == NEITHER else described(error)
     epoch = world.epoch
     error = error or world.transact(armed=column not in EARLY)
     assert not world.armed, "the request was never made"

@@ -233,7 +233,7 @@ def test_a_failed_record_is_never_committed(version: int) -> None:
 
 @BOTH
 def test_a_record_fails_while_the_commit_waits(version: int) -> None:
-    """G testDropCommitOnBatchExpiry: the commit fails with the record's error; abort, then another epoch."""
+    """G testDropCommitOnBatchExpiry: the commit fails for the record's sake; abort, then another epoch."""
     world = TransactionalWorld(version, delivery_timeout_ms=6000)
     world.begin()
     world.send(b"confirmed")
@@ -242,8 +242,9 @@ def test_a_record_fails_while_the_commit_waits(version: int) -> None:
     future = world.send(b"late")
     world.settle(2)
     result = world.session.commit()
-    with pytest.raises(TimeoutError, match=r"Expiring 1 record"):
+    with pytest.raises(TransactionAbortableError, match=r"Expiring 1 record") as caught:
         world.finish(result)
+    assert isinstance(caught.value.__cause__, TimeoutError)
     assert isinstance(future.exception(0), TimeoutError)
     assert world.session.open and not world.session.completing
     world.cluster.brokers[0].held.clear()

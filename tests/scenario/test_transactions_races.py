@@ -173,7 +173,8 @@ def test_offsets_in_doubt_tell_their_caller_when_the_transaction_fails(in_flight
         world.cluster.brokers[0].drop()
         world.cluster.brokers[0].held.clear()
         world.run(300)
-    assert result.done and result.error is cause
+    assert result.done and repr(result.error) == repr(cause)
+    assert result.error is not None and result.error.txn_requires_abort
     result.acknowledged = True
     world.abort()
     assert world.coordinator.names()[-2:] == ["offsets", "end"]
@@ -272,7 +273,8 @@ def test_who_waits_hears_of_a_refused_login_in_the_same_turn() -> None:
     )
     result = world.session.commit()
     assert world.requests.turn(world.now) == float("inf")
-    assert result.done and result.error is refused
+    assert result.done and repr(result.error) == repr(refused)
+    assert result.error is not None and result.error.fatal
     assert world.state == "FATAL_ERROR"
 
 

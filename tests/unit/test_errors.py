@@ -9,6 +9,7 @@ import pickle
 import pytest
 
 from forebay import errors
+from forebay.errors._base import judged
 from forebay.errors._others import CLASSES
 
 RETRIABLE = {
@@ -152,3 +153,17 @@ def test_all_names_exist_and_table_classes_are_reachable() -> None:
 
 def test_closed_producer_message() -> None:
     assert str(errors.ProducerClosedError()) == "Cannot perform operation after producer has been closed"
+
+
+def test_what_an_error_means_in_its_place_is_its_own() -> None:
+    """One lost connection is the error of many batches, so those outside a transaction keep theirs as it is."""
+    shared = errors.NetworkError("lost", node=1)
+    own = judged(shared, requires_abort=True)
+    assert (own.fatal, own.txn_requires_abort, own.retriable) == (False, True, False)
+    assert (shared.fatal, shared.txn_requires_abort, shared.retriable) == (False, False, True)
+    assert type(own) is errors.NetworkError and str(own) == str(shared)
+    assert judged(own, requires_abort=True) is own
+    for twin in (pickle.loads(pickle.dumps(own)), copy.copy(own)):
+        assert (twin.fatal, twin.txn_requires_abort, twin.retriable) == (False, True, False)
+    fatal_no_more = judged(errors.ClusterAuthorizationError())
+    assert not fatal_no_more.fatal and errors.ClusterAuthorizationError().fatal

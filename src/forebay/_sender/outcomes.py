@@ -243,6 +243,10 @@ class BatchOutcomes:
         """Ends a batch with ``error``, counted and, as nobody may be listening, logged (repeats limited)."""
         if batch.done:
             return
+        if batch.transactional and self.transactions is not None:
+            session: Any = self.transactions.session
+            error = session.judge(error)
+            record_errors = record_errors and {at: session.judge(own) for at, own in record_errors.items()}
         if batch.fail(error, record_errors, self.report):
             self.accumulator.deallocate(batch)
         self.failed_records += batch.record_count

@@ -15,7 +15,7 @@ from forebay._protocol.find_coordinator import GROUP, FindCoordinatorResponse
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._protocol.versions import ApiKey, api_name
 from forebay._transactions.dialog import FENCED, TransactionDialog
-from forebay._transactions.errors import Action, action_for
+from forebay._transactions.errors import Action, action_for, is_expected
 from forebay._transactions.requests import AddOffsetsCall, EndTxnCall, Pending
 from forebay._transactions.state import State
 from forebay.errors import (
@@ -23,6 +23,7 @@ from forebay.errors import (
     GroupAuthorizationError,
     InvalidPidMappingError,
     KafkaError,
+    OperationNotAttemptedError,
     ProducerFencedError,
     ProtocolError,
     TopicAuthorizationError,
@@ -30,6 +31,7 @@ from forebay.errors import (
     UnknownTopicOrPartitionError,
     error_for,
 )
+from forebay.errors._base import judged, reworded
 from forebay.model import Node, TopicPartition
 
 SOON_MS = 20.0
@@ -51,6 +53,7 @@ def apply_loss(dialog: TransactionDialog, pending: Pending, now: float) -> None:
 
 def apply_failure(dialog: TransactionDialog, pending: Pending, error: KafkaError) -> None:
     """The request could not be made or sent at all (no common version, no authentication): the producer's end."""
+    error = judged(error, fatal=True)
     dialog.fatal(error)
     pending.result.settle(error)
 
@@ -66,7 +69,9 @@ def apply_error(dialog: TransactionDialog, pending: Pending, error: KafkaError, 
         if action is Action.ABORTABLE_BUMP:
             dialog.end_of_transaction(pending.result)
             return
+    fatal = action in (Action.FATAL, Action.FENCED) or (action is Action.ABORTABLE_BUMP and not dialog.can_bump)
     error = _in_our_words(dialog, pending, error, action)
+    error = judged(error, fatal=fatal, requires_abort=not fatal and action is not Action.REFUSED)
     _ENDINGS[action](dialog, error)
     pending.result.settle(error)
 
@@ -100,8 +105,8 @@ def _in_our_words(dialog: TransactionDialog, pending: Pending, error: KafkaError
     elif isinstance(error, GroupAuthorizationError):
         group = call.commit.group.group_id if isinstance(call, AddOffsetsCall) else _group_of(call)
         said = GroupAuthorizationError(f"Not authorized to access group: {group}")
-    elif action is Action.FATAL and not error.fatal:
-        said = KafkaError(f"Unexpected error in the answer to {api_name(call.api_key)}: {error}")
+    elif action is Action.FATAL and not is_expected(call.api_key, error):
+        said = reworded(error, f"Unexpected error in the answer to {api_name(call.api_key)}: {error.message}")
     else:
         return error
     said.__cause__ = error
@@ -173,10 +178,8 @@ def _refused_partitions(errors: Mapping[TopicPartition, KafkaError], worst: Kafk
         return TopicAuthorizationError(f"Not authorized to access topics: [{', '.join(forbidden)}]", topics=forbidden)
     if worst.txn_requires_abort:
         return worst
-    listed = ", ".join(f"{where}: {error.name}" for where, error in sorted(errors.items()))
-    refused = KafkaError(f"Could not add partitions to transaction due to errors: {listed}")
-    refused.__cause__ = worst
-    return refused
+    listed = ", ".join(f"{where}: {error.name} ({error.message})" for where, error in sorted(errors.items()))
+    return reworded(worst, f"Could not add partitions to transaction due to errors: {listed}")
 
 
 def _errors_of(asked: Any, codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, KafkaError]:
@@ -192,8 +195,15 @@ def _errors_of(asked: Any, codes: Mapping[TopicPartition, int]) -> dict[TopicPar
 
 
 def _worst(pending: Pending, errors: Mapping[TopicPartition, KafkaError]) -> KafkaError:
-    """Of errors with the same consequences the first; what can only fail again is not tried again."""
-    return max(errors.values(), key=lambda error: action_for(pending.call.api_key, error).value)
+    """Of errors with the same consequences the first; what can only fail again is not tried again.
+
+    OPERATION_NOT_ATTEMPTED says no more than that another one decides.
+    """
+
+    def weight(error: KafkaError) -> tuple[int, bool]:
+        return action_for(pending.call.api_key, error).value, not isinstance(error, OperationNotAttemptedError)
+
+    return max(errors.values(), key=weight)
 
 
 def _added_offsets(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from forebay._transactions.errors import for_call
 from forebay._transactions.initialization import Coordinator, InitProducerIdCall
 from forebay._transactions.partitions import TransactionPartitions
 from forebay._transactions.requests import (
@@ -35,6 +36,7 @@ from forebay.errors import (
     ProducerFencedError,
     TransactionAbortedError,
 )
+from forebay.errors._base import AnyError, judged
 from forebay.model import Node, TransactionIdentity
 
 if TYPE_CHECKING:
@@ -151,14 +153,12 @@ class TransactionDialog:
                 f"{self.manager.producer_id} and epoch {self.manager.producer_epoch} cannot go on"
             )
         if isinstance(error, IllegalStateError):
-            broken: KafkaError = IllegalStateError(
+            return for_call(
+                error,
                 f"The producer with transactional.id '{self.transactional_id}' cannot execute transactional method "
-                "because of previous invalid state transition attempt"
+                "because of previous invalid state transition attempt: ",
             )
-        else:
-            broken = KafkaError("Cannot execute transactional method because we are in an error state")
-        broken.__cause__ = error
-        return broken
+        return for_call(error, "Cannot execute transactional method because we are in an error state: ")
 
     def _who(self) -> Identity:
         return Identity(self.transactional_id, self.manager.producer_id, self.manager.producer_epoch)
@@ -194,7 +194,7 @@ class TransactionDialog:
 
     def _abort_later(self, error: KafkaError) -> list[TransactionalResult]:
         self.state = State.ABORTABLE_ERROR
-        self.error = self.error or error
+        self.error = self.error or judged(error, requires_abort=True)
         self.accumulator.seal()
         self.purge_due = True
         # What may have been done at the coordinator is asked for again by the abort, which its caller must be free to
@@ -230,7 +230,7 @@ class TransactionDialog:
                     # No batch is left that could be failed; the next ones belong to another transaction.
                     self.purge_due = False
             if over:
-                pending.result.settle(self.error or TransactionAbortedError())
+                pending.result.settle(self._reason())
             elif self._is_needless(pending):
                 self.end_of_transaction(pending.result)
             else:
@@ -302,7 +302,7 @@ class TransactionDialog:
             if reason is None:
                 heapq.heappush(self._queue, pending)
                 if self.state is State.ABORTABLE_ERROR:
-                    reason = self.error  # if it is sent again, then by the abort
+                    reason = self._reason()  # if it is sent again, then by the abort
         if reason is not None:
             pending.result.settle(reason)
 
@@ -318,7 +318,18 @@ class TransactionDialog:
             if self.state not in BROKEN and self.state is not State.ABORTING_TRANSACTION:
                 self._enqueue(commit, result)
                 return
-        result.settle(self.error or TransactionAbortedError())
+        result.settle(self._reason())
+
+    def _reason(self) -> KafkaError:
+        """What is raised by a call whose request is not sent, or not again, because of the state."""
+        return TransactionAbortedError() if self.error is None else for_call(self.error)
+
+    def judge(self, error: AnyError) -> AnyError:
+        """The error of a record as the record's owner gets it: it says what is left of the transaction."""
+        if self.state not in BROKEN:
+            return error
+        fatal = self.state is State.FATAL_ERROR
+        return judged(error, fatal=fatal, requires_abort=not fatal)
 
     def abortable(self, error: KafkaError) -> None:
         """The transaction can only be aborted; an error while that is under way changes nothing."""
@@ -333,7 +344,7 @@ class TransactionDialog:
         elif not ignored:
             log.info("The transaction of '%s' can only be aborted: %s", self.transactional_id, error)
         for result in failed:
-            result.settle(error)
+            result.settle(self._reason())
 
     def abortable_with_bump(self, error: KafkaError) -> None:
         """As ``abortable``, and another epoch after the abort; fatal if there is none to be had."""
@@ -361,12 +372,12 @@ class TransactionDialog:
             if self.state is State.FATAL_ERROR:
                 return
             self.state = State.FATAL_ERROR
-            self.error = error
+            self.error = error = judged(error, fatal=True)
             self.accumulator.seal()
             waiting, self._queue = self._queue, []
         self.manager.fail(error)
         for pending in waiting:
-            pending.result.settle(error)
+            pending.result.settle(self._reason())
 
     def _poison(self, target: State, cause: KafkaError | None = None) -> None:
         # An illegal move on the sender's thread is a mistake of ours: nothing that follows could be trusted.

@@ -22,13 +22,16 @@ from forebay.errors import (
     NotCoordinatorError,
     OperationNotAttemptedError,
     ProducerFencedError,
+    RetriableError,
     TimeoutError,
     TopicAuthorizationError,
     TransactionAbortableError,
     TransactionalIdAuthorizationError,
     UnknownProducerIdError,
+    UnsupportedForMessageFormatError,
     for_code,
 )
+from forebay.errors._base import judged, reworded
 
 
 class Action(Enum):
@@ -108,6 +111,7 @@ TABLE: Mapping[int, Row] = MappingProxyType(
             **_group_errors(),
             TimeoutError: Action.LOOK_UP,
             GroupAuthorizationError: Action.ABORTABLE,
+            UnsupportedForMessageFormatError: Action.FATAL,
         },
         ApiKey.END_TXN: {**_COORDINATION, **_FORGOTTEN},
     }
@@ -117,9 +121,28 @@ DEFAULTS: Mapping[int, Action] = MappingProxyType({ApiKey.ADD_PARTITIONS_TO_TXN:
 """For errors without a row that are not retriable; fatal where there is none here."""
 
 
+def is_expected(api_key: int, error: KafkaError) -> bool:
+    """Whether the table has a row for it."""
+    return type(error) in TABLE[api_key]
+
+
 def action_for(api_key: int, error: KafkaError) -> Action:
     """What ``error``, the answer to a request of this API, means."""
     found = TABLE[api_key].get(type(error))
     if found is not None:
         return found
     return Action.RETRY if error.retriable else DEFAULTS.get(api_key, Action.FATAL)
+
+
+def for_call(error: KafkaError, prefix: str = "") -> KafkaError:
+    """What a call of the transactional API raises because of ``error``, of a record or request: one of its own class.
+
+    Not where that class says "call it again", as TimeoutError does: repeating a call does not bring a record back that
+    has failed.  (The Java client wraps these, too.)
+    """
+    if isinstance(error, RetriableError):
+        own: KafkaError = TransactionAbortableError(f"{prefix}{type(error).__name__}: {error.message}", **error.context)
+        own = judged(own, fatal=error.fatal, requires_abort=not error.fatal)
+        own.__cause__ = error
+        return own
+    return reworded(error, prefix + error.message) if prefix else error

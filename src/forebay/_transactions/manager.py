@@ -42,6 +42,7 @@ from forebay.errors import (
     UnsupportedVersionError,
     error_for,
 )
+from forebay.errors._base import judged
 
 if cython.compiled:
     from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
@@ -175,7 +176,7 @@ class TransactionManager(Gate):
                 f" set enable.idempotence=false to write to it: {error}"
             )
         self.fail(error)
-        return error
+        return self.fatal_error
 
     def adopt(self, producer_id: int, producer_epoch: int) -> None:
         """Goes on under this id and epoch."""
@@ -208,6 +209,7 @@ class TransactionManager(Gate):
         if self.fatal_error is not None:
             return
         self.enter(State.FATAL_ERROR)
+        error = judged(error, fatal=True)
         self.fatal_error = error
         self.has_producer_id = False
         if self.session is not None:

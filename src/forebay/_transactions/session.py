@@ -19,6 +19,7 @@ from forebay._transactions.requests import (
 from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import State, illegal_call
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+from forebay.errors._base import AnyError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition, TransactionIdentity
 
 
@@ -150,23 +151,31 @@ class TransactionSession(TransactionDialog):
             self.coordinators.pop(Coordinator(TRANSACTION, self.transactional_id), None)
             self.transactional_id = transactional_id
 
-    def note_failed_send(self, error: KafkaError) -> None:
+    def note_failed_send(self, error: AnyError) -> AnyError:
         """A record was refused before it came into a batch, and its caller may not look: the transaction fails.
 
         Not one that is being ended already: no record that is still on its way in is part of it, and its end may be
         decided by now.
+
+        Returns:
+            ``error`` for the record's owner.
         """
         failed: list[TransactionalResult] = []
         with self.lock:
             if self.state is State.IN_TRANSACTION:
                 failed = self._abort_later(error)
         for result in failed:
-            result.settle(error)
+            result.settle(self._reason())
+        return self.judge(error)
 
     def refusal(self) -> KafkaError:
         """Why no record is taken now."""
         # Without the lock, which is taken before the appending thread's: what it says may be a moment old.
         return self._unusable() or illegal_call(self.state, "send")
+
+    def is_refusal(self, error: KafkaError) -> bool:
+        """Whether ``error`` is ``refusal``'s, because of the error that the producer is in."""
+        return error.__cause__ is not None and error.__cause__ is self.error
 
     # ---- under the lock
 

@@ -29,7 +29,10 @@
     ¹ fatal: the producer cannot go on
 
 Each class has ``code``, ``name``, ``retriable``, ``fatal``, ``txn_requires_abort`` and ``invalid_metadata``; each
-error pickles with its context.  ``for_code`` gives the class for a broker's code, ``error_for`` an instance.
+error pickles with its context.  The errors of a transaction's calls and records have the flags of what happened there:
+``fatal`` (make a new producer), else ``txn_requires_abort`` (abort, and go on), and are not retriable.
+
+``for_code`` gives the class for a broker's code, ``error_for`` an instance.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 PUBLIC_MODULE = "forebay.errors"
+AnyError = TypeVar("AnyError", bound="KafkaError")
 
 
 class KafkaError(Exception):
@@ -23,6 +24,7 @@ class KafkaError(Exception):
     """The broker's error code, None where the client itself found the error."""
     name: str = "KafkaError"
     """Kafka's constant for the code (``NOT_LEADER_OR_FOLLOWER``), else the name of the class."""
+    # What the class mostly means; an error of a transaction has what it meant there instead, on the instance.
     retriable: bool = False
     """The same request may succeed later."""
     fatal: bool = False
@@ -78,11 +80,32 @@ class KafkaError(Exception):
         return _rebuild, (type(self), self.args), state
 
 
-def own_copy(error: KafkaError) -> KafkaError:
+def own_copy(error: AnyError) -> AnyError:
     """A copy to be raised: each raise lengthens a traceback, and that pins frames, which may hold the future."""
     own = copy.copy(error)
     own.__cause__ = error.__cause__
     return own.with_traceback(None)
+
+
+def reworded(error: AnyError, message: str) -> AnyError:
+    """An error of the same class and context with other words, and ``error`` as its cause."""
+    own = own_copy(error)
+    own.args = (message,)
+    own.__cause__ = error
+    return own
+
+
+def judged(error: AnyError, *, fatal: bool = False, requires_abort: bool = False) -> AnyError:
+    """``error`` with what it means here in place of what its class mostly means.
+
+    A copy, unless the flags are right already: one lost connection is the error of many batches.  Never retriable: what
+    may be tried again by itself was tried.
+    """
+    if (error.fatal, error.txn_requires_abort, error.retriable) == (fatal, requires_abort, False):
+        return error
+    own = own_copy(error)
+    own.fatal, own.txn_requires_abort, own.retriable = fatal, requires_abort, False
+    return own
 
 
 def _rebuild(cls: type[KafkaError], args: tuple[Any, ...]) -> KafkaError:

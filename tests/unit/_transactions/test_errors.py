@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forebay._protocol.versions import ApiKey
-from forebay._transactions.errors import TABLE, Action, action_for
-from forebay.errors import KafkaError, error_for
+from forebay._transactions.errors import TABLE, Action, action_for, for_call
+from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError, TransactionAbortableError, error_for
+from forebay.errors._base import judged
 
 COLUMNS = (
     ApiKey.INIT_PRODUCER_ID,
@@ -77,3 +78,20 @@ def test_the_worst_wins() -> None:
     """A request with several parts follows its worst one: the order of the actions is that of their weight."""
     order = [Action.RETRY, Action.RETRY_SOON, Action.LOOK_UP, Action.ABORTABLE, Action.ABORTABLE_BUMP, Action.FATAL]
     assert sorted(order, key=lambda action: action.value) == order
+
+
+def test_a_call_raises_the_class_of_what_went_wrong() -> None:
+    failed = judged(RecordTooLargeError("2 MB", topic="t"), requires_abort=True)
+    assert for_call(failed) is failed
+    error = for_call(failed, "In an error state: ")
+    assert type(error) is RecordTooLargeError and str(error) == "In an error state: 2 MB (topic=t)"
+    assert error.txn_requires_abort and error.__cause__ is failed
+
+
+@pytest.mark.parametrize("fatal", [False, True])
+def test_no_call_raises_what_asks_for_the_same_call_again(fatal: bool) -> None:
+    failed = judged(TimeoutError("Expiring 1 record(s)", attempts=3), fatal=fatal, requires_abort=not fatal)
+    error = for_call(failed)
+    assert type(error) is TransactionAbortableError and error.__cause__ is failed
+    assert str(error) == "TimeoutError: Expiring 1 record(s) (attempts=3)"
+    assert (error.fatal, error.txn_requires_abort, error.retriable) == (fatal, not fatal, False)

@@ -214,7 +214,8 @@ class TestFatal:
         first = KafkaError("first")
         manager.fail(first)
         manager.fail(KafkaError("second"))
-        assert manager.fatal_error is first
+        assert repr(manager.fatal_error) == repr(first)
+        assert manager.fatal_error is not None and manager.fatal_error.fatal
 
 
 class TestCanRetry:

@@ -109,8 +109,9 @@ class TestProducerId:
     def test_fatal(self, error: KafkaError) -> None:
         manager = waiting_manager()
         manager.init_request()
-        assert manager.on_init_producer_id(error, 0.0, node=NODE) is error
-        assert manager.fatal_error is error
+        found = manager.on_init_producer_id(error, 0.0, node=NODE)
+        assert repr(found) == repr(error) and manager.fatal_error is found
+        assert found is not None and found.fatal
 
     def test_an_answer_without_an_id(self) -> None:
         manager = waiting_manager()

@@ -59,6 +59,10 @@ class Session(TransactionSession):
         return self
 
 
+def flags_of(error: KafkaError) -> tuple[bool, bool, bool]:
+    return error.fatal, error.txn_requires_abort, error.retriable
+
+
 def calls(session: TransactionSession) -> dict[str, Callable[[], object]]:
     return {
         "init_transactions": session.initialize,
@@ -129,10 +133,12 @@ def test_an_abortable_error() -> None:
     session.abortable(cause)
     assert session.bolt.sealed and session.open
     for call in ("init_transactions", "begin_transaction", "commit_transaction", "set_transactional_id"):
-        with pytest.raises(KafkaError, match="error state") as caught:
+        with pytest.raises(KafkaError, match="error state: a record") as caught:
             calls(session)[call]()
-        assert caught.value.__cause__ is cause
-    assert session.refusal().__cause__ is cause
+        assert caught.value.__cause__ is session.error
+        assert flags_of(caught.value) == (False, True, False)
+    assert repr(session.error) == repr(cause) and session.refusal().__cause__ is session.error
+    assert session.is_refusal(session.refusal()) and not session.is_refusal(cause)
     session.abort()
     assert session.state is State.ABORTING_TRANSACTION
 
@@ -144,15 +150,16 @@ def test_a_fatal_error() -> None:
     result = session.commit()
     cause = KafkaError("beyond repair")
     session.fatal(cause)
-    assert result.done and result.error is cause
+    assert result.done and repr(result.error) == repr(cause)
     result.acknowledged = True
     assert not session.open and not session.has_work()
     for _ in range(2):
         for call in calls(session).values():
-            with pytest.raises(KafkaError, match="error state") as caught:
+            with pytest.raises(KafkaError, match="error state: beyond repair") as caught:
                 call()
-            assert caught.value.__cause__ is cause
-    assert session.manager.fatal_error is cause
+            assert caught.value.__cause__ is session.error
+            assert flags_of(caught.value) == (True, False, False)
+    assert session.manager.fatal_error is session.error
 
 
 def test_fenced_is_not_wrapped() -> None:
