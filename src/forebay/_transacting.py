@@ -106,22 +106,26 @@ class TransactionalCalls:
     def send_offsets_to_transaction(
         self,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | Iterable[Any],
-        group: ConsumerGroupMetadata | str,
+        group: ConsumerGroupMetadata | str | object,
         timeout: float | None = None,
     ) -> None:
         """Commits a consumer group's offsets if, and only if, the transaction is committed.
 
         Args:
-            offsets: by partition the next offset to be read; or objects with ``topic``, ``partition`` and ``offset``.
-                None at all: nothing is done.
-            group: its id, or better (KIP-447: a member that was expelled cannot commit) the consumer's metadata.
+            offsets: by partition the next offset to be read, as an int, an OffsetAndMetadata, or what kafka-python and
+                aiokafka have for it; or objects with ``topic``, ``partition`` and ``offset``, such as confluent-kafka's
+                ``consumer.position(consumer.assignment())``, of which those without a position are left out.
+                If there are none, nothing is done.
+            group: its id, or better (KIP-447: a member that was expelled cannot commit) the consumer's metadata:
+                a ConsumerGroupMetadata, ``consumer.consumer_group_metadata()`` of confluent-kafka,
+                ``consumer.group_metadata()`` of kafka-python 3.0 and later, or an AIOKafkaConsumer itself.
             timeout: seconds; None for ``max.block.ms``.
 
         Raises:
             CommitFailedError: the group has moved on (abort, and go on from the group's new state).
             TimeoutError: not confirmed in time; call it again with the same arguments.
             IllegalStateError: there is no transaction.
-            IllegalArgumentError: an offset or group that cannot be.
+            IllegalArgumentError: an offset or group that cannot be, or group metadata of an unknown version.
             KafkaError: refused, or the producer is in an error state.
         """
         from forebay._transactions.offsets import checked_group, checked_offsets

@@ -197,7 +197,7 @@ def test_what_offsets_may_look_like() -> None:
         ({FIRST: -1}, "g", "-1"),
         ({FIRST: 1}, None, "None"),
         ({FIRST: 1}, "", "group_id"),
-        ([Position("test", 0, -1001)], "g", "-1001"),
+        ([Position("test", 0, -2)], "g", "-2"),
     ],
 )
 def test_bad_arguments(offsets: object, group: object, words: str) -> None:
