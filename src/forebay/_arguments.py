@@ -50,6 +50,13 @@ def as_record(topic: Any, value: Any, key: Any, headers: Any, partition: Any, ti
     return ProducerRecord(topic, value, key, () if headers is None else headers, partition, timestamp_ms)
 
 
+def not_callable(on_delivery: object) -> TypeError:
+    """The error of a callback that could not be called: at once, not when its batch is done and nobody looks."""
+    return TypeError(
+        f"on_delivery must be a callable(metadata, error) or None, got {type(on_delivery).__name__}: {on_delivery!r}"
+    )
+
+
 @cython.cfunc
 def plain_name(topic: Any) -> str:
     # A member of a str enumeration stands for its value.

@@ -402,8 +402,7 @@ def _reporter(prefix: str, clock: Clock) -> Callable[[BaseException, Any], None]
     def report(error: BaseException, result: Any) -> None:
         key = (type(error), result.topic)
         where = f"{result.topic}-{result.partition}"
-        if limited.error(key, clock.now(), "A delivery callback for %s raised %r", where, error):
-            logging.getLogger("forebay.callbacks").debug("The traceback of it", exc_info=error)
+        limited.error(key, clock.now(), "A delivery callback for %s raised %r", where, error, raised=error)
 
     return report
 

@@ -54,12 +54,13 @@ def report_safely(report: Callable[[BaseException, Any], object], raised: BaseEx
     try:
         report(raised, result)
     except BaseException:  # noqa: BLE001 - its repr may raise; the other records' outcomes count for more
-        report_briefly(type(raised), result)
+        report_briefly(raised, result)
 
 
-def report_briefly(kind: type[BaseException], result: Any) -> None:
+def report_briefly(raised: BaseException, result: Any) -> None:
     """For an exception that cannot be described, of a callback for a record of ``result``; never raises."""
     try:
-        logger.error("A delivery callback for %s-%d raised %s", result.topic, result.partition, kind.__name__)
+        where, kind = f"{result.topic}-{result.partition}", type(raised).__name__
+        logger.error("A delivery callback for %s raised %s", where, kind, exc_info=raised)
     except BaseException:  # noqa: BLE001 - a log filter of the user's: there is nobody left to tell
         pass

@@ -398,7 +398,12 @@ class RecordFuture:
 
         Raises:
             ForkedProducerError: in a child of the process that sent the record, unless it was done before the fork.
+            TypeError: it cannot be called.
         """
+        if not callable(function):
+            raise TypeError(
+                f"add_done_callback() takes a callable(future), got {type(function).__name__}: {function!r}"
+            )
         part: BatchResult = self.batch.leaf(self.index)
         if part.state != DONE:
             part.check_own_process()

@@ -32,15 +32,21 @@ class RateLimitedLogger:
         # key -> when its line was last written, and how many were held back since; oldest line first.
         self._seen: dict[Hashable, tuple[float, int]] = {}
 
-    def log(self, level: int, key: Hashable, now: float, message: str, *args: object) -> bool:
-        """Writes the line, or counts it; ``now`` in monotonic ms.  Whether it was written."""
+    def log(
+        self, level: int, key: Hashable, now: float, message: str, *args: object, raised: BaseException | None = None
+    ) -> bool:
+        """Writes the line, or counts it; ``now`` in monotonic ms.  Whether it was written.
+
+        Args:
+            raised: its traceback stands below the line.
+        """
         if not self._logger.isEnabledFor(level):
             return False
         held = self._admit(key, now)
         if held < 0:
             return False
         text = self._prefix + (message % args if args else message)
-        self._logger.log(level, "%s", f"{text} ({held} more like this)" if held else text)
+        self._logger.log(level, "%s", f"{text} ({held} more like this)" if held else text, exc_info=raised)
         return True
 
     def info(self, key: Hashable, now: float, message: str, *args: object) -> bool:
@@ -49,8 +55,10 @@ class RateLimitedLogger:
     def warning(self, key: Hashable, now: float, message: str, *args: object) -> bool:
         return self.log(logging.WARNING, key, now, message, *args)
 
-    def error(self, key: Hashable, now: float, message: str, *args: object) -> bool:
-        return self.log(logging.ERROR, key, now, message, *args)
+    def error(
+        self, key: Hashable, now: float, message: str, *args: object, raised: BaseException | None = None
+    ) -> bool:
+        return self.log(logging.ERROR, key, now, message, *args, raised=raised)
 
     def exception(self, message: str, *args: object, error: BaseException) -> None:
         """An error that must not get lost, with its traceback; never limited."""

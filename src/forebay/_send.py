@@ -22,7 +22,6 @@ from forebay.errors import (
     IllegalArgumentError,
     KafkaError,
     ProducerClosedError,
-    RecordTooLargeError,
     SerializationError,
     TimeoutError,
 )
@@ -63,16 +62,15 @@ else:
     from forebay._records.batch_v2 import encode_headers, with_plain_headers
     from forebay._sender.lending import LentTurn
 
-from forebay._arguments import Acknowledged, as_record, checked_topic
+from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
 from forebay._future_failed import failed_future
-from forebay._send_errors import buffer_exhausted, not_in_metadata
+from forebay._send_errors import buffer_exhausted, not_in_metadata, record_too_large
 
 if TYPE_CHECKING:
     from forebay.model import ProducerRecord
 
 # States of the producer as send() sees them.
 OPEN = cython.declare(cython.int, 0)
-CLOSED = cython.declare(cython.int, 1)
 FORKED = cython.declare(cython.int, 2)
 
 APPENDED = cython.declare(cython.int, 1)
@@ -153,10 +151,9 @@ class SendPath:
             headers: pairs of str and bytes (or None).
             partition: its number; None lets the partitioner choose.
             timestamp_ms: Unix time in ms; None for now.
-            on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition
-                (a batch whose answer was lost is confirmed by its next attempt, which may come after the answer for
-                a later batch, and what a broker never takes is told at once; the log is in order then too); what it
-                raises is logged.
+            on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition; but
+                a batch whose answer was lost may be confirmed after a later one (the log is in order all the same),
+                and what is never sent is told at once.  What it raises is logged.
 
         Returns:
             A light future (``result``, ``exception``, ``done``, ``add_done_callback``).  Timeouts, a record that
@@ -167,9 +164,12 @@ class SendPath:
             ForkedProducerError: in a child of the process that made the producer.
             SerializationError: key or value are not what the serializer takes; without one, not bytes (TypeError).
             IllegalArgumentError: a partition, timestamp or header that cannot be.
+            TypeError: a header or ``on_delivery`` of a type that cannot be.
         """
         if self.state != OPEN:
             raise self._refusal()
+        if on_delivery is not None and not callable(on_delivery):
+            raise not_callable(on_delivery)
         if self.interceptors is None and type(topic) is str:
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, True)
         return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, True)
@@ -194,6 +194,8 @@ class SendPath:
         """
         if self.state != OPEN:
             raise self._refusal()
+        if on_delivery is not None and not callable(on_delivery):
+            raise not_callable(on_delivery)
         if self.interceptors is None and type(topic) is str:
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, False)
         return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, False)
@@ -352,10 +354,7 @@ class SendPath:
         size: cython.Py_ssize_t = UPPER_BOUND_OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0)
         size += record.headers_size - 1
         if size > self.max_record_size:
-            raise RecordTooLargeError(
-                f"The message is {size} bytes when serialized which is larger than {self.max_record_size}, which is "
-                "the smaller of max.request.size and buffer.memory."
-            )
+            raise record_too_large(size, self.max_record_size)
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -379,7 +378,7 @@ class SendPath:
             return status
         self.wake()
         if not blocking or self.on_sender_thread():
-            raise self.exhausted(state, partition, record, 0)
+            raise self.exhausted(state, partition, record, -1.0)
         begun: cython.double = now
         deadline = deadline if deadline >= 0 else now + self.max_block_ms
         ticket = ThreadTicket()
@@ -407,7 +406,8 @@ class SendPath:
             self.accumulator.pool,
             self.accumulator.size_for(record),
             self.accumulator.queue_of(state, partition).leader_id,
-            waited=waited,
+            waits=waited >= 0,
+            waited=max(waited, 0),
             max_block_ms=self.max_block_ms,
             on_sender_thread=self.on_sender_thread(),
             node_error=self.node_error,
@@ -445,8 +445,10 @@ class SendPath:
                         topic,
                         partition,
                         count,
+                        waits=blocking,
                         waited=now - begun,
                         max_block_ms=self.max_block_ms,
+                        on_sender_thread=self.on_sender_thread(),
                         cause=self.metadata.last_error(topic),
                     )
                 self._await_metadata(above, deadline - now)
@@ -458,10 +460,9 @@ class SendPath:
 
     def _await_metadata(self, above: int, timeout_ms: float) -> None:
         ticket = ThreadTicket()
-        if self.metadata.await_version(above, ticket):
-            return
         try:
-            ticket.wait(timeout_ms)
+            if not self.metadata.await_version(above, ticket):
+                ticket.wait(timeout_ms)
         finally:
             self.metadata.forget(ticket)
 
@@ -495,6 +496,4 @@ class SendPath:
         return now
 
     def _refusal(self) -> KafkaError:
-        if self.state == FORKED:
-            return ForkedProducerError()
-        return ProducerClosedError()
+        return ForkedProducerError() if self.state == FORKED else ProducerClosedError()

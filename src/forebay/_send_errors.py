@@ -1,4 +1,4 @@
-"""What ``send()`` says when it waited in vain: for memory, or for metadata."""
+"""What ``send()`` says of a record that is too large, or when memory or metadata did not come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from forebay._accumulator.holders import held_by, share_used_up
-from forebay.errors import BufferExhaustedError, TimeoutError
+from forebay.errors import BufferExhaustedError, RecordTooLargeError, TimeoutError
+
+_CALLBACKS = "callbacks run on the sender's thread, which cannot wait for"
+
+
+def record_too_large(size: int, limit: int) -> RecordTooLargeError:
+    """More bytes than may ever be sent at once."""
+    return RecordTooLargeError(
+        f"The message is {size} bytes when serialized which is larger than {limit}, which is the smaller of "
+        "max.request.size and buffer.memory."
+    )
 
 
 def buffer_exhausted(
@@ -14,23 +24,30 @@ def buffer_exhausted(
     size: int,
     leader: int,
     *,
+    waits: bool,
     waited: float,
     max_block_ms: float,
     on_sender_thread: bool,
     node_error: Callable[[int], BaseException | None],
 ) -> BufferExhaustedError:
-    """No memory within ``max.block.ms``: how much was asked for, what there is, who has it.
+    """No memory within ``max.block.ms``, or at once: how much was asked for, what there is, who has it.
 
     Args:
         size: bytes that were asked for.
         leader: the node that leads the record's partition; negative if none is known.
+        waits: False for ``send_nowait`` and for callbacks.
         waited: ms.
         node_error: the last error of connecting to a node.
     """
     context: dict[str, object] = {"phase": "waiting for memory", "waited_ms": round(waited)}
-    why = ""
+    what, why = f"Failed to allocate memory within the configured max blocking time {max_block_ms:g} ms.", ""
     if on_sender_thread:
-        why = "callbacks run on the sender's thread, which cannot wait for memory that it alone can free; "
+        what = f"No memory for the record now, and {_CALLBACKS} memory that it alone can free."
+    elif not waits:
+        what = (
+            "No memory for the record now, and send_nowait() does not wait for it: call it again once records were "
+            "acknowledged, or send(), which waits."
+        )
     if pool.exceeds_share(size, leader):
         why += share_used_up(pool, leader)
         context["node"] = leader if leader >= 0 else "unknown"
@@ -38,29 +55,41 @@ def buffer_exhausted(
         if last_error is not None:
             context["last_error"] = f"{type(last_error).__name__}: {last_error}"
     return BufferExhaustedError(
-        f"Failed to allocate memory within the configured max blocking time {max_block_ms:g} ms. {why}"
-        f"Requested at least {size} bytes; buffer.memory {pool.total}, available {pool.available()}, "
+        f"{what} {why}Requested at least {size} bytes; buffer.memory {pool.total}, available {pool.available()}, "
         f"batch.size {pool.poolable_size}, waiting {pool.queued()}{held_by(pool)}",
         **context,
     )
 
 
 def not_in_metadata(
-    topic: str, partition: int, count: int, *, waited: float, max_block_ms: float, cause: Any
+    topic: str,
+    partition: int,
+    count: int,
+    *,
+    waits: bool,
+    waited: float,
+    max_block_ms: float,
+    on_sender_thread: bool,
+    cause: Any,
 ) -> TimeoutError:
     """Metadata did not come within ``max.block.ms``, or does not know the topic, or not that partition of it.
 
     Args:
         count: the topic's partitions as far as known, 0 if it is not.
+        waits: False for ``send_nowait`` and for callbacks.
         waited: ms.
         cause: the last error that a broker gave for the topic, or None.
     """
-    what = f"Topic {topic} not present in metadata after {max_block_ms:g} ms."
+    what = f"Topic {topic} not present in metadata"
     if count > 0:
-        what = (
-            f"Partition {partition} of topic {topic} with partition count {count} is not present in metadata "
-            f"after {max_block_ms:g} ms."
-        )
+        what = f"Partition {partition} of topic {topic} with partition count {count} is not present in metadata"
+    once = f"call again in a moment, or once before partitions_for({topic!r}), which waits."
+    if on_sender_thread:
+        what += f", and {_CALLBACKS} what it alone can fetch; it is asked for now: {once}"
+    elif waits:
+        what += f" after {max_block_ms:g} ms."
+    else:
+        what += f" yet, and send_nowait() does not wait for it; it is asked for now: {once}"
     error = TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited))
     if cause is not None:
         error.with_context(last_error=f"{type(cause).__name__}: {cause.message}")

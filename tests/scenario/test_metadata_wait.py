@@ -16,7 +16,7 @@ from forebay.errors import (
 from forebay.model import RecordMetadata
 from tests.fakes.broker import METADATA, Topic
 from tests.fakes.waiting import Watching, meanwhile
-from tests.fakes.world import Told, World
+from tests.fakes.world import HandDriven, Told, World
 
 
 def test_the_first_record_waits_for_metadata() -> None:
@@ -118,6 +118,17 @@ def test_a_forbidden_topic_arrives_in_the_future() -> None:
     assert isinstance(raised, TopicAuthorizationError)
 
 
+def test_a_callback_does_not_wait_for_metadata_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(max_block_ms=2000)
+    monkeypatch.setattr(HandDriven, "on_sender_thread", lambda producer: True)
+    failed: list[BaseException | None] = []
+    world.send(on_delivery=lambda metadata, error: failed.append(world.send(topic="new").exception(0)))
+    world.settle()
+    (error,) = failed
+    assert isinstance(error, TimeoutError) and "Topic new not present in metadata" in error.message
+    assert "callbacks run on the sender's thread" in error.message and "2000" not in error.message
+
+
 def test_partitions_for() -> None:
     world = World(nodes=2, topics={"test": 3})
     infos = world.producer.partitions_for("test")
@@ -125,9 +136,13 @@ def test_partitions_for() -> None:
 
 
 def test_nowait_never_waits_for_metadata() -> None:
-    world = World(known=False)
-    with pytest.raises(TimeoutError, match="not present in metadata"):
+    """Nor says that it has waited."""
+    world = World(known=False, max_block_ms=2000)
+    with pytest.raises(TimeoutError, match=r"Topic test not present in metadata yet, and send_nowait\(\) does not"):
         world.producer.send_nowait("test", b"v")
+    with pytest.raises(TimeoutError, match=r"partitions_for\('test'\), which waits") as caught:
+        world.producer.send_nowait("test", b"v", partition=5)
+    assert "2000" not in str(caught.value) and caught.value.context["waited_ms"] == 0
     world.learn("test")
     future = world.producer.send_nowait("test", b"v")
     world.settle()

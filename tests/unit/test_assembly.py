@@ -165,6 +165,8 @@ def test_a_callback_s_error_is_reported_once_in_a_while(caplog: pytest.LogCaptur
     lines = [record for record in caplog.records if record.name == "forebay.callbacks" and record.levelname == "ERROR"]
     assert len(lines) == 1
     assert "test-0 raised ValueError('of the callback')" in lines[0].getMessage()
+    # Where it was raised, not only that it was.
+    assert lines[0].exc_info is not None and 'raise ValueError("of the callback")' in caplog.text
     assert world.values() == [b"v"] * 100
 
 

@@ -37,9 +37,19 @@ def test_another_thread_is_not_ended() -> None:
 
 
 def test_an_error_without_words_is_reported_by_its_class(caplog: pytest.LogCaptureFixture) -> None:
+    class Wordless(ValueError):
+        def __repr__(self) -> str:
+            raise RuntimeError("no words")
+
+        __str__ = __repr__
+
     with caplog.at_level(logging.ERROR, "forebay.callbacks"):
-        report_briefly(ValueError, BatchResult("t", 3))
-    assert caplog.messages == ["A delivery callback for t-3 raised ValueError"]
+        try:
+            raise Wordless
+        except Wordless as error:
+            report_briefly(error, BatchResult("t", 3))
+    assert caplog.messages == ["A delivery callback for t-3 raised Wordless"]
+    assert "Traceback" in caplog.text and "raise Wordless" in caplog.text
 
 
 def test_a_log_filter_that_raises_is_nobody_s_business() -> None:
@@ -49,7 +59,7 @@ def test_a_log_filter_that_raises_is_nobody_s_business() -> None:
     logger = logging.getLogger("forebay.callbacks")
     logger.addFilter(broken)
     try:
-        report_briefly(ValueError, BatchResult("t", 3))
+        report_briefly(ValueError(), BatchResult("t", 3))
     finally:
         logger.removeFilter(broken)
     assert broken not in logger.filters

@@ -237,7 +237,12 @@ class BatchDelivery:
 
         Raises:
             ForkedProducerError: in a child of the process that sent the rows, unless they were done before the fork.
+            TypeError: it cannot be called.
         """
+        if not callable(function):
+            raise TypeError(
+                f"add_done_callback() takes a callable(delivery), got {type(function).__name__}: {function!r}"
+            )
         if self.collect() == 0 and self.runner is None:
             self._call(function)
             return

@@ -120,6 +120,14 @@ def test_a_callback_that_raises_is_logged_and_the_next_one_runs(caplog: pytest.L
     assert "a done callback for 3 rows raised" in caplog.text
 
 
+def test_what_cannot_be_called_is_no_callback() -> None:
+    world, delivery = sent()
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"add_done_callback\(\) takes a callable\(delivery\), got int: 5"):
+            delivery.add_done_callback(5)
+        world.run(200)
+
+
 def test_callbacks_of_a_batch_that_was_split_wait_for_all_parts() -> None:
     world = World(topics={"t": 1}, idempotent=True, batch_size=4096, linger_ms=10)
     world.cluster.fail("t", 0, 10, 0, 87)
