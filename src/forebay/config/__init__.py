@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from forebay.config._bootstrap import HostPort, parse_bootstrap
-from forebay.config._hints import unknown
+from forebay.config._hints import lack, unknown
 from forebay.config._option import Feature, Importance, Option, Type, load
 from forebay.config._options import PRODUCER_OPTIONS
 from forebay.config._rules import RULES, Note
@@ -62,7 +62,7 @@ class ProducerConfig(Mapping[str, Any]):
         **options: Any,
     ) -> None:
         given = values.originals() if isinstance(values, ProducerConfig) else values
-        self._fill(_collect(given or {}, options), features)
+        self._fill(_collect(given or {}, options, features), features)
         for note in self._notes:
             _log.log(note.level, note.text)
 
@@ -120,7 +120,7 @@ class ProducerConfig(Mapping[str, Any]):
 
     def replace(self, values: Mapping[str, Any] | None = None, /, **options: Any) -> ProducerConfig:
         """A configuration with further or other options; they count as given."""
-        changed = _collect(values or {}, options)
+        changed = _collect(values or {}, options, self._features)
         return ProducerConfig({**self._originals, **changed}, features=self._features)
 
     def describe(self) -> str:
@@ -152,7 +152,12 @@ def _restore(originals: dict[str, Any]) -> ProducerConfig:
     return config
 
 
-def _collect(values: Mapping[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def unavailable(hint: str) -> str:
+    """To be added to a hint that names options: what they need and this version has not, or nothing."""
+    return lack(hint, _TABLE, AVAILABLE)
+
+
+def _collect(values: Mapping[Any, Any], options: Mapping[str, Any], features: frozenset[Feature]) -> dict[str, Any]:
     """What was given by Kafka's names: no unknown key, none twice, None left out."""
     found: dict[str, Any] = {}
     spelled: dict[str, str] = {}
@@ -161,7 +166,7 @@ def _collect(values: Mapping[Any, Any], options: Mapping[str, Any]) -> dict[str,
             raise ConfigError(f"Option names are strings, got {key!r}")
         name = key if key in _TABLE else key.replace("_", ".")
         if name not in _TABLE:
-            raise unknown(key, _TABLE.keys())
+            raise unknown(key, _TABLE, features)
         if value is None:
             continue
         if name in found:
@@ -195,4 +200,5 @@ __all__ = [
     "next_client_id",
     "parse_bootstrap",
     "table",
+    "unavailable",
 ]

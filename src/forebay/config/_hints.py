@@ -1,9 +1,11 @@
-"""What to say about a key that is no option: the name it has here, or the nearest one."""
+"""What to say about a key that is no option: the name it has here, the nearest one, or why there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Mapping
 
+from forebay.config._option import Feature, Option
 from forebay.errors import ConfigError
 
 _OTHER_NAMES = {
@@ -14,76 +16,135 @@ _OTHER_NAMES = {
     "queue.buffering.max.messages": "buffer.memory (in bytes, not messages)",
     "batch.num.messages": "batch.size (in bytes, not messages)",
     "max.batch.size": "batch.size",
-    "message.timeout.ms": "delivery.timeout.ms",
+    "message.timeout.ms": "delivery.timeout.ms (at least linger.ms + request.timeout.ms)",
     "message.max.bytes": "max.request.size",
     "message.send.max.retries": "retries",
-    "request.required.acks": "acks",
-    "required.acks": "acks",
+    "request.required.acks": "acks (all, 0 or 1)",
+    "required.acks": "acks (all, 0 or 1)",
     "compression.codec": "compression.type",
     "compression.level": "compression.gzip.level, compression.lz4.level or compression.zstd.level",
     "max.in.flight": "max.in.flight.requests.per.connection",
-    "partitioner": "partitioner.class",
+    "partitioner": (
+        "partitioner.class (not given for murmur2_random, which is the default's way with keys; consistent_random by "
+        "that name; or a callable(topic, key, key_bytes, value, value_bytes, cluster))"
+    ),
+    "partitioner.cb": "partitioner.class (a callable(topic, key, key_bytes, value, value_bytes, cluster))",
+    "sticky.partitioning.linger.ms": "partitioner.adaptive.partitioning.enable (by load, not by time)",
     "interceptors": "interceptor.classes",
     "socket.timeout.ms": "request.timeout.ms",
     "socket.connection.timeout.ms": "socket.connection.setup.timeout.ms",
     "socket.send.buffer.bytes": "send.buffer.bytes",
     "socket.receive.buffer.bytes": "receive.buffer.bytes",
-    "topic.metadata.refresh.interval.ms": "metadata.max.age.ms",
+    "socket.options": "send.buffer.bytes and receive.buffer.bytes; TCP_NODELAY is always set",
+    "topic.metadata.refresh.interval.ms": "metadata.max.age.ms (at least 0)",
+    "bootstrap.timeout.ms": "max.block.ms (how long a call waits for the first metadata)",
     "sasl.mechanisms": "sasl.mechanism",
     "sasl.username": "sasl.jaas.config",
     "sasl.password": "sasl.jaas.config",
     "sasl.plain.username": "sasl.jaas.config",
     "sasl.plain.password": "sasl.jaas.config",
+    "sasl.kerberos.name": "sasl.kerberos.service.name",
     "ssl.ca.location": "ssl.truststore.location with ssl.truststore.type=PEM",
     "ssl.cafile": "ssl.truststore.location with ssl.truststore.type=PEM",
+    "ssl.ca.pem": "ssl.truststore.certificates with ssl.truststore.type=PEM",
     "ssl.certificate.location": "ssl.keystore.location with ssl.keystore.type=PEM",
     "ssl.certfile": "ssl.keystore.location with ssl.keystore.type=PEM",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain with ssl.keystore.type=PEM",
     "ssl.key.location": "ssl.keystore.location with ssl.keystore.type=PEM",
     "ssl.keyfile": "ssl.keystore.location with ssl.keystore.type=PEM",
+    "ssl.key.pem": "ssl.keystore.key with ssl.keystore.type=PEM",
+    "ssl.password": "ssl.key.password",
+    "ssl.ciphers": "ssl.cipher.suites",
     "ssl.check.hostname": "ssl.endpoint.identification.algorithm (https, or empty for no check)",
 }
 """Names other clients have for an option, and its name here."""
 
-_NO_OPTION = {
-    "api.version": "versions are negotiated with each broker",
-    "api.version.request": "versions are negotiated with each broker",
-    "broker.version.fallback": "versions are negotiated with each broker",
-    "socket.keepalive.enable": "it is always on",
-    "socket.nagle.disable": "it is always so",
-    "statistics.interval.ms": "call producer.metrics()",
-    "stats.cb": "call producer.metrics()",
-    "error.cb": "errors arrive in futures, in on_delivery and in the log",
-    "dr.cb": "pass on_delivery to send()",
-    "dr.msg.cb": "pass on_delivery to send()",
-    "on.delivery": "pass on_delivery to send()",
-    "delivery.report.only.error": "pass on_delivery to send()",
-    "log.level": "set the level of Python's logger 'forebay'",
-    "debug": "set the level of Python's logger 'forebay'",
-    "logger": "it is Python's logger 'forebay'",
-    "enable.gapless.guarantee": "enable.idempotence keeps the order",
-    "group.id": "it is a consumer's option",
-    "auto.offset.reset": "it is a consumer's option",
-    "enable.auto.commit": "it is a consumer's option",
-    "key.deserializer": "it is a consumer's option",
-    "value.deserializer": "it is a consumer's option",
+_REASONS = {
+    "versions are negotiated with each broker": """
+        api.version api.version.request api.version.request.timeout.ms api.version.fallback.ms broker.version.fallback
+        """,
+    "it is always on": "socket.keepalive.enable",
+    "it is always so": "socket.nagle.disable topic.metadata.refresh.sparse",
+    "call producer.metrics()": "statistics.interval.ms stats.cb metrics.enabled",
+    "errors arrive in futures, in on_delivery and in the log": """
+        error.cb throttle.cb background.event.cb enabled.events
+        """,
+    "pass on_delivery to send()": "dr.cb dr.msg.cb on.delivery delivery.report.only.error produce.offset.report",
+    "set the level of Python's logger 'forebay'": "log.level debug",
+    "it is Python's logger 'forebay'": "logger log.cb log.queue log.thread.name log.connection.close",
+    "enable.idempotence keeps the order": "enable.gapless.guarantee queuing.strategy",
+    "brokers make missing topics if their auto.create.topics.enable says so": "allow.auto.create.topics",
+    "all addresses of a name are tried": "broker.address.family broker.address.ttl",
+    "an answer may have 100 MiB": "receive.message.max.bytes",
+    "there are no proxies in this version": "proxy.url socks5.proxy",
+    "there is no asyncio in this version": "loop",
+    "it is a consumer's option": """
+        group.id group.instance.id group.protocol group.protocol.type group.remote.assignor client.rack
+        partition.assignment.strategy session.timeout.ms heartbeat.interval.ms coordinator.query.interval.ms
+        max.poll.interval.ms max.poll.records auto.commit.enable enable.auto.commit auto.commit.interval.ms
+        enable.auto.offset.store auto.offset.reset offset.store.method offset.store.path offset.store.sync.interval.ms
+        queued.min.messages queued.max.messages.kbytes fetch.wait.max.ms fetch.max.wait.ms fetch.queue.backoff.ms
+        fetch.message.max.bytes max.partition.fetch.bytes fetch.max.bytes fetch.min.bytes fetch.error.backoff.ms
+        isolation.level check.crcs enable.partition.eof consume.cb rebalance.cb offset.commit.cb
+        consume.callback.max.messages share.acknowledgement.mode key.deserializer value.deserializer
+        """,
+    "it is librdkafka's own, and nothing here needs it": """
+        builtin.features message.copy.max.bytes topic.metadata.refresh.fast.interval.ms topic.metadata.refresh.fast.cnt
+        topic.metadata.propagation.max.ms topic.blacklist socket.blocking.max.ms socket.max.fails enable.random.seed
+        reconnect.backoff.jitter.ms socket.cb connect.cb closesocket.cb open.cb resolve.cb opaque default.topic.conf
+        internal.termination.signal plugin.library.paths queue.buffering.backpressure.threshold msg.order.cmp
+        ssl.providers
+        """,
+    "it is kafka-python's own, and nothing here needs it": "selector kafka.client",
 }
+_NO_OPTION = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Names other clients have for what is no option here, and why."""
 
+_AREAS = (
+    (Feature.TLS, ("ssl.", "https.", "enable.ssl.")),
+    (Feature.SASL, ("sasl.", "enable.sasl.", "oauthbearer.")),
+)
+CUTOFF = 0.75
+CUTOFF_WITHIN_AREAS = 0.9
+"""How near a name must be to be meant: those of TLS and SASL are long, and alike though they mean other things."""
 
-def unknown(given: str, known: Collection[str]) -> ConfigError:
-    """The error for the key ``given``; its value may be a password and is not shown."""
-    name = given.replace("_", ".").lower()
-    if name in known:  # only the case differs
-        return ConfigError(f"Unknown option {given!r}: did you mean {name!r}?")
+
+def unknown(given: str, table: Mapping[str, Option], features: frozenset[Feature]) -> ConfigError:
+    """The error for the key ``given``; its value may be a password and is not shown.
+
+    A hint that names an option says so where this version would refuse it.
+
+    Args:
+        table: every option by name.
+        features: the machinery there is.
+    """
+    hint = _hint(given.replace("_", ".").lower(), table, features)
+    return ConfigError(f"Unknown option {given!r}: {hint}{lack(hint, table, features)}")
+
+
+def lack(text: str, table: Mapping[str, Option], features: frozenset[Feature]) -> str:
+    """To be added to a hint: what the options that are named in it need and this version has not."""
+    needed = {feature: 0 for word in re.findall(r"[a-z0-9.]+", text) if word in table for feature in table[word].needs}
+    missing = " and no ".join(feature.value for feature in needed if feature not in features)
+    return f" (not available in this version: it has no {missing})" if missing else ""
+
+
+def _hint(name: str, table: Mapping[str, Option], features: frozenset[Feature]) -> str:
+    if name in table:  # only the case differs
+        return f"did you mean {name!r}?"
     if name in _OTHER_NAMES:
-        return ConfigError(f"Unknown option {given!r}: here it is {_OTHER_NAMES[name]}")
+        return f"here it is {_OTHER_NAMES[name]}"
     if name in _NO_OPTION:
-        return ConfigError(f"Unknown option {given!r}: {_NO_OPTION[name]}")
+        return _NO_OPTION[name]
     prefix, _, rest = name.partition(".")
-    if prefix in ("kafka", "producer") and rest in known:
-        return ConfigError(f"Unknown option {given!r}: write it without {prefix!r}, {rest!r}")
+    if prefix in ("kafka", "producer") and rest in table:
+        return f"write it without {prefix!r}, {rest!r}"
     import difflib  # for a mistake, not for each start
 
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]!r}?" if near else "'forebay config' lists all options"
-    return ConfigError(f"Unknown option {given!r}: {hint}")
+    area = next((feature for feature, prefixes in _AREAS if name.startswith(prefixes)), None)
+    near = difflib.get_close_matches(name, table, n=1, cutoff=CUTOFF_WITHIN_AREAS if area else CUTOFF)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if area is not None and area not in features:
+        return f"this version has no {area.value}"
+    return "'forebay config' lists all options"

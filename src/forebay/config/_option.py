@@ -108,6 +108,13 @@ class Option(NamedTuple):
         shown = "[hidden]" if self.secret else repr(value)
         return ConfigError(f"Invalid value {shown} for option {self.name}: {reason or 'must be ' + self.allowed()}")
 
+    @property
+    def needs(self) -> tuple[Feature, ...]:
+        """What any of its values but the default needs."""
+        if self.features_of:
+            return tuple({feature: 0 for wanted in self.features_of.values() for feature in wanted})
+        return () if self.feature is None else (self.feature,)
+
     def missing(self, value: Any, features: frozenset[Feature]) -> tuple[Feature, ...]:
         """What ``value`` needs that is not among ``features``; the default needs nothing."""
         if self.feature is None or value == self.default:

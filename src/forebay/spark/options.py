@@ -69,7 +69,14 @@ def parse(options: Mapping[str, str], *, check: ProducerCheck = check_producer_o
     if not given.get(BOOTSTRAP, "").strip():
         raise ConfigError(f"Option '{BOOTSTRAP}' must be specified for writing to Kafka: host:port[,host:port...]")
     producer = {key.removeprefix(PREFIX): value for key, value in given.items() if key.startswith(PREFIX)}
-    check(producer)
+    try:
+        check(producer)
+    except ConfigError as error:
+        # Its hint may be of an option that a producer has and the sink has not.
+        for key, reason in REFUSED.items():
+            if key.removeprefix(PREFIX) in error.message:
+                raise ConfigError(f"{error.message}; but '{key}' is not supported: {reason}") from error
+        raise
     return SinkOptions(tuple(sorted(producer.items())), _topic(given), _metrics_path(given))
 
 
@@ -79,14 +86,18 @@ def _refuse(key: str) -> None:
     if key.startswith(PREFIX) or key in OURS or key in SPARKS:
         return
     near = _nearest(key)
-    hint = f"; did you mean '{near}'?" if near else "."
+    hint = "."
+    if near:
+        from forebay.config import unavailable
+
+        hint = f"; did you mean '{near}'?{unavailable(near.removeprefix(PREFIX))}"
     raise ConfigError(f"Unknown option '{key}'{hint} Known: {PREFIX}<producer option>, {', '.join(OURS)}")
 
 
 def _nearest(key: str) -> str | None:
     from forebay.config import table
 
-    names = [*OURS, *(PREFIX + option.name for option in table())]
+    names = [*OURS, *(PREFIX + option.name for option in table() if PREFIX + option.name not in REFUSED)]
     if PREFIX + key in names:
         return PREFIX + key
     return next(iter(difflib.get_close_matches(key, names, n=1, cutoff=0.6)), None)

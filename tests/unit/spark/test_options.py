@@ -86,3 +86,15 @@ def test_the_metrics_path_must_be_a_file_in_a_folder_that_exists(tmp_path: Path)
         parse({**SERVERS, "metrics.path": str(tmp_path)})
     with pytest.raises(ConfigError, match="folder .*missing.* does not exist"):
         parse({**SERVERS, "metrics.path": str(tmp_path / "missing" / "counters.json")})
+
+
+def test_hints_never_lead_to_what_the_sink_refuses() -> None:
+    """Neither its own nor the producer's; what is not there yet is said to be so."""
+    for key in ("interceptor.classes", "transactional.id", "kafka.transactional"):
+        with pytest.raises(ConfigError, match=f"Unknown option '{key.removeprefix('kafka.')}'") as caught:
+            parse({**SERVERS, key: "x"})
+        assert "did you mean 'kafka." not in caught.value.message
+    with pytest.raises(ConfigError, match="'kafka.interceptor.classes' is not supported: rows go from Arrow"):
+        parse({**SERVERS, "kafka.interceptors": "x"})
+    with pytest.raises(ConfigError, match=r"did you mean 'kafka.ssl.key.password'\? \(not available .* no TLS\)"):
+        parse({**SERVERS, "ssl.key.password": "x"})
