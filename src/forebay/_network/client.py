@@ -18,7 +18,7 @@ from forebay._network.broker_versions import ApiVersions, client_throttles
 from forebay._network.connection_states import ABSENT, ConnectionStates, State
 from forebay._network.connector import Connector
 from forebay._network.handshake import check_versions
-from forebay._network.lost import describe_loss, describe_unready
+from forebay._network.lost import describe_loss, describe_unready, loss_error
 from forebay._network.metadata_updater import MetadataUpdater
 from forebay._network.node_choice import choose_node, patience_left
 from forebay._network.overdue import idle_at, overdue_at, timeout_error
@@ -27,8 +27,6 @@ from forebay.errors import (
     DisconnectError,
     IllegalStateError,
     KafkaError,
-    ProtocolError,
-    UnsupportedVersionError,
 )
 
 if cython.compiled:
@@ -57,7 +55,6 @@ if TYPE_CHECKING:
     from forebay.model import Node
 
 _INFINITY: float = float("inf")
-_OPEN = 1
 _CLOSED = 2
 # The last eight of 31 bits are set apart for authentication, as in the Java client.
 _MAX_CORRELATION = 0x7FFFFFFF - 8
@@ -108,7 +105,9 @@ class NetworkClient:
             random=random,
         )
         self._nodes = self._states.nodes
-        self._connector = Connector(selector, resolver, metadata, options, self._failed)
+        self._connector = Connector(
+            selector, resolver, metadata, options, failed=self._failed, close=self._hang_up, check_at=self.check_at
+        )
         self._updater = MetadataUpdater(self, metadata, options, self._log)
         self.versions = ApiVersions()
         self._completed: list[Any] = []
@@ -299,9 +298,9 @@ class NetworkClient:
     @cython.cfunc
     def _serve(self, channel: Channel, now: cython.double) -> None:
         state: NodeState = channel.context  # type: ignore[assignment]
-        if state.channel is not channel:
-            return  # given up earlier in this turn
-        if state.state is CONNECTING and channel.state == _OPEN:
+        if state.channel is not channel and not self._connector.heard(state, channel, now):
+            return
+        if state.state is CONNECTING:
             self._opened(state, now)
         connection: Connection = state.connection
         done: list[Any] = []
@@ -451,6 +450,7 @@ class NetworkClient:
                 self._lose(state, timeout_error(state), now, state.state is not State.CONNECTING)
                 continue
             self.check_at(due)
+            self._connector.go_on(state, now)
             unused = min(unused, (idle_at(state, max_idle), state), key=itemgetter(0))
         if now > unused[0]:
             # One a turn, the oldest: a burst of closed connections would be a burst of new ones.
@@ -463,12 +463,11 @@ class NetworkClient:
 
     def _failed(self, state: NodeState, cause: BaseException | None, now: float) -> None:
         """The connection ended by itself, or could not be made."""
-        if not isinstance(cause, (AuthenticationError, UnsupportedVersionError, ProtocolError)):
-            what = "Cannot connect to" if state.state is State.CONNECTING else "Disconnected from"
-            wrapped = DisconnectError(f"{what} {state.node}" + (f": {cause}" if cause is not None else ""))
-            wrapped.__cause__ = cause
-            cause = wrapped
-        self._lose(state, cause, now)
+        self._lose(state, loss_error(state, cause), now)
+
+    def _hang_up(self, channel: Channel) -> None:
+        self._selector.close(channel)
+        self._metrics.connections_closed.record(1)
 
     def _lose(self, state: NodeState, error: KafkaError, now: float, timed_out: bool = False) -> None:
         level, kind, text = describe_loss(state, error, timed_out)
@@ -488,10 +487,10 @@ class NetworkClient:
         else:
             self._states.disconnected(state, now)
         self.versions.remove(state.node.id)
+        self._connector.give_up(state)
         if channel is not None:
             # The buffers of what was not written are let go in here, before the requests complete.
-            self._selector.close(channel)
-            self._metrics.connections_closed.record(1)
+            self._hang_up(channel)
         if setup is not None:
             setup.close()
         if connection is not None:

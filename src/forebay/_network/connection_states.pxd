@@ -13,6 +13,7 @@ cdef class NodeState:
     cdef public object channel
     cdef public object connection
     cdef public object resolution
+    cdef public object race
     cdef public object sensors
     cdef public object setup
     cdef int free_slots(self, double now, int most) except? -1

@@ -6,10 +6,11 @@ bug and raises.  All of it belongs to the sender thread; times are monotonic ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from itertools import zip_longest
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
@@ -21,6 +22,9 @@ if cython.compiled:
     from cython.cimports.forebay._network.connection import Connection
 else:
     from forebay._network.connection import Connection
+
+if TYPE_CHECKING:
+    from forebay._network.transport import Address
 
 
 class State(IntEnum):
@@ -51,34 +55,63 @@ ABSENT = (State.DISCONNECTED, State.AUTHENTICATION_FAILED)
 
 
 class Addresses:
-    """The addresses of one host name, each tried once in turn before the name is looked up again (KIP-602)."""
+    """The addresses of one host name, each tried once before the name is looked up again (KIP-602).
 
-    __slots__ = ("_index", "_known", "_last")
+    The families take turns (RFC 8305, section 4); the first is the one that worked last, else the one that the
+    system puts first.
+    """
+
+    __slots__ = ("_family", "_last", "_left")
 
     def __init__(self) -> None:
-        self._known: tuple[Any, ...] = ()
-        self._index = 0
-        self._last: Any = None
+        self._left: list[Address] = []
+        self._last: Address | None = None
+        self._family: int | None = None
 
     @property
     def exhausted(self) -> bool:
         """Whether the name has to be looked up before the next attempt."""
-        return self._index >= len(self._known)
+        return not self._left
 
-    def resolved(self, addresses: tuple[Any, ...]) -> None:
-        """Takes a look-up's result; the address that failed last is not the first to be tried again."""
-        self._known = addresses
-        self._index = 1 if len(addresses) > 1 and addresses[0] == self._last else 0
+    @property
+    def left(self) -> tuple[Address, ...]:
+        """Those that were not tried yet."""
+        return tuple(self._left)
 
-    def take(self) -> Any:
+    def resolved(self, addresses: Sequence[Address]) -> None:
+        """Takes a look-up's result; of its family, the address that was connected to last is tried last."""
+        self._left = interleaved(sorted(addresses, key=lambda address: address == self._last), self._family)
+
+    def take(self) -> Address:
         """The next address to try."""
-        self._last = self._known[self._index]
-        self._index += 1
+        self._last = self._left.pop(0)
         return self._last
 
+    def reached(self, address: Address, unfinished: Iterable[Address]) -> None:
+        """A connection to ``address`` stands; those to ``unfinished`` were not waited for."""
+        self._last = address
+        self._left[:0] = unfinished
+
+    def worked(self) -> None:
+        """The broker answered on the connection that was made last."""
+        self._family = self._last.family if self._last is not None else None
+
     def clear(self) -> None:
-        self._known = ()
-        self._index = 0
+        """The name is looked up before the next attempt."""
+        self._left = []
+
+
+def interleaved(addresses: Sequence[Address], first: int | None) -> list[Address]:
+    """The addresses by turns of their families, in their order otherwise.
+
+    Args:
+        first: the family to begin with; that of the first address if None or if there is none of it.
+    """
+    families: dict[int, list[Address]] = {}
+    for address in addresses:
+        families.setdefault(address.family, []).append(address)
+    queues = sorted(families.values(), key=lambda queue: queue[0].family != first)
+    return [address for turn in zip_longest(*queues) for address in turn if address is not None]
 
 
 @cython.final
@@ -98,9 +131,10 @@ class NodeState:
         self.reconnect_backoff_ms = reconnect_backoff_ms
         self.setup_timeout_ms = setup_timeout_ms
         self.throttled_until = float("-inf")
-        self.channel: Any = None
+        self.channel: Any = None  # the connection that stands
         self.connection: Any = None
         self.resolution: Any = None
+        self.race: Any = None  # the connections that are being made
         self.sensors: Any = None
         self.setup: Any = None
 
@@ -174,6 +208,7 @@ class ConnectionStates:
     def ready(self, state: NodeState) -> None:
         """Requests may be sent.  Only now the failures are forgotten: accepting and hanging up is one too."""
         state.move(State.READY)
+        state.addresses.worked()
         state.authentication_error = state.last_error = None
         state.failed_attempts = 0
         state.reconnect_backoff_ms = self._reconnect.delay(0)
@@ -181,7 +216,7 @@ class ConnectionStates:
 
     def disconnected(self, state: NodeState, now: float) -> None:
         """The attempt or the connection failed; the next one waits."""
-        was, established = state.state, state.established
+        was = state.state
         state.move(State.DISCONNECTED)
         self._count_failure(state, now)
         if was == State.CONNECTING:
@@ -189,8 +224,9 @@ class ConnectionStates:
             state.setup_timeout_ms = self._setup.delay(state.failed_setups)
         else:
             self._reset_setup(state)
-        if established:
-            # The broker may come back under another address.
+        if was == State.READY:
+            # The broker may come back under another address.  One that ended before it named its versions may be
+            # no Kafka at all: then the next attempt goes on with the name's other addresses.
             state.addresses.clear()
 
     def closed(self, state: NodeState) -> None:

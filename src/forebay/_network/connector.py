@@ -1,19 +1,55 @@
-"""From a node to a channel: looks its name up without blocking, then tries the addresses one after the other."""
+"""From a node to a channel: looks its name up without blocking, then tries its addresses, the first that answers.
+
+The next address is tried as soon as one has failed, or beside one that is silent for ``DELAY_MS`` ("Happy
+Eyeballs", RFC 8305).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from forebay._network._io import OPEN
 from forebay._network.connection import Connection
 from forebay._network.connection_states import NodeState, State
 from forebay._network.options import NetworkOptions
 from forebay.errors import KafkaError, NetworkError
 
 if TYPE_CHECKING:
+    from forebay._network.channel import Channel
     from forebay._network.metadata import Metadata
     from forebay._network.resolver import Resolution
+    from forebay._network.transport import Address
     from forebay.model import Node
+
+DELAY_MS = 250.0
+"""How long an address may be silent before the next one is tried beside it (RFC 8305, section 5)."""
+GRACE_MS = 3000.0
+"""How long silent addresses are waited for once all were tried and one has failed.
+
+Long enough for a lost SYN to be repeated twice.  Not the whole setup timeout: the address that failed may be that of a
+broker that is being started, and it is tried again only by the next attempt.
+"""
+_INFINITY = float("inf")
+_REFUSAL = "cannot connect to "
+
+
+class Race:
+    """The connections that are being made to the addresses of one node; the first that stands is kept."""
+
+    __slots__ = ("channels", "failures", "next_at")
+
+    def __init__(self) -> None:
+        self.channels: dict[Channel, Address] = {}
+        self.failures: list[str] = []
+        """Address and reason of each that failed."""
+        self.next_at = _INFINITY
+        """Monotonic ms at which the next address is tried, or, if none is left, the silent ones are given up."""
+
+    def words(self, left: Iterable[Address]) -> str:
+        """Every address and what came of it; nothing yet of those that are ``left``."""
+        silent = (f"{channel.peer}: no answer" for channel in self.channels)
+        return "; ".join((*self.failures, *silent, *(f"{address}: not tried yet" for address in left)))
 
 
 class Connector:
@@ -21,7 +57,9 @@ class Connector:
 
     Args:
         metadata: told of the canonical names of bootstrap servers, if those are wanted.
-        failed: called when a name cannot be looked up.
+        failed: called when a name cannot be looked up, or none of its addresses be connected to.
+        close: closes a channel that is not needed.
+        check_at: sees to it that ``go_on`` is called once a time has passed.
     """
 
     def __init__(
@@ -30,21 +68,26 @@ class Connector:
         resolver: Any,
         metadata: Metadata,
         options: NetworkOptions,
+        *,
         failed: Callable[[NodeState, KafkaError, float], None],
+        close: Callable[[Channel], None],
+        check_at: Callable[[float], None],
     ) -> None:
         self._selector = selector
         self._resolver = resolver
         self._metadata = metadata
         self._options = options
         self._failed = failed
+        self._close = close
+        self._check_at = check_at
         self.waiting: list[NodeState] = []
         """Nodes whose names are being looked up."""
         self._canonical: set[tuple[str, int]] = set()
 
     def begin(self, state: NodeState, now: float) -> None:
-        """An attempt at ``state``, which is CONNECTING: opens the channel now, or once its address is known."""
+        """An attempt at ``state``, which is CONNECTING: goes to its addresses now, or once they are known."""
         if not state.addresses.exhausted:
-            self._open(state, now)
+            self._race(state, now)
             return
         if state.resolution is None:
             state.resolution = self._look_up(state.node)
@@ -56,6 +99,41 @@ class Connector:
         self.waiting = [
             state for state in self.waiting if state.state == State.CONNECTING and not self._take(state, now)
         ]
+
+    def heard(self, state: NodeState, channel: Channel, now: float) -> bool:
+        """News of a connection that is being made.  True: it stands, and is the node's from now on."""
+        race: Race | None = state.race
+        address = race.channels.pop(channel, None) if race is not None else None
+        if race is None or address is None:
+            return False  # given up earlier in this turn
+        if channel.state == OPEN:
+            state.addresses.reached(address, race.channels.values())
+            self.give_up(state)
+            state.channel = channel
+            state.connection = Connection(state.node, self._options.client_id, self._options.max_frame)
+            return True
+        self._close(channel)
+        race.failures.append(str(channel.error).removeprefix(_REFUSAL))
+        self._go_on(state, race, now)
+        return False
+
+    def go_on(self, state: NodeState, now: float) -> None:
+        """Tries the node's next address, or gives up the silent ones, if it is time."""
+        race: Race | None = state.race
+        if race is None:
+            return
+        if now <= race.next_at:
+            self._check_at(race.next_at)
+        elif state.addresses.exhausted:
+            self._lose(state, race, now)
+        else:
+            self._go_on(state, race, now)
+
+    def give_up(self, state: NodeState) -> None:
+        """Closes the connections to a node that are being made."""
+        race, state.race = state.race, None
+        for channel in race.channels if race is not None else ():
+            self._close(channel)
 
     def _look_up(self, node: Node) -> Resolution:
         # An alias first becomes the names behind it, which is what Kerberos and certificates go by; done here, by
@@ -78,7 +156,7 @@ class Connector:
             self._failed(state, resolution.error or NetworkError(f"{state.node.host} has no address"), now)
         else:
             state.addresses.resolved(tuple(resolution.addresses))
-            self._open(state, now)
+            self._race(state, now)
         return True
 
     def _rename(self, state: NodeState, names: tuple[str, ...], now: float) -> None:
@@ -88,13 +166,34 @@ class Connector:
         state.node = alias._replace(host=names[0])
         state.resolution = self._look_up(state.node)
 
-    def _open(self, state: NodeState, now: float) -> None:
+    def _race(self, state: NodeState, now: float) -> None:
+        state.race = Race()
+        self._go_on(state, state.race, now)
+
+    def _go_on(self, state: NodeState, race: Race, now: float) -> None:
+        """Tries the next address.  Without one, the silent ones get some time; without these the race is lost."""
+        addresses = state.addresses
+        if not addresses.exhausted:
+            address = addresses.take()
+            race.channels[self._open(state, address, now)] = address
+            race.next_at = _INFINITY if addresses.exhausted else now + DELAY_MS
+        elif not race.channels:
+            self._lose(state, race, now)
+            return
+        if addresses.exhausted and race.failures:
+            race.next_at = min(race.next_at, now + GRACE_MS)
+        self._check_at(race.next_at)
+
+    def _lose(self, state: NodeState, race: Race, now: float) -> None:
+        self._failed(state, NetworkError(_REFUSAL + race.words(state.addresses.left)), now)
+
+    def _open(self, state: NodeState, address: Address, now: float) -> Channel:
         options = self._options
-        state.connection = Connection(state.node, options.client_id, options.max_frame)
-        state.channel = self._selector.open(
-            state.addresses.take(),
+        channel: Channel = self._selector.open(
+            address,
             context=state,
             now=now,
             send_buffer=options.send_buffer_bytes,
             receive_buffer=options.receive_buffer_bytes,
         )
+        return channel

@@ -5,8 +5,23 @@ from __future__ import annotations
 import logging
 
 from forebay._network.connection_states import NodeState, State
-from forebay.errors import AuthenticationError, KafkaError, ProtocolError
+from forebay.errors import AuthenticationError, DisconnectError, KafkaError, ProtocolError, UnsupportedVersionError
 from forebay.model import Node
+
+
+def loss_error(state: NodeState, cause: BaseException | None) -> KafkaError:
+    """The error of a connection that ended by itself, or could not be made.
+
+    Args:
+        state: before the loss is entered there.
+        cause: None if nobody knows it.
+    """
+    if isinstance(cause, (AuthenticationError, UnsupportedVersionError, ProtocolError)):
+        return cause
+    what = "Cannot connect to" if state.state is State.CONNECTING else "Disconnected from"
+    error = DisconnectError(f"{what} {state.node}" + (f": {cause}" if cause is not None else ""))
+    error.__cause__ = cause
+    return error
 
 
 def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple[int, str, str]:

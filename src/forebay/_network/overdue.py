@@ -28,9 +28,11 @@ def idle_at(state: NodeState, max_idle_ms: float) -> float:
 def timeout_error(state: NodeState) -> KafkaTimeoutError:
     """What was overdue."""
     if state.state is State.CONNECTING:
-        what = "no connection" if state.channel is not None else "its host name was not resolved"
+        race = state.race
+        what = "its host name was not resolved" if race is None else "no connection"
+        tried = "" if race is None else f" ({race.words(state.addresses.left)})"
         return KafkaTimeoutError(
-            f"Connection setup to {state.node} timed out: {what} within {state.setup_timeout_ms:.0f} ms"
+            f"Connection setup to {state.node} timed out: {what} within {state.setup_timeout_ms:.0f} ms{tried}"
         )
     overdue = min(state.connection.in_flight.waiting(), key=lambda request: request.deadline)
     what = f"{api_name(overdue.api_key)} request to {state.node}"

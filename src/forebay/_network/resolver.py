@@ -37,7 +37,7 @@ class Resolution:
         self.host = host
         self.port = port
         self.addresses: tuple[Address, ...] = ()
-        """In the order to try; all of the family of the first (``use_all_dns_ips``)."""
+        """All that the name has (``use_all_dns_ips``), in the system's order."""
         self.names: tuple[str, ...] = ()
         """Of ``canonical``: the names of all addresses, in order, each once."""
         self.error: KafkaError | None = None
@@ -65,7 +65,7 @@ class NameResolver(Protocol):
 
 
 def addresses_of(host: str, port: int, lookup: Lookup, flags: int = 0) -> tuple[Address, ...]:
-    """The stream addresses of ``host``, all of the family of the first, each once.  Blocks.
+    """The stream addresses of ``host``, of both families, each once, in the system's order.  Blocks.
 
     Raises:
         OSError: the name is unknown, or the name server did not answer.
@@ -75,7 +75,7 @@ def addresses_of(host: str, port: int, lookup: Lookup, flags: int = 0) -> tuple[
     for family, _kind, _protocol, _canonical, sockaddr in lookup(host, port, type=socket.SOCK_STREAM, flags=flags):
         if family in (socket.AF_INET, socket.AF_INET6):
             found[Address(int(family), sockaddr)] = None
-    return tuple(address for address in found if address.family == next(iter(found)).family)
+    return tuple(found)
 
 
 def canonical_names(host: str, port: int, lookup: Lookup, name_of: NameOf) -> tuple[str, ...]:

@@ -158,6 +158,8 @@ class MemorySelector:
         """The far ends of all connections that stood, in order."""
         self.turns = 0
         self._peers: dict[Address, Peer | None] = {}
+        self._connect_ms: dict[Address, float] = {}
+        self._refusals: dict[Address, int] = {}
         self._near: dict[int, tuple[Channel, Link | None]] = {}
         self._news: dict[int, Channel] = {}
         self._wanted: set[int] = set()
@@ -169,13 +171,18 @@ class MemorySelector:
 
     # -- what the test says ------------------------------------------------------------------------------
 
-    def listen(self, address: Address, peer: Peer | None = None) -> None:
-        """Connections to ``address`` are accepted, and ``peer`` answers (none: nobody does)."""
-        self._peers[address] = peer or SilentPeer()
+    def listen(self, address: Address, peer: Peer | None = None, *, connect_ms: float | None = None) -> None:
+        """Connections to ``address`` are accepted, and ``peer`` answers (none: nobody does).
 
-    def refuse(self, address: Address) -> None:
-        """Connections to ``address`` are refused, as to any address that nobody listens on."""
+        ``connect_ms``: how long they take to stand, if not as long as all others.
+        """
+        self._peers[address] = peer or SilentPeer()
+        self._connect_ms[address] = self.connect_ms if connect_ms is None else connect_ms
+
+    def refuse(self, address: Address, code: int = errno.ECONNREFUSED) -> None:
+        """Connections to ``address`` fail with ``code``; those to an address nobody listens on with ECONNREFUSED."""
         self._peers.pop(address, None)
+        self._refusals[address] = code
 
     def swallow(self, address: Address) -> None:
         """Connections to ``address`` never get an answer."""
@@ -200,9 +207,9 @@ class MemorySelector:
 
         def answer() -> None:
             if channel.state == CONNECTING:
-                self._answer(channel, self._peers.get(address))
+                self._answer(channel, address)
 
-        self.call_at(now + self.connect_ms, answer)
+        self.call_at(now + self._connect_ms.get(address, self.connect_ms), answer)
         return channel
 
     def turn(self, timeout_ms: float, now: float) -> list[Channel]:
@@ -285,9 +292,11 @@ class MemorySelector:
             if channel.state == OPEN and link._ending is not None and not link._outbox:
                 self._lose(channel, link._ending)
 
-    def _answer(self, channel: Channel, peer: Peer | None) -> None:
+    def _answer(self, channel: Channel, address: Address) -> None:
+        peer = self._peers.get(address)
         if peer is None:
-            self._lose(channel, NetworkError(f"cannot connect to {channel.peer}: {_words(errno.ECONNREFUSED)}"))
+            code = self._refusals.get(address, errno.ECONNREFUSED)
+            self._lose(channel, NetworkError(f"cannot connect to {channel.peer}: {_words(code)}"))
             return
         link = Link(self, channel, peer)
         self._near[channel.id] = (channel, link)

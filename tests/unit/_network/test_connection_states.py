@@ -6,12 +6,24 @@ from itertools import product
 
 import pytest
 
-from forebay._network.connection_states import ABSENT, MOVES, Addresses, ConnectionStates, NodeState, State
+from forebay._network.connection_states import (
+    ABSENT,
+    MOVES,
+    Addresses,
+    ConnectionStates,
+    NodeState,
+    State,
+    interleaved,
+)
+from forebay._network.transport import Address
 from forebay.errors import AuthenticationError, IllegalStateError
 from forebay.model import Node
 
 A, B = Node(1, "a.example", 9092), Node(2, "b.example", 9092)
 BASE, LIMIT = 10_000, 60_000
+V4, V6 = 2, 10
+X, Y, Z = (Address(V4, (name, 9092)) for name in "xyz")
+P, Q = (Address(V6, (name, 9092)) for name in "pq")
 
 
 def states(jitter: random.Random | None = None) -> ConnectionStates:
@@ -157,41 +169,52 @@ def test_single_address() -> None:
     addresses = Addresses()
     for _ in range(3):
         assert addresses.exhausted
-        addresses.resolved(("x",))
-        assert addresses.take() == "x"
+        addresses.resolved((X,))
+        assert addresses.take() == X
 
 
 def test_several_addresses() -> None:
     """M ClusterConnectionStatesTest testMultipleIPs: each once, then a new look-up."""
     addresses = Addresses()
-    addresses.resolved(("x", "y", "z"))
-    assert [addresses.take() for _ in range(3)] == ["x", "y", "z"]
+    addresses.resolved((X, Y, Z))
+    assert [addresses.take() for _ in range(3)] == [X, Y, Z]
     assert addresses.exhausted
-    addresses.resolved(("x", "y", "z"))
-    assert addresses.take() == "x"
+    addresses.resolved((X, Y, Z))
+    assert addresses.take() == X
 
 
 def test_host_resolves_to_something_else() -> None:
     """M ClusterConnectionStatesTest testHostResolveChange: an established connection lost means looking up anew."""
     nodes = states()
     state = nodes.connecting(A, 0)
-    state.addresses.resolved(("x", "y"))
+    state.addresses.resolved((X, Y))
     state.addresses.take()
     nodes.ready(state)
     nodes.disconnected(state, 0)
     assert state.addresses.exhausted
-    state.addresses.resolved(("n",))
-    assert state.addresses.take() == "n"
+    state.addresses.resolved((Z,))
+    assert state.addresses.take() == Z
+
+
+def test_a_connection_that_ends_before_the_broker_answered_goes_on_with_the_next_address() -> None:
+    """Not as in Java, which looks the name up, and so may meet the same wrong server for ever."""
+    nodes = states()
+    state = nodes.connecting(A, 0)
+    state.addresses.resolved((X, Y))
+    state.addresses.reached(state.addresses.take(), ())
+    nodes.checking(state)
+    nodes.disconnected(state, 0)
+    assert state.addresses.left == (Y,)
 
 
 def test_failed_attempt_goes_on_with_the_next_address() -> None:
     nodes = states()
     state = nodes.connecting(A, 0)
-    state.addresses.resolved(("x", "y"))
+    state.addresses.resolved((X, Y))
     state.addresses.take()
     nodes.disconnected(state, 0)
     assert not state.addresses.exhausted
-    assert nodes.connecting(A, 0).addresses.take() == "y"
+    assert nodes.connecting(A, 0).addresses.take() == Y
 
 
 @pytest.mark.parametrize("moved", [A._replace(host="c.example"), A._replace(port=9093)])
@@ -199,7 +222,7 @@ def test_node_with_new_address(moved: Node) -> None:
     """M ClusterConnectionStatesTest testNodeWithNewHostname: looked up anew, failures forgotten."""
     nodes = states()
     state = nodes.connecting(A, 0)
-    state.addresses.resolved(("x", "y"))
+    state.addresses.resolved((X, Y))
     nodes.disconnected(state, 0)
     renewed = nodes.connecting(moved, 0)
     assert renewed is not state
@@ -210,8 +233,54 @@ def test_node_with_new_address(moved: Node) -> None:
 def test_skip_last_attempted_address() -> None:
     """M ClusterConnectionStatesTest testSkipLastAttemptedIp: the one just lost is not the first to be tried."""
     addresses = Addresses()
-    addresses.resolved(("x", "y"))
-    assert addresses.take() == "x"
+    addresses.resolved((X, Y))
+    assert addresses.take() == X
     addresses.clear()
-    addresses.resolved(("x", "y"))
-    assert addresses.take() == "y"
+    addresses.resolved((X, Y))
+    assert addresses.take() == Y
+
+
+def test_what_was_not_waited_for_stays_to_be_tried() -> None:
+    addresses = Addresses()
+    addresses.resolved((X, P, Y, Q))
+    tried = [addresses.take() for _ in range(3)]
+    assert tried == [X, P, Y]
+    addresses.reached(P, [X, Y])
+    assert addresses.left == (X, Y, Q)
+
+
+def test_the_family_that_worked_leads_and_in_it_the_address_that_was_lost_is_last() -> None:
+    addresses = Addresses()
+    addresses.resolved((P, Q, X, Y))
+    assert addresses.left == (P, X, Q, Y)
+    addresses.take()
+    addresses.reached(addresses.take(), ())
+    addresses.worked()
+    addresses.clear()
+    addresses.resolved((P, Q, X, Y))
+    assert addresses.left == (Y, P, X, Q)
+
+
+def test_a_family_that_the_name_has_no_more_leads_nothing() -> None:
+    addresses = Addresses()
+    addresses.resolved((P,))
+    addresses.take()
+    addresses.worked()
+    addresses.clear()
+    addresses.resolved((X, Y))
+    assert addresses.left == (X, Y)
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "order"),
+    [
+        ((), None, []),
+        ((X,), None, [X]),
+        ((X, Y, Z), V6, [X, Y, Z]),
+        ((X, Y, Z, P), None, [X, P, Y, Z]),
+        ((P, Q, X), None, [P, X, Q]),
+        ((P, Q, X, Y), V4, [X, P, Y, Q]),
+    ],
+)
+def test_families_are_interleaved(given: tuple[Address, ...], first: int | None, order: list[Address]) -> None:
+    assert interleaved(given, first) == order

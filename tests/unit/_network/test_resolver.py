@@ -102,14 +102,17 @@ def test_a_name_is_looked_up_elsewhere_and_told_once(resolver: Resolver, names: 
 @pytest.mark.parametrize(
     ("rows", "kept"),
     [
-        ([row(V4, "10.0.0.1"), row(V4, "10.0.0.2"), row(V6, "::5")], ["10.0.0.1:9092", "10.0.0.2:9092"]),
-        ([row(V6, "::5"), row(V4, "10.0.0.1"), row(V4, "10.0.0.2")], ["[::5]:9092"]),
-        ([row(V4, "10.0.0.2"), row(V6, "::5"), row(V4, "10.0.0.1")], ["10.0.0.2:9092", "10.0.0.1:9092"]),
+        (
+            [row(V4, "10.0.0.1"), row(V4, "10.0.0.2"), row(V6, "::5")],
+            ["10.0.0.1:9092", "10.0.0.2:9092", "[::5]:9092"],
+        ),
+        ([row(V6, "::1"), row(V4, "127.0.0.1")], ["[::1]:9092", "127.0.0.1:9092"]),
+        ([row(V4, "10.0.0.2"), row(V6, "::5"), row(V4, "10.0.0.2")], ["10.0.0.2:9092", "[::5]:9092"]),
         ([(socket.AF_UNIX, STREAM, 0, "", "path"), row(V4, "10.0.0.9")], ["10.0.0.9:9092"]),
     ],
 )
-def test_only_the_family_of_the_first_address_is_kept(rows: list[tuple[Any, ...]], kept: list[str]) -> None:
-    """M ClientUtilsTest filterPreferredAddresses: v4, v4, v6 give two; with v6 first it is one."""
+def test_the_addresses_of_both_families_are_kept(rows: list[tuple[Any, ...]], kept: list[str]) -> None:
+    """Not as M ClientUtilsTest filterPreferredAddresses, which keeps those of the family of the first."""
     assert [str(address) for address in addresses_of("kafka", 9092, Names({"kafka": rows}))] == kept
 
 

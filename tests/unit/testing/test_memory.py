@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 import pytest
@@ -39,8 +40,8 @@ class Scene:
         self.selector = MemorySelector(self.clock, connect_ms=connect_ms)
         self.selector.listen(HERE, peer)
 
-    def open(self) -> Channel:
-        return self.selector.open(HERE, context=None, now=self.clock.now(), send_buffer=-1, receive_buffer=-1)
+    def open(self, address: Address = HERE) -> Channel:
+        return self.selector.open(address, context=None, now=self.clock.now(), send_buffer=-1, receive_buffer=-1)
 
     def turn(self, timeout_ms: float) -> list[Channel]:
         return self.selector.turn(timeout_ms, self.clock.now())
@@ -181,3 +182,15 @@ def test_ends(closed_by: str) -> None:
         scene.selector.close_after_fork()
         assert (told, peer.diary) == ([], ["connected"])
     assert scene.turn(10) == []
+
+
+def test_an_address_may_be_slower_than_the_others_and_fail_in_its_own_way() -> None:
+    scene = Scene(connect_ms=10)
+    far = Address(socket.AF_INET, ("10.0.0.2", 9092))
+    scene.selector.listen(far, connect_ms=300)
+    near, slow = scene.open(), scene.open(far)
+    assert scene.turn(1000) == [near] and scene.clock.now() == 1010
+    assert scene.turn(1000) == [slow] and scene.clock.now() == 1300
+    scene.selector.refuse(far, errno.ENETUNREACH)
+    gone = scene.open(far)
+    assert scene.turn(1000) == [gone] and "ENETUNREACH" in str(gone.error)
