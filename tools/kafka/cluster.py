@@ -75,7 +75,8 @@ class RealKafka:
     """A cluster of ``nodes`` brokers (ids from 0) of one Kafka version; started by ``with`` or :meth:`start`.
 
     ``properties`` go over the defaults of every node.  ``quick_start`` leaves out the compiler that pays only after
-    minutes under load: for tests, not for benches.  Raises :class:`tools.kafka.jars.JarsUnavailable` when
+    minutes under load: for tests, not for benches.  ``advertised_host`` is what metadata says; the nodes listen on
+    127.0.0.1 whatever it is.  Raises :class:`tools.kafka.jars.JarsUnavailable` when
     there is nothing to start, :class:`KafkaFailed` when it does not come up within ``start_timeout_s``.
     """
 
@@ -87,12 +88,14 @@ class RealKafka:
         properties: Mapping[str, str] | None = None,
         heap_mb: int = 256,
         quick_start: bool = False,
+        advertised_host: str = "127.0.0.1",
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         self.version = version
         self._count = nodes
         self._properties = dict(properties or {})
         self._jvm_options = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", *(QUICK if quick_start else ())]
+        self._advertised_host = advertised_host
         self._start_timeout_s = start_timeout_s
         self._java = java()
         self._jars = ensure_jars(version)
@@ -313,7 +316,7 @@ class RealKafka:
             "node.id": str(node.id),
             "controller.quorum.voters": voters,
             "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{node.port}",
+            "advertised.listeners": f"PLAINTEXT://{self._advertised_host}:{node.port}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(node.data),

@@ -120,20 +120,24 @@ def perf(**values: Any) -> int:
 
 
 @cli.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the first node; 0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; a loopback stands for both.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="Of the first node; 0: a free one."
+)
+@click.option("--advertise", default="", metavar="HOST[:PORT]", help="What clients are told, if it is not that.")
 @click.option("--nodes", type=click.IntRange(1, 100), default=1, show_default=True, help="How many brokers.")
 @click.option("--partitions", type=click.IntRange(1), default=4, show_default=True, help="Of topics that say none.")
 @click.option("--topics", multiple=True, metavar="NAME[:PARTITIONS][,...]", help="Make these topics at once.")
-def broker(host: str, port: int, *, topics: Sequence[str], **numbers: int) -> int:
+def broker(host: str, port: int, *, advertise: str, topics: Sequence[str], **numbers: int) -> int:
     """Serve an embedded broker until Ctrl-C; the one line on stdout is its address.
 
-    For development: it keeps 5 MB or 100,000 records a partition, in memory.
+    For development: it keeps the newest 5 MB of a partition, in memory.  README.md says what else it does not do.
+    With --advertise, for containers and forwarded ports, the nodes have that host and PORT, PORT + 1 and so on.
     """
     from forebay.cli import broker as command
 
     names = [name.strip() for text in topics for name in text.split(",") if name.strip()]
-    return command.run(host, port, topics=names, write=write, **numbers)
+    return command.run(host, port, advertise=advertise, topics=names, write=write, **numbers)
 
 
 @cli.command()

@@ -9,7 +9,9 @@ parent is gone, whichever is seen first, so no broker outlives the test that sta
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import importlib.util
 import json
 import os
 import select
@@ -19,6 +21,10 @@ from ctypes import c_char_p, c_int, c_int16, c_int32, c_int64, c_size_t, c_void_
 from typing import Any
 
 PRODUCER = 0
+JOIN_GROUP, SYNC_GROUP = 11, 14
+#: API key to the newest version that the mock reads as it is written.  It advertises one more of these, takes its
+#: compact fields for plain ones, and closes the connection; librdkafka's own consumer sends none so new.
+READABLE = {JOIN_GROUP: 5, SYNC_GROUP: 3}
 # The mock takes its log calls from its own thread; this level keeps what went wrong and drops the chatter.
 LOG_LEVEL = "3"
 PARENT_CHECK_SECONDS = 1.0
@@ -99,6 +105,8 @@ class MockCluster:
         self._cluster = self._library.rd_kafka_mock_cluster_new(self._client, nodes)
         if not self._cluster:
             raise RuntimeError(f"librdkafka made no mock cluster of {nodes} nodes")
+        for api_key, newest in READABLE.items():
+            self.set_api_versions(api_key, 0, newest)
 
     def _check(self, code: int, what: str) -> None:
         if code:
@@ -245,11 +253,28 @@ def serve(cluster: MockCluster, parent: int) -> None:
             say(answer(cluster, line))
 
 
+def listen_on_ipv6(bootstrap: str) -> None:
+    """Has every node answer on ::1, too, on the port that it has on 127.0.0.1, for the life of this process.
+
+    Left out where this machine has no IPv6, or the port is taken there: ``bootstrap_servers`` names 127.0.0.1.
+    """
+    spec = importlib.util.spec_from_file_location("_forward", os.path.join(os.path.dirname(__file__), "_forward.py"))
+    assert spec is not None and spec.loader is not None
+    forward = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(forward)
+    for address in bootstrap.split(","):
+        host, _, port = address.rpartition(":")
+        with contextlib.suppress(OSError):
+            forward.Forwarder(["::1"], int(port), (host, int(port)))
+
+
 def main(path: str, nodes: str, parent: str) -> None:
     # Ctrl-C reaches the whole process group: the parent decides when this process ends, by closing the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     cluster = MockCluster(path, int(nodes))
-    say({"ok": cluster.describe()})
+    described = cluster.describe()
+    listen_on_ipv6(described["bootstrap"])
+    say({"ok": described})
     serve(cluster, int(parent))
     # Nothing to save, and an orderly destruction would wait for the mock's open connections.
     os._exit(0)

@@ -73,6 +73,19 @@ def test_every_node_listens_where_it_says(broker: EmbeddedBroker) -> None:
     assert all(API_VERSIONS in ask_api_versions(address) for address in addresses)
 
 
+def test_every_node_listens_on_both_loopbacks(broker: EmbeddedBroker) -> None:
+    """As localhost is ::1 first on many machines."""
+    for node in broker.nodes:
+        _host, port = broker.address(node)
+        assert ask_api_versions(("::1", port)) == ask_api_versions(("127.0.0.1", port))
+
+
+def test_group_versions_that_the_mock_would_misread_are_not_offered(broker: EmbeddedBroker) -> None:
+    """kafka-python would send JoinGroup 6 and SyncGroup 4, at which the mock closes the connection."""
+    found = ask_api_versions(broker.address())
+    assert (found[11], found[14]) == ((0, 5), (0, 3))
+
+
 def test_close_ends_the_process_and_may_be_called_twice(broker: EmbeddedBroker) -> None:
     pid = broker.pid
     assert pid is not None
