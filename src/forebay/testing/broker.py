@@ -2,11 +2,25 @@
 
 :class:`EmbeddedBroker` is librdkafka's mock cluster, out of the ``confluent-kafka`` wheel, in a process of its
 own, with the faults it can inject.  It speaks enough of the protocol for any producer and consumer, over real
-sockets on 127.0.0.1.  What it is not: it keeps **at most 5 MB or 100,000 records a partition** and drops the
-oldest beyond that (read while you write), takes record format v2 only, knows no transactions v2 and no
-per-record errors, checks no CRC and no sequence numbers (unless a transactional id comes with them: an
-idempotent producer's repeated batch is in the log twice), answers 1234 as the append time of every batch, and
-forgets everything when it ends.
+sockets on 127.0.0.1 and, where the machine has IPv6, on ::1.  It is for tests and development, not for data:
+
+| Asked of it | What the embedded broker does |
+|---|---|
+| Keeping records | in memory, at most the newest 5 MiB of each partition; ends with all it has |
+| Produce | up to version 10, topics by name; a batch of any size; no checksum is looked at |
+| Formats v0 and v1 | takes what is not compressed |
+| A batch sent again | is written again; sequence numbers are looked at only with a transactional id |
+| Acknowledgements | have timestamp 1234; the records keep their own |
+| Offsets by time | finds none |
+| Transactions | of the first generation (transaction version 0), and fences nobody |
+| What was aborted | is shown to all readers |
+| End markers | have no checksum: `Control.read_from` and `check.crcs` stop there |
+| Consumer groups | keeps members and committed offsets; forgets offsets sent to a transaction |
+| Topics | made by `create_topic`, `--topics`, or by being asked for (then 4 partitions) |
+| Administration | none: CreateTopics, DeleteTopics, DescribeConfigs, ListGroups ... are not answered |
+| Quotas, ACLs, TLS, SASL | none |
+| confluent-kafka, aiokafka | are served |
+| kafka-python | is served by `forebay broker`; by `EmbeddedBroker` with `api_version=(2, 3)` |
 """
 
 from __future__ import annotations

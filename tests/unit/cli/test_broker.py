@@ -88,7 +88,7 @@ def test_a_chosen_port_is_listened_on_by_the_first_node_on_both_loopbacks(free: 
 
 
 def test_a_free_port_is_listened_on_on_both_loopbacks() -> None:
-    found = []
+    found: list[dict[int, str]] = []
 
     def write(line: str) -> None:
         try:

@@ -102,7 +102,7 @@ def test_a_machine_without_ipv6(server: socket.socket, monkeypatch: pytest.Monke
             raise OSError(code, "no such address")
         return create(address, family=family)
 
-    monkeypatch.setattr(_forward.socket, "create_server", without)
+    monkeypatch.setattr(socket, "create_server", without)
     forwarder = Forwarder([LOCAL, LOCAL_6], 0, server.getsockname())
     assert forwarder.addresses == [(LOCAL, forwarder.port)]
     forwarder.close()
@@ -118,7 +118,7 @@ def test_a_free_port_is_free_on_all_addresses(server: socket.socket, monkeypatch
             raise OSError(errno.EADDRINUSE, "in use")
         return create(address, family=family)
 
-    monkeypatch.setattr(_forward.socket, "create_server", unlucky)
+    monkeypatch.setattr(socket, "create_server", unlucky)
     forwarder = Forwarder([LOCAL, LOCAL_6], 0, server.getsockname())
     assert len(refused) == 3
     assert forwarder.addresses == [(LOCAL, forwarder.port), (LOCAL_6, forwarder.port)]
