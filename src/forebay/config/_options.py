@@ -153,8 +153,8 @@ _CORE = (
     ),
     Option(
         "client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM,
-        "Whether each address of a name is tried in turn, or the bootstrap servers are first replaced by their "
-        "canonical names.",
+        "Whether bootstrap servers keep their names, or are first replaced by their canonical names; all addresses of "
+        "a name are tried either way.",
         choices=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
     ),
     Option(
@@ -218,7 +218,7 @@ _NETWORK = (
     ),
     Option(
         "socket.connection.setup.timeout.ms", LONG, 10_000, MEDIUM,
-        "How long a first connection may take; it doubles with each failure.",
+        "How long a first connection may take, over all addresses of the name; it doubles with each failure.",
     ),
     Option("socket.connection.setup.timeout.max.ms", LONG, 30_000, MEDIUM, "The longest time a connection may take."),
     Option(

@@ -18,7 +18,10 @@ import select
 import signal
 import sys
 from ctypes import c_char_p, c_int, c_int16, c_int32, c_int64, c_size_t, c_void_p
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from forebay.testing._forward import Forwarder
 
 PRODUCER = 0
 JOIN_GROUP, SYNC_GROUP = 11, 14
@@ -253,8 +256,8 @@ def serve(cluster: MockCluster, parent: int) -> None:
             say(answer(cluster, line))
 
 
-def listen_on_ipv6(bootstrap: str) -> None:
-    """Has every node answer on ::1, too, on the port that it has on 127.0.0.1, for the life of this process.
+def listen_on_ipv6(bootstrap: str) -> list[Forwarder]:
+    """Has every node answer on ::1, too, on the port that it has on 127.0.0.1.
 
     Left out where this machine has no IPv6, or the port is taken there: ``bootstrap_servers`` names 127.0.0.1.
     """
@@ -262,10 +265,12 @@ def listen_on_ipv6(bootstrap: str) -> None:
     assert spec is not None and spec.loader is not None
     forward = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(forward)
+    forwarders = []
     for address in bootstrap.split(","):
         host, _, port = address.rpartition(":")
         with contextlib.suppress(OSError):
-            forward.Forwarder(["::1"], int(port), (host, int(port)))
+            forwarders.append(forward.Forwarder(["::1"], int(port), (host, int(port))))
+    return forwarders
 
 
 def main(path: str, nodes: str, parent: str) -> None:

@@ -5,8 +5,16 @@ import logging
 import pytest
 
 from forebay._network.connection_states import NodeState, State
-from forebay._network.lost import describe_loss
-from forebay.errors import AuthenticationError, DisconnectError, KafkaError, KafkaTimeoutError, ProtocolError
+from forebay._network.lost import describe_loss, loss_error
+from forebay.errors import (
+    AuthenticationError,
+    DisconnectError,
+    KafkaError,
+    KafkaTimeoutError,
+    NetworkError,
+    ProtocolError,
+    UnsupportedVersionError,
+)
 from forebay.model import Node
 
 
@@ -37,3 +45,26 @@ def test_bootstrap_servers_are_named_without_their_made_up_id() -> None:
     text = describe_loss(node, DisconnectError("refused"), False)[2]
     assert "bootstrap server broker:9092" in text
     assert "-1" not in text
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "text"),
+    [
+        (State.CONNECTING, NetworkError("refused"), "Cannot connect to broker:9092 (id 4): refused"),
+        (State.READY, NetworkError("reset"), "Disconnected from broker:9092 (id 4): reset"),
+        (State.READY, None, "Disconnected from broker:9092 (id 4)"),
+    ],
+)
+def test_a_loss_that_nobody_explains_better_is_a_disconnect(
+    state: State, cause: BaseException | None, text: str
+) -> None:
+    node = NodeState(Node(4, "broker", 9092), 0, 0)
+    node.state = state
+    error = loss_error(node, cause)
+    assert (type(error), str(error), error.__cause__) == (DisconnectError, text, cause)
+
+
+@pytest.mark.parametrize("kind", [AuthenticationError, UnsupportedVersionError, ProtocolError])
+def test_what_says_more_than_a_disconnect_stays_as_it_is(kind: type[KafkaError]) -> None:
+    error = kind("why")
+    assert loss_error(NodeState(Node(4, "broker", 9092), 0, 0), error) is error

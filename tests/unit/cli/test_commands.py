@@ -65,6 +65,7 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
             "transactional.id needs idempotence",
         ),
         ("broker --topics :3", "topic ':3': write a name"),
+        ("broker --advertise ::1", "advertise '::1': write HOST or HOST:PORT"),
         ("config xyzzy", "No option contains 'xyzzy'"),
         ("config --format xml", "Invalid value for '--format'"),
         ("pipeline run none.toml", "job file 'none.toml' does not exist"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
 
-from forebay.testing._broker_process import Library, MockCluster, answer
+from forebay.testing._broker_process import Library, MockCluster, answer, listen_on_ipv6
 from forebay.testing.broker import library_path
 
 
@@ -61,3 +62,21 @@ def test_a_mock_cluster_describes_itself() -> None:
     described = MockCluster(str(library_path()), 2).describe()
     assert described["bootstrap"].count("127.0.0.1:") == 2
     assert described["librdkafka"][0].isdecimal()
+
+
+def test_where_ipv6_cannot_be_listened_on_the_other_nodes_go_on() -> None:
+    """The machine may have no IPv6, or the port may be taken there: that is no error."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as first,
+        socket.create_server(("127.0.0.1", 0)) as second,
+        socket.create_server(("::1", first.getsockname()[1]), family=socket.AF_INET6) as taken,
+    ):
+        ports = [node.getsockname()[1] for node in (first, second)]
+        forwarders = listen_on_ipv6(",".join(f"127.0.0.1:{port}" for port in ports))
+        for port, reached in zip(ports, (taken, second), strict=True):
+            reached.settimeout(10)
+            with socket.create_connection(("::1", port), 10):
+                reached.accept()[0].close()
+        for forwarder in forwarders:
+            forwarder.close()
+        assert [forwarder.port for forwarder in forwarders] == ports[1:]
