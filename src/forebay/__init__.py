@@ -1,4 +1,4 @@
-"""forebay: a complete Kafka producer for Python and PySpark.
+"""forebay: a Kafka producer for Python and PySpark.
 
 Names are imported when they are first asked for: Spark imports this package four times for a job, mostly in
 processes that never make a producer.
@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forebay._columnar import BatchDelivery
     from forebay._future import RecordFuture
+    from forebay._version import VERSION as __version__
     from forebay.config import ProducerConfig
     from forebay.control import Control
     from forebay.errors import KafkaError
@@ -39,6 +40,7 @@ __all__ = [
     "RecordMetadata",
     "TopicPartition",
     "TransactionIdentity",
+    "__version__",
     "implementation",
 ]
 
@@ -62,6 +64,8 @@ _MODULES = frozenset({"config", "errors", "interceptors", "model", "serializers"
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _import_module(f"{__name__}.{name}")
+    if name == "__version__":
+        return _import_module(f"{__name__}._version").VERSION
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(_import_module(f"{__name__}.{_HOMES[name]}"), name)

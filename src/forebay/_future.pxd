@@ -33,15 +33,15 @@ cdef class BatchResult(BatchOutcome):
 
 
 cdef class RecordFuture:
-    cdef readonly BatchResult batch
-    cdef readonly int index
-    cdef readonly int key_size
-    cdef readonly int value_size
-    cdef readonly long long timestamp
+    cdef readonly BatchResult _batch
+    cdef readonly int _index
+    cdef readonly int _key_size
+    cdef readonly int _value_size
+    cdef readonly long long _timestamp
     cpdef object metadata(self)
     cdef _error(self, object timeout)
-    cdef bint is_visible(self) noexcept
-    cdef void run(self, object function, object report)
+    cdef bint _is_visible(self) noexcept
+    cdef void _run(self, object function, object report)
 
 
 cdef BatchResult new_result(str topic, int partition, object account, int first)

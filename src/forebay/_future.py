@@ -198,7 +198,7 @@ class BatchResult(BatchOutcome):
             release(self.lock)
         for at in range(0, len(pending), 2):
             future = pending[at]
-            future.run(pending[at + 1], report)
+            future._run(pending[at + 1], report)
         return len(pending) == 0
 
     @cython.ccall
@@ -251,7 +251,7 @@ class BatchResult(BatchOutcome):
         result: BatchResult
         fresh: list[Any] = []  # as in subscribe
         while True:
-            result = self.leaf(future.index)
+            result = self.leaf(future._index)
             acquire(result.lock)
             try:
                 if result.state == DONE:
@@ -332,18 +332,18 @@ class RecordFuture:
     """
 
     if not cython.compiled:
-        batch: BatchResult
-        index: int
-        timestamp: int
-        key_size: int
-        value_size: int
+        _batch: BatchResult
+        _index: int
+        _timestamp: int
+        _key_size: int
+        _value_size: int
 
     def __init__(self) -> None:
         raise TypeError("a RecordFuture is made by KafkaProducer.send() alone")
 
     def done(self) -> bool:
         """True once the outcome is known."""
-        return self.batch.leaf(self.index).state == DONE
+        return self._batch.leaf(self._index).state == DONE
 
     def running(self) -> bool:
         """False: a record on its way cannot be told from one that waits."""
@@ -383,12 +383,13 @@ class RecordFuture:
 
     @cython.cfunc
     def _error(self, timeout: Any) -> Any:
-        if not self.is_visible() and not self.batch.wait(LONGEST_MS if timeout is None else timeout * 1000, self.index):
+        timeout_ms: cython.double = LONGEST_MS if timeout is None else timeout * 1000
+        if not self._is_visible() and not self._batch.wait(timeout_ms, self._index):
+            where = f"{self._batch.topic}-{self._batch.partition}"
             raise TimeoutError(
-                f"No acknowledgement for the record for {self.batch.topic}-{self.batch.partition} within {timeout} s; "
-                "it is still on its way."
+                f"No acknowledgement for the record for {where} within {timeout} s; it is still on its way."
             )
-        error = self.batch.error_of(self.index)
+        error = self._batch.error_of(self._index)
         return None if error is None else own_copy(error)
 
     def add_done_callback(self, function: Callable[[RecordFuture], object]) -> None:
@@ -404,41 +405,41 @@ class RecordFuture:
             raise TypeError(
                 f"add_done_callback() takes a callable(future), got {type(function).__name__}: {function!r}"
             )
-        part: BatchResult = self.batch.leaf(self.index)
+        part: BatchResult = self._batch.leaf(self._index)
         if part.state != DONE:
             part.check_own_process()
             account = part.account
             if account is not None:
                 account.charge_callback(function)
-            if self.batch.add_late(self, function):
+            if self._batch.add_late(self, function):
                 return
             if account is not None:
                 account.credit_callback(function)
         try:
             function(self)
         except Exception:
-            logger.exception("a done callback for %s-%d raised", self.batch.topic, self.batch.partition)
+            logger.exception("a done callback for %s-%d raised", self._batch.topic, self._batch.partition)
 
     @cython.ccall
     def metadata(self) -> Any:
         """RecordMetadata as it stands now; offset and timestamp are -1 for a failed record."""
-        part: BatchResult = self.batch.leaf(self.index)
-        return part.metadata_of(self.index - part.first, self.timestamp, self.key_size, self.value_size)
+        part: BatchResult = self._batch.leaf(self._index)
+        return part.metadata_of(self._index - part.first, self._timestamp, self._key_size, self._value_size)
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def is_visible(self) -> cython.bint:
+    def _is_visible(self) -> cython.bint:
         # A callback may ask its own future; everybody else waits until all callbacks ran.
-        batch: BatchResult = self.batch.leaf(self.index)
+        batch: BatchResult = self._batch.leaf(self._index)
         return batch.state == DONE or (batch.state == COMPLETING and batch.completing_thread == thread_ident())
 
     @cython.cfunc
-    def run(self, function: Any, report: Any) -> cython.void:
+    def _run(self, function: Any, report: Any) -> cython.void:
         try:
             function(self)
         except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
-            self.batch.tell(raised, report)
-        if self.batch.is_foreign():
+            self._batch.tell(raised, report)
+        if self._batch.is_foreign():
             leave_forked_child(None)
 
     def __reduce__(self) -> Any:
@@ -447,8 +448,17 @@ class RecordFuture:
         )
 
     def __repr__(self) -> str:
-        part: BatchResult = self.batch.leaf(self.index)
-        return f"<RecordFuture {self.index - part.first} of {part!r}>"
+        visible = self._is_visible()  # before the metadata, which the outcome changes
+        metadata = self.metadata()
+        error = self._batch.error_of(self._index)
+        if not visible:
+            state = "pending"
+        elif error is not None:
+            state = repr(error)
+        else:
+            state = f"offset {metadata.offset}" if metadata.has_offset else "sent, offset not known"
+        partition = "partition not known" if metadata.partition < 0 else f"partition {metadata.partition}"
+        return f"<RecordFuture {metadata.topic}, {partition}: {state}>"
 
 
 @cython.cfunc

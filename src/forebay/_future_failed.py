@@ -35,17 +35,17 @@ def failed_future(
     # Its traceback would pin the frames of the refused send.
     error = error.with_traceback(None)
     future: RecordFuture = new_future()
-    future.batch = BatchResult(topic, partition)
-    future.index = 0
-    future.timestamp = -1
-    future.key_size = -1
-    future.value_size = -1
+    future._batch = BatchResult(topic, partition)
+    future._index = 0
+    future._timestamp = -1
+    future._key_size = -1
+    future._value_size = -1
     if callback is not None:
         deliveries: DeliveryCallbacks = DeliveryCallbacks()
         deliveries.reserve(0, 1)
         deliveries.add(0, callback, -1, -1, -1)
-        future.batch.deliveries = deliveries
-    future.batch.settle(-1, -1, error, None, 1, report_or_keep)
+        future._batch.deliveries = deliveries
+    future._batch.settle(-1, -1, error, None, 1, report_or_keep)
     if interrupts:
         raise interrupts[0]
     return future

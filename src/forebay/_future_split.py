@@ -83,7 +83,7 @@ def move_callbacks(callbacks: list[Any], parts: list[Any]) -> cython.void:
     future: RecordFuture
     for at in range(0, len(callbacks), 2):
         future = callbacks[at]
-        part = part_with(parts, future.index)
+        part = part_with(parts, future._index)
         part.callbacks.append(future)
         part.callbacks.append(callbacks[at + 1])
 

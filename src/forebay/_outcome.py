@@ -115,7 +115,7 @@ def locate(
     value_size: cython.longlong,
 ) -> cython.void:
     """Fills in what is known of a batch's record ``at`` once the batch was written."""
-    metadata.at_offset = outcome.base_offset + at if outcome.base_offset >= 0 else -1
-    metadata.at_time = outcome.log_append_time if outcome.log_append_time >= 0 else timestamp
-    metadata.key_size = key_size
-    metadata.value_size = value_size
+    metadata._offset = outcome.base_offset + at if outcome.base_offset >= 0 else -1
+    metadata._timestamp = outcome.log_append_time if outcome.log_append_time >= 0 else timestamp
+    metadata._key_size = key_size
+    metadata._value_size = value_size

@@ -1,10 +1,10 @@
 cdef class RecordMetadata:
-    cdef str of_topic
-    cdef long long at_offset
-    cdef long long at_time
-    cdef long long key_size
-    cdef long long value_size
-    cdef int of_partition
+    cdef str _topic
+    cdef long long _offset
+    cdef long long _timestamp
+    cdef long long _key_size
+    cdef long long _value_size
+    cdef int _partition
     cpdef tuple as_tuple(self)
 
 

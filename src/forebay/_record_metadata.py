@@ -39,57 +39,57 @@ class RecordMetadata:
         serialized_key_size: cython.longlong,
         serialized_value_size: cython.longlong,
     ) -> None:
-        self.of_topic = topic if type(topic) is str else str.__str__(topic)
-        self.of_partition = partition
-        self.at_offset = offset
-        self.at_time = timestamp
-        self.key_size = serialized_key_size
-        self.value_size = serialized_value_size
+        self._topic = topic if type(topic) is str else str.__str__(topic)
+        self._partition = partition
+        self._offset = offset
+        self._timestamp = timestamp
+        self._key_size = serialized_key_size
+        self._value_size = serialized_value_size
 
     @property
     def topic(self) -> str:
         """The topic's name."""
-        return self.of_topic
+        return self._topic
 
     @property
     def partition(self) -> int:
         """The partition's number, or -1."""
-        return self.of_partition
+        return self._partition
 
     @property
     def offset(self) -> int:
         """The record's offset in its partition, or -1."""
-        return self.at_offset
+        return self._offset
 
     @property
     def timestamp(self) -> int:
         """Unix ms, or -1."""
-        return self.at_time
+        return self._timestamp
 
     @property
     def serialized_key_size(self) -> int:
         """Bytes, -1 for a null key."""
-        return self.key_size
+        return self._key_size
 
     @property
     def serialized_value_size(self) -> int:
         """Bytes, -1 for a null value."""
-        return self.value_size
+        return self._value_size
 
     @property
     def has_offset(self) -> bool:
         """Whether the broker told the offset."""
-        return self.at_offset != -1
+        return self._offset != -1
 
     @property
     def has_timestamp(self) -> bool:
         """Whether there is a timestamp."""
-        return self.at_time != -1
+        return self._timestamp != -1
 
     @cython.ccall
     def as_tuple(self) -> tuple[Any, ...]:
         """The fields in their order, named in ``_fields``."""
-        return (self.of_topic, self.of_partition, self.at_offset, self.at_time, self.key_size, self.value_size)
+        return (self._topic, self._partition, self._offset, self._timestamp, self._key_size, self._value_size)
 
     def _asdict(self) -> dict[str, Any]:
         """The fields by name, as of a named tuple."""
@@ -139,7 +139,7 @@ class RecordMetadata:
         return RecordMetadata, self.as_tuple()
 
     def __str__(self) -> str:
-        return f"{self.of_topic}-{self.of_partition}@{self.at_offset}"
+        return f"{self._topic}-{self._partition}@{self._offset}"
 
     def __repr__(self) -> str:
         return f"RecordMetadata({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
@@ -157,7 +157,7 @@ def fields_of(other: object) -> Any:
 def new_metadata(topic: str, partition: cython.int) -> RecordMetadata:
     """One that knows neither offset nor time nor sizes: of a record that failed, or to be filled in."""
     metadata: RecordMetadata = RecordMetadata.__new__(RecordMetadata)
-    metadata.of_topic = topic
-    metadata.of_partition = partition
-    metadata.at_offset = metadata.at_time = metadata.key_size = metadata.value_size = -1
+    metadata._topic = topic
+    metadata._partition = partition
+    metadata._offset = metadata._timestamp = metadata._key_size = metadata._value_size = -1
     return metadata

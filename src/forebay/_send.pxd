@@ -8,7 +8,7 @@ from forebay._sender.lending cimport LentTurn
 
 
 cdef class SendPath:
-    cdef readonly int state
+    cdef readonly int _state
     cdef RecordAccumulator accumulator
     cdef object metadata
     cdef object wake
@@ -64,7 +64,7 @@ cdef class SendPath:
         bint blocking,
         double deadline,
     )
-    cpdef TopicState topic_for_sending(self, str topic, int partition, bint blocking, double deadline)
+    cpdef TopicState _topic_for_sending(self, str topic, int partition, bint blocking, double deadline)
     cdef int choose_partition(
         self, TopicState state, object key, bytes key_bytes, object value, bytes value_bytes
     ) except? -1

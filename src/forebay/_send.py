@@ -125,10 +125,10 @@ class SendPath:
         self.sender_thread = sender_thread
         self.node_error = node_error
         self.turn, self.claim = turn, turn.claim
-        self.state = OPEN
+        self._state = OPEN
 
     def _set_state(self, state: cython.int) -> None:
-        self.state = state
+        self._state = state
 
     @cython.annotation_typing(False)  # else 1.0 and True are taken for the int 1 when compiled
     def send(
@@ -166,7 +166,7 @@ class SendPath:
             IllegalArgumentError: a partition, timestamp or header that cannot be.
             TypeError: a header or ``on_delivery`` of a type that cannot be.
         """
-        if self.state != OPEN:
+        if self._state != OPEN:
             raise self._refusal()
         if on_delivery is not None and not callable(on_delivery):
             raise not_callable(on_delivery)
@@ -192,7 +192,7 @@ class SendPath:
             BufferExhaustedError: the buffer is full now; a BufferError and a TimeoutError too.
             TimeoutError: the topic's metadata is not there yet (asked for now: try again).
         """
-        if self.state != OPEN:
+        if self._state != OPEN:
             raise self._refusal()
         if on_delivery is not None and not callable(on_delivery):
             raise not_callable(on_delivery)
@@ -242,7 +242,7 @@ class SendPath:
         if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
             deadline = self.now() + self.max_block_ms
             try:
-                state = self.topic_for_sending(plain_name(topic), number, blocking, deadline)
+                state = self._topic_for_sending(plain_name(topic), number, blocking, deadline)
             except ApiError as error:
                 return self._refused(TopicPartition(plain_name(topic), number), error, on_delivery, blocking)
         if timestamp < 0:
@@ -372,12 +372,12 @@ class SendPath:
         now: cython.double = self.now()
         self.metadata.add_topic(state.name, now)
         status: cython.int = self.accumulator.append(state, partition, record, future, callback, None, now)
-        if not status & APPENDED and self.on_sender_thread() and self.accumulator.returning.let_go():
+        if not status & APPENDED and self._on_sender_thread() and self.accumulator.returning.let_go():
             status = self.accumulator.append(state, partition, record, future, callback, None, now)
         if status & APPENDED:
             return status
         self.wake()
-        if not blocking or self.on_sender_thread():
+        if not blocking or self._on_sender_thread():
             raise self.exhausted(state, partition, record, -1.0)
         begun: cython.double = now
         deadline = deadline if deadline >= 0 else now + self.max_block_ms
@@ -387,7 +387,7 @@ class SendPath:
                 status = self.accumulator.append(state, partition, record, future, callback, ticket, now)
                 if status & APPENDED:
                     return status
-                if self.state != OPEN:
+                if self._state != OPEN:
                     raise self._refusal()
                 self.wake()
                 if now >= deadline:
@@ -409,19 +409,19 @@ class SendPath:
             waits=waited >= 0,
             waited=max(waited, 0),
             max_block_ms=self.max_block_ms,
-            on_sender_thread=self.on_sender_thread(),
+            on_sender_thread=self._on_sender_thread(),
             node_error=self.node_error,
         )
 
     @cython.ccall
-    def topic_for_sending(
+    def _topic_for_sending(
         self, topic: str, partition: cython.int, blocking: cython.bint, deadline: cython.double
     ) -> TopicState:
         """The topic, once metadata knows it (and the partition, if one is asked for)."""
         begun: cython.double = self.now()
         now: cython.double = begun
         checked_topic(topic)
-        blocking = blocking and not self.on_sender_thread()
+        blocking = blocking and not self._on_sender_thread()
         # An invalid name stays invalid; what else was said of the topic before now may have been mended: ask again.
         since: int = -1 if topic in self.metadata.cluster().invalid_topics else self.metadata.version
         try:
@@ -452,7 +452,7 @@ class SendPath:
                         cause=self.metadata.last_error(topic),
                     )
                 self._await_metadata(above, deadline - now)
-                if self.state != OPEN:
+                if self._state != OPEN:
                     raise self._refusal()
                 now = self.now()
         finally:
@@ -475,7 +475,7 @@ class SendPath:
         self.sensors.record_errors.record(1)
         return failed_future(where.topic, where.partition, error, callback, self.report)
 
-    def on_sender_thread(self) -> bool:
+    def _on_sender_thread(self) -> bool:
         """True inside callbacks: waiting there would wait for ourselves."""
         return self.sender_thread is not None and threading.get_ident() == self.sender_thread.ident
 
@@ -496,4 +496,4 @@ class SendPath:
         return now
 
     def _refusal(self) -> KafkaError:
-        return ForkedProducerError() if self.state == FORKED else ProducerClosedError()
+        return ForkedProducerError() if self._state == FORKED else ProducerClosedError()

@@ -240,7 +240,7 @@ class TransactionalCalls:
         session = self._parts.session
         if session is None:
             raise IllegalStateError(f"Cannot call {call}(): the producer has no transactional.id")
-        if self.on_sender_thread():
+        if self._on_sender_thread():
             raise IllegalStateError(f"{call}() cannot be called from a delivery callback: it would wait for itself")
         return session
 
@@ -276,7 +276,7 @@ class TransactionalCalls:
     def _check_open(self) -> None:
         raise TypeError("TransactionalCalls is part of KafkaProducer")
 
-    def on_sender_thread(self) -> bool:
+    def _on_sender_thread(self) -> bool:
         """Whether a delivery callback asks."""
         raise TypeError("TransactionalCalls is part of KafkaProducer")
 

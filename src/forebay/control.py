@@ -23,6 +23,13 @@ from forebay.config import ProducerConfig
 from forebay.errors import IllegalArgumentError, IllegalStateError, TransactionalIdNotFoundError
 from forebay.model import TailRecord, TopicPartition, TransactionDescription, TransactionIdentity, TransactionListing
 
+__all__ = ["Control"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
 _MAX_INT16, _MAX_INT32, _MAX_INT64 = 2**15 - 1, 2**31 - 1, 2**63 - 1
 

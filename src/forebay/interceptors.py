@@ -14,6 +14,13 @@ from forebay.model import NO_OFFSET, NO_TIMESTAMP, UNKNOWN_PARTITION, RecordMeta
 if TYPE_CHECKING:
     from forebay.model import ProducerRecord
 
+__all__ = ["ProducerInterceptor", "ProducerInterceptors", "make_interceptors"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 MAX_PARTITION = 0x7FFFFFFF
 
 _log = logging.getLogger("forebay.interceptors")

@@ -22,6 +22,29 @@ else:
         return getattr(_inputs, name)
 
 
+__all__ = [
+    "ConsumerGroupMetadata",
+    "Headers",
+    "NO_OFFSET",
+    "NO_TIMESTAMP",
+    "Node",
+    "OffsetAndMetadata",
+    "PartitionInfo",
+    "ProducerRecord",
+    "RecordMetadata",
+    "TailRecord",
+    "TopicPartition",
+    "TransactionDescription",
+    "TransactionIdentity",
+    "TransactionListing",
+    "UNKNOWN_PARTITION",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
 UNKNOWN_PARTITION = -1

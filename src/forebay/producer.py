@@ -37,6 +37,13 @@ from forebay.model import PartitionInfo, TopicPartition
 if TYPE_CHECKING:
     from forebay._columnar import BatchDelivery
 
+__all__ = ["KafkaProducer"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 logger = logging.getLogger("forebay.producer")
 
 _OPEN, _CLOSED, _FORKED = 0, 1, 2
@@ -96,6 +103,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             node_error=parts.client.connection_error,
             turn=LentTurn(parts.sender),
         )
+        self._inner = {*vars(SendPath), *vars(self)} - {"send", "send_nowait"}
         logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
 
     # What it knows
@@ -118,7 +126,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._check_open()
-        self.topic_for_sending(topic, -1, True, self._parts.clock.now() + self._parts.config["max.block.ms"])
+        self._topic_for_sending(topic, -1, True, self._parts.clock.now() + self._parts.config["max.block.ms"])
         return self._parts.metadata.cluster().partitions(topic)
 
     def metrics(self) -> MetricsSnapshot:
@@ -178,7 +186,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
         """
         from forebay._columnar import send_table
 
-        if self.state != _OPEN:
+        if self._state != _OPEN:
             raise self._refusal()
         wanted = {
             "value": value,
@@ -210,7 +218,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             IllegalStateError: called from a delivery callback, which would wait for itself (KIP-1118).
         """
         self._check_not_forked()
-        if self.on_sender_thread():
+        if self._on_sender_thread():
             raise IllegalStateError("flush() cannot be called from a delivery callback: it would wait for itself")
         if timeout is not None and timeout < 0:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
@@ -242,12 +250,12 @@ class KafkaProducer(SendPath, TransactionalCalls):
         """
         if timeout is not None and timeout < 0:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
-        if self.state == _FORKED:
+        if self._state == _FORKED:
             return
         self._set_state(_CLOSED)
         self._parts.accumulator.close()
         self._thread.sender.request_close()
-        if self.on_sender_thread():
+        if self._on_sender_thread():
             logger.warning(
                 "close() was called from a delivery callback: it returns at once, the rest is sent meanwhile"
             )
@@ -293,8 +301,13 @@ class KafkaProducer(SendPath, TransactionalCalls):
     def __del__(self) -> None:
         # May run on any thread, at any moment, the sender's own included: no lock, no wait, no log.
         thread = getattr(self, "_thread", None)
-        if thread is not None and self.state == _OPEN:
+        if thread is not None and self._state == _OPEN:
             thread.sender.request_close()
+
+    def __dir__(self) -> list[str]:
+        # In the interpreted form Python sees what ``send`` is made of.
+        inner = getattr(self, "_inner", ())
+        return [name for name in super().__dir__() if name.startswith("_") or name not in inner]
 
     # Guards
 
@@ -318,11 +331,11 @@ class KafkaProducer(SendPath, TransactionalCalls):
         return own
 
     def _check_not_forked(self) -> None:
-        if self.state == _FORKED:
+        if self._state == _FORKED:
             raise ForkedProducerError()
 
     def _check_open(self) -> None:
-        if self.state != _OPEN:
+        if self._state != _OPEN:
             raise self._refusal()
 
     def _after_fork_in_child(self) -> None:
@@ -336,7 +349,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
         )
 
     def __repr__(self) -> str:
-        state = {_OPEN: "open", _CLOSED: "closed", _FORKED: "a copy in a forked child, unusable"}[self.state]
+        state = {_OPEN: "open", _CLOSED: "closed", _FORKED: "a copy in a forked child, unusable"}[self._state]
         return f"<KafkaProducer {self.client_id}: {state}, {self._parts.accumulator!r}>"
 
 

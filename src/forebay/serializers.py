@@ -13,6 +13,34 @@ from typing import Any, Protocol, runtime_checkable
 
 from forebay.errors import ConfigError, KafkaError, SerializationError, UnserializableTypeError
 
+__all__ = [
+    "BUILT_IN",
+    "BooleanSerializer",
+    "BoundSerializer",
+    "ByteArraySerializer",
+    "ByteBufferSerializer",
+    "Bytes",
+    "BytesSerializer",
+    "Configs",
+    "DoubleSerializer",
+    "FloatSerializer",
+    "IntegerSerializer",
+    "JSONSerializer",
+    "ListSerializer",
+    "LongSerializer",
+    "Serializer",
+    "ShortSerializer",
+    "StringSerializer",
+    "UUIDSerializer",
+    "VoidSerializer",
+    "as_serializer",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Bytes = bytes | bytearray | memoryview
 Configs = Mapping[str, Any]
 _BYTES = (bytes, bytearray, memoryview)

@@ -57,8 +57,8 @@ class AccumulatorMachine(SeededMachine):
                 return
             assert not self.sealed and not self.closed
             if status & APPENDED:
-                self.expected[future.batch.partition].append(value)
-                assert partition in (-1, future.batch.partition)
+                self.expected[future._batch.partition].append(value)
+                assert partition in (-1, future._batch.partition)
             else:
                 # Beside the chunk there has to be room for what a record with a callback costs.
                 assert self.shelf.pool.available() < max(BATCH, size + 90) + 1000

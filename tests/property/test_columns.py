@@ -136,7 +136,7 @@ def check(case: Case) -> None:
         send(one_by_one, row)
     for world in (columnar, one_by_one):
         settle(world)
-    assert deliveries.collect() == 0
+    assert deliveries._collect() == 0
     assert (deliveries.rows, deliveries.acknowledged, deliveries.failed) == (case.length, case.length, 0)
     check_records(case, rows, records(columnar), records(one_by_one))
     check_batches(case, columnar, deliveries)

@@ -142,7 +142,7 @@ def test_the_functions_are_let_go_with_the_outcome() -> None:
     holder: list[Any] = []
     known = weakref.ref(callback)
     shelf = Shelf(batch_size=1 << 20)
-    result = shelf.append(0, 3, callback=callback).batch
+    result = shelf.append(0, 3, callback=callback)._batch
     holder.append(result)
     shelf.finish(shelf.drain(0)[0])
     del callback

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from forebay._future import BatchResult, RecordFuture
+from forebay._future_failed import failed_future
 from forebay.errors import CorruptRecordError, ForkedProducerError, KafkaError, TimeoutError
 from forebay.model import RecordMetadata
 from tests.fakes.tickets import CountingTicket
@@ -324,13 +325,6 @@ def test_a_future_pins_no_memory() -> None:
     assert future.result(0).offset == 0
 
 
-def test_how_it_prints() -> None:
-    futures, batch = futures_of(1)
-    assert repr(futures[0]) == "<RecordFuture 0 of <BatchResult test-0: pending>>"
-    batch.fail(KafkaError("no"), None, quiet)
-    assert "KafkaError('no')" in repr(futures[0])
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_in_a_forked_child_it_says_whose_it_is() -> None:
     """A wait in the child would never end; what was known before the fork can still be read there."""
@@ -352,3 +346,45 @@ def test_in_a_forked_child_it_says_whose_it_is() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     other.complete(2, -1, quiet)
     assert pending.result(0).offset == 2
+
+
+# -- what it shows of itself ----------------------------------------------------------------------------------
+
+
+def test_a_future_shows_topic_partition_and_state() -> None:
+    futures, batch = futures_of(2)
+    assert repr(futures[1]) == "<RecordFuture test, partition 0: pending>"
+    batch.complete(15, -1, quiet)
+    assert [repr(future) for future in futures] == [
+        "<RecordFuture test, partition 0: offset 15>",
+        "<RecordFuture test, partition 0: offset 16>",
+    ]
+
+
+def test_a_future_whose_broker_told_no_offset_says_so() -> None:
+    futures, batch = futures_of(1)
+    batch.complete(-1, -1, quiet)
+    assert repr(futures[0]) == "<RecordFuture test, partition 0: sent, offset not known>"
+
+
+def test_a_failed_future_shows_its_error() -> None:
+    futures, batch = futures_of(1)
+    batch.fail(CorruptRecordError("bad bytes"), None, quiet)
+    assert repr(futures[0]) == "<RecordFuture test, partition 0: CorruptRecordError('bad bytes')>"
+    refused = failed_future("test", -1, TimeoutError("no metadata"))
+    assert repr(refused) == "<RecordFuture test, partition not known: TimeoutError('no metadata')>"
+
+
+def test_a_callback_sees_the_outcome_that_others_do_not_see_yet() -> None:
+    futures, batch = futures_of(1)
+    seen: list[str] = []
+
+    def look(future: RecordFuture) -> None:
+        seen.append(repr(future))
+        other = threading.Thread(target=lambda: seen.append(repr(future)))
+        other.start()
+        other.join()
+
+    futures[0].add_done_callback(look)
+    batch.complete(3, -1, quiet)
+    assert seen == ["<RecordFuture test, partition 0: offset 3>", "<RecordFuture test, partition 0: pending>"]

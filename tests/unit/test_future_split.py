@@ -19,7 +19,7 @@ def pending(count: int, **more: Any) -> tuple[list[RecordFuture], BatchResult]:
     """Futures of one batch of ``count`` records, and its result."""
     shelf = Shelf(batch_size=65536)
     futures = [shelf.append(0, 1, timestamp=1000 + number, **more) for number in range(count)]
-    return futures, futures[0].batch
+    return futures, futures[0]._batch
 
 
 def split(result: BatchResult, *firsts: int) -> list[BatchResult]:
@@ -59,7 +59,7 @@ def test_callbacks_move_in_order() -> None:
     heard: list[int] = []
     futures, whole = pending(6)
     for number in (0, 3, 5, 3):
-        futures[number].add_done_callback(lambda future: heard.append(future.index))
+        futures[number].add_done_callback(lambda future: heard.append(future._index))
     first, second = split(whole, 0, 3)
     futures[4].add_done_callback(lambda future: heard.append(4))  # comes late
     second.settle(3, -1, None, None, 3, quiet)
@@ -139,7 +139,7 @@ def test_one_limit_over_several_splits(settled: bool) -> None:
 
 def follow(futures: list[RecordFuture], heard: list[int], offsets: list[list[int]]) -> None:
     for future in futures:
-        future.add_done_callback(lambda future: heard.append(future.index))
+        future.add_done_callback(lambda future: heard.append(future._index))
     offsets.append([future.result(30).offset for future in futures])
 
 

@@ -121,7 +121,7 @@ def test_negative_time_limits(call: str) -> None:
 def test_flush_in_a_callback(monkeypatch: pytest.MonkeyPatch) -> None:
     """O 2: refused instead of a deadlock (KIP-1118)."""
     world = World()
-    monkeypatch.setattr(type(world.producer), "on_sender_thread", lambda self: True)
+    monkeypatch.setattr(type(world.producer), "_on_sender_thread", lambda self: True)
     with pytest.raises(IllegalStateError, match="from a delivery callback"):
         world.producer.flush()
 

@@ -76,7 +76,7 @@ def test_one_budget_for_metadata_and_memory() -> None:
 def test_a_callback_that_sends_has_what_is_held_for_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """It cannot wait for that to be given back; who stands in line is served first."""
     world = World(topics={"test": 64}, batch_size=1000, buffer_memory=50_000)
-    monkeypatch.setattr(HandDriven, "on_sender_thread", lambda producer: True)
+    monkeypatch.setattr(HandDriven, "_on_sender_thread", lambda producer: True)
     ticket = CountingTicket()
     sent_again: list[BaseException | None] = []
 
@@ -334,12 +334,12 @@ def test_keys_choose_the_partition_as_java_does() -> None:
     """O6: murmur2 over all partitions, also one without a leader; an empty key is hashed, only null is sticky."""
     world = World(topics={"test": 7})
     futures = [world.producer.send("test", b"v", key=key) for key in (b"foobar", b"key", b"", b"abc")]
-    assert [future.batch.partition for future in futures] == [0, 4, 2, 4]
+    assert [future._batch.partition for future in futures] == [0, 4, 2, 4]
 
 
 def test_ignored_keys() -> None:
     world = World(topics={"test": 7}, partitioner_ignore_keys=True)
-    partitions = {world.producer.send("test", b"v", key=b"%d" % number).batch.partition for number in range(20)}
+    partitions = {world.producer.send("test", b"v", key=b"%d" % number)._batch.partition for number in range(20)}
     assert len(partitions) == 1
 
 
@@ -352,7 +352,7 @@ def test_a_partitioner_of_the_user() -> None:
 
     world = World(partitioner_class=choose, value_serializer=lambda value: value.encode())
     future = world.producer.send("test", "text", key=b"k")
-    assert future.batch.partition == 1
+    assert future._batch.partition == 1
     assert seen == [("test", b"k", b"k", "text", b"text", 2)]
 
 

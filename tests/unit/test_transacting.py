@@ -65,7 +65,7 @@ def test_not_from_a_callback() -> None:
             except IllegalStateError as refusal:
                 raised.append(refusal)
 
-    world.producer.on_sender_thread = lambda: True  # type: ignore[method-assign]
+    world.producer._on_sender_thread = lambda: True  # type: ignore[method-assign]
     world.send(on_delivery=on_delivery)
     world.settle(12)
     assert len(raised) == 2 and "delivery callback" in str(raised[0])

@@ -35,6 +35,7 @@ TESTED_ELSEWHERE = {
 BEYOND_THE_MIRROR = {
     "test_tree.py": "this file",
     "test_imports.py": "the package as a whole",
+    "test_public_names.py": "what is public of the package as a whole",
     "test_java_checks.py": "the tables beside this folder",
     "_transactions/test_model.py": "random histories against a model of a broker",
     "testing/test_static_resolver.py": "testing/resolver.py",
@@ -70,8 +71,9 @@ def sources() -> list[str]:
 
 
 def has_code(path: Path) -> bool:
-    """Whether a file does more than to re-export: it has a function or a class."""
-    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in ast.parse(path.read_text()).body)
+    """Whether a file does more than to re-export: it has a class, or a function other than ``__dir__``."""
+    body = ast.parse(path.read_text()).body
+    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name != "__dir__" for node in body)
 
 
 def module_name(source: str) -> str:

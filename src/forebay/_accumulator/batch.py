@@ -273,11 +273,11 @@ class ProducerBatch(ChunkedBatch):
     @cython.cfunc
     @cython.exceptval(check=False)
     def attach(self, record: RecordPointer, future: RecordFuture) -> cython.void:
-        future.batch = self.result
-        future.index = self.record_count - 1
-        future.timestamp = record.timestamp
-        future.key_size = cython.cast(cython.int, record.key_size)
-        future.value_size = cython.cast(cython.int, record.value_size)
+        future._batch = self.result
+        future._index = self.record_count - 1
+        future._timestamp = record.timestamp
+        future._key_size = cython.cast(cython.int, record.key_size)
+        future._value_size = cython.cast(cython.int, record.value_size)
 
     @cython.ccall
     @cython.exceptval(check=False)

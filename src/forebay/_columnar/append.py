@@ -100,7 +100,7 @@ class TableAppender:
                 without a key ...  Its context has ``row``, the first that was not taken: all before it were, and
                 behind it none but some nearby of other partitions; the delivery knows which.
         """
-        if self.path.state != 0:
+        if self.path._state != 0:
             raise self.path._refusal()
         if self.rows.capacity < min(WINDOW, columns.length):
             self.rows = RowWindow(min(WINDOW, columns.length))
@@ -112,11 +112,11 @@ class TableAppender:
             self.run()
         except BaseException as error:
             missing = self.left()
-            self.delivery.stop_at(self.row + max(self.count, 1), missing)
+            self.delivery._stop_at(self.row + max(self.count, 1), missing)
             if isinstance(error, KafkaError):
                 error.with_context(row=missing[0] if missing else self.row + self.count)
             raise
-        self.delivery.stop_at(first_row + columns.length, ())
+        self.delivery._stop_at(first_row + columns.length, ())
 
     def helped(self) -> AbstractContextManager[None]:
         """While it lasts, other threads compress what is appended."""
@@ -131,7 +131,7 @@ class TableAppender:
         while at < self.columns.length:
             self.before = self.delivery.rows
             self.row = self.first_row + at
-            self.delivery.trim()
+            self.delivery._trim()
             self.alone.wall = self.path.wall()
             count = 0
             if by_window and at >= self.mixed_until:
@@ -324,7 +324,7 @@ class TableAppender:
     def note(self, at: cython.Py_ssize_t, until: cython.Py_ssize_t) -> cython.void:
         rows: RowWindow = self.rows
         result: BatchResult = cython.cast(BatchResult, rows.taker)
-        share: Share = self.delivery.share_of(result, rows.timestamps[rows.order[at]])
+        share: Share = self.delivery._share_of(result, rows.timestamps[rows.order[at]])
         share.add_scattered(rows.first_index, self.row, rows.order, at, until)
         self.delivery.rows += until - at
         self.delivery.raw_bytes += rows.written

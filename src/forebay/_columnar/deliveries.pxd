@@ -2,27 +2,27 @@ from forebay._columnar.shares cimport Share
 from forebay._future cimport BatchResult
 
 
-# The fields of a call belong to its thread while it lasts; then ``lock`` guards what outcomes change.
+# The fields of a call belong to its thread while it lasts; then ``_lock`` guards what outcomes change.
 cdef class BatchDelivery:
     cdef readonly Py_ssize_t rows
-    cdef Py_ssize_t counted
-    cdef Py_ssize_t lost
-    cdef Py_ssize_t ended
+    cdef Py_ssize_t _counted
+    cdef Py_ssize_t _lost
+    cdef Py_ssize_t _ended
     cdef readonly long long raw_bytes
-    cdef object lock
-    cdef object watch
-    cdef dict offsets
-    cdef list failed_runs
-    cdef list shares
-    cdef list callbacks
-    cdef object runner
-    cdef dict by_result
-    cdef list latest
-    cdef Py_ssize_t collect_at
-    cdef Py_ssize_t seen
-    cdef list missing
-    cdef bint collecting
-    cpdef void trim(self)
-    cpdef Py_ssize_t collect(self) except -1
-    cdef void count(self, Share share)
-    cdef Share share_of(self, BatchResult result, long long timestamp)
+    cdef object _lock
+    cdef object _watch
+    cdef dict _offsets
+    cdef list _failed_runs
+    cdef list _shares
+    cdef list _callbacks
+    cdef object _runner
+    cdef dict _by_result
+    cdef list _latest
+    cdef Py_ssize_t _collect_at
+    cdef Py_ssize_t _seen
+    cdef list _missing
+    cdef bint _collecting
+    cpdef void _trim(self)
+    cpdef Py_ssize_t _collect(self) except -1
+    cdef void _count(self, Share share)
+    cdef Share _share_of(self, BatchResult result, long long timestamp)

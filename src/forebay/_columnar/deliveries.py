@@ -58,108 +58,108 @@ class BatchDelivery:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.counted = 0
-        self.lost = 0
-        self.ended = 0
+        self._counted = 0
+        self._lost = 0
+        self._ended = 0
         self.raw_bytes = 0
         # Re-entrant: a signal handler that looks how far it is may come amid a look.
-        self.lock = threading.RLock()
-        self.collecting = False
-        self.watch: threading.Event | None = None
-        self.offsets: dict[TopicPartition, list[OffsetRun]] = {}
-        self.failed_runs: list[tuple[KafkaError, Any]] = []
-        self.shares: list[Share] = []
-        self.callbacks: list[Callable[[BatchDelivery], object]] = []
-        self.runner: int | None = None
-        self.by_result: dict[BatchResult, Share] = {}
-        self.latest: list[Share | None] = []
-        self.collect_at = FIRST_COLLECT
-        self.seen = 0
-        self.missing: list[int] = []
+        self._lock = threading.RLock()
+        self._collecting = False
+        self._watch: threading.Event | None = None
+        self._offsets: dict[TopicPartition, list[OffsetRun]] = {}
+        self._failed_runs: list[tuple[KafkaError, Any]] = []
+        self._shares: list[Share] = []
+        self._callbacks: list[Callable[[BatchDelivery], object]] = []
+        self._runner: int | None = None
+        self._by_result: dict[BatchResult, Share] = {}
+        self._latest: list[Share | None] = []
+        self._collect_at = FIRST_COLLECT
+        self._seen = 0
+        self._missing: list[int] = []
 
     # While rows are sent
 
-    def track(self, result: BatchResult, row: cython.Py_ssize_t, size: cython.Py_ssize_t) -> None:
+    def _track(self, result: BatchResult, row: cython.Py_ssize_t, size: cython.Py_ssize_t) -> None:
         """Notes that ``row``, a record of ``size`` bytes, went into the batch of ``result``."""
-        share: Share = self.share_of(result, 0)
+        share: Share = self._share_of(result, 0)
         share.add(cython.cast(cython.int, share.rows), row, 1)
         self.rows += 1
         self.raw_bytes += size
 
     @cython.cfunc
-    def share_of(self, result: BatchResult, timestamp: cython.longlong) -> Share:
+    def _share_of(self, result: BatchResult, timestamp: cython.longlong) -> Share:
         # Rows of a partition mostly follow each other into one batch: a look at the partition's latest share, and
         # the dictionary only for several topics that take turns.
         partition: cython.Py_ssize_t = result.partition
-        while len(self.latest) <= partition:
-            self.latest.append(None)
-        share: Share | None = self.latest[partition]
+        while len(self._latest) <= partition:
+            self._latest.append(None)
+        share: Share | None = self._latest[partition]
         if share is not None and share.result is result:
             return share
-        share = self.by_result.get(result)
+        share = self._by_result.get(result)
         if share is None:
             share = Share(result, timestamp)
-            self.by_result[result] = share
-            self.shares.append(share)
-        self.latest[partition] = share
+            self._by_result[result] = share
+            self._shares.append(share)
+        self._latest[partition] = share
         return share
 
-    def stop_at(self, seen: int, missing: Iterable[int]) -> None:
+    def _stop_at(self, seen: int, missing: Iterable[int]) -> None:
         """Notes how far the table was read, and which of those rows were not taken."""
-        self.seen = seen
-        self.missing = sorted(missing)
+        self._seen = seen
+        self._missing = sorted(missing)
 
-    def end_call(self) -> None:
+    def _end_call(self) -> None:
         """No more rows will come."""
-        self.by_result = {}
-        self.latest = []
+        self._by_result = {}
+        self._latest = []
 
     @cython.ccall
-    def trim(self) -> cython.void:
+    def _trim(self) -> cython.void:
         """``collect`` once there is much to be collected, so that memory follows what is in flight."""
-        if len(self.shares) >= self.collect_at:
-            self.collect()
-            self.collect_at = FIRST_COLLECT + 2 * len(self.shares)
+        if len(self._shares) >= self._collect_at:
+            self._collect()
+            self._collect_at = FIRST_COLLECT + 2 * len(self._shares)
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
-    def collect(self) -> cython.Py_ssize_t:
+    def _collect(self) -> cython.Py_ssize_t:
         """Counts what has an outcome; returns how many batches have none."""
         share: Share
-        with self.lock:
-            if self.collecting:
-                return len(self.shares)  # as far as the look that we came amid has got
+        with self._lock:
+            if self._collecting:
+                return len(self._shares)  # as far as the look that we came amid has got
             try:
-                self.collecting = True
+                self._collecting = True
                 still: list[Share] = []
-                for share in self.shares:
+                for share in self._shares:
                     if share.unfinished_index() >= 0:
                         still.append(share)
                     elif not share.counted:
-                        self.count(share)
-                self.shares = still
-                self.by_result = {share.result: share for share in still} if self.by_result else {}
-                self.latest = []
+                        self._count(share)
+                self._shares = still
+                self._by_result = {share.result: share for share in still} if self._by_result else {}
+                self._latest = []
                 return len(still)
             finally:
-                self.collecting = False
+                self._collecting = False
 
     @cython.cfunc
-    def count(self, share: Share) -> cython.void:
+    def _count(self, share: Share) -> cython.void:
         where = TopicPartition(share.result.topic, share.result.partition)
         outcomes = list(share.outcomes())
         # From here on nothing lets Ctrl-C in (compiled), so that a share is counted once and as a whole: no code of
         # Python's runs, not even a named tuple's constructor.
         share.counted = True
-        self.ended += 1
+        self._ended += 1
         for rows, base_offset, error in outcomes:
             count: cython.Py_ssize_t = len(rows)
             if error is not None:
-                self.lost += count
-                self.failed_runs.append((error, rows))
+                self._lost += count
+                self._failed_runs.append((error, rows))
                 continue
-            self.counted += count
-            runs = self.offsets.setdefault(where, [])
+            self._counted += count
+            runs = self._offsets.setdefault(where, [])
             end: cython.Py_ssize_t = len(runs) - 1
             last = runs[end] if runs else (-2, 0)
             if last[0] + last[1] == base_offset or last[0] == base_offset == -1:
@@ -187,7 +187,7 @@ class BatchDelivery:
 
     def done(self) -> bool:
         """True once the outcome of every row is known."""
-        return self.collect() == 0 and self.runner in (None, threading.get_ident())
+        return self._collect() == 0 and self._runner in (None, threading.get_ident())
 
     def result(self, timeout: float | None = None) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
         """Waits until every row was acknowledged; where they are, as ``partitions``.
@@ -215,20 +215,20 @@ class BatchDelivery:
         # One batch after the other, each with what is left of the time; they come to an end in about this order.
         clock = SystemClock()
         end = math.inf if timeout is None else clock.now() + 1000 * timeout
-        with self.lock:
-            shares = list(self.shares)
+        with self._lock:
+            shares = list(self._shares)
         share: Share
         for share in shares:
             while (index := share.unfinished_index()) >= 0:
                 if not share.result.wait(end - clock.now(), index):
-                    left = self.collect()
+                    left = self._collect()
                     raise TimeoutError(
-                        f"{self.rows - self.counted - self.lost} of {self.rows} rows have no outcome after "
+                        f"{self.rows - self._counted - self._lost} of {self.rows} rows have no outcome after "
                         f"{timeout:g} s ({left} batches)"
                     )
-        self.collect()
-        if self.watch is not None and self.runner not in (None, threading.get_ident()):
-            self.watch.wait(min(max(end - clock.now(), 0) / 1000, threading.TIMEOUT_MAX))
+        self._collect()
+        if self._watch is not None and self._runner not in (None, threading.get_ident()):
+            self._watch.wait(min(max(end - clock.now(), 0) / 1000, threading.TIMEOUT_MAX))
 
     def add_done_callback(self, function: Callable[[BatchDelivery], object]) -> None:
         """Calls ``function(delivery)`` when every row has its outcome, on the sender thread; at once if they have.
@@ -243,19 +243,19 @@ class BatchDelivery:
             raise TypeError(
                 f"add_done_callback() takes a callable(delivery), got {type(function).__name__}: {function!r}"
             )
-        if self.collect() == 0 and self.runner is None:
+        if self._collect() == 0 and self._runner is None:
             self._call(function)
             return
         share: Share
-        for share in self.shares:
+        for share in self._shares:
             share.result.check_own_process()
-        with self.lock:
-            late = self.runner is None and self.watch is not None and self.watch.is_set()
+        with self._lock:
+            late = self._runner is None and self._watch is not None and self._watch.is_set()
             if not late:
-                self.callbacks.append(function)
-            first = self.watch is None
+                self._callbacks.append(function)
+            first = self._watch is None
             if first:
-                self.watch = threading.Event()
+                self._watch = threading.Event()
         if late:
             self._call(function)
         elif first:
@@ -265,36 +265,36 @@ class BatchDelivery:
         # One record that has no outcome is watched at a time; when it has one, the next that has none.  So it costs
         # one callback whatever the number of batches, and ends on the thread and before the end of the last batch.
         future: RecordFuture
-        with self.lock:
-            shares = list(self.shares)
+        with self._lock:
+            shares = list(self._shares)
         share: Share
         for share in shares:
             index: cython.int = share.unfinished_index()
             if index >= 0:
                 future = new_future()
-                future.batch = share.result
-                future.index = index
+                future._batch = share.result
+                future._index = index
                 future.add_done_callback(self._follow)
                 return
         self._finish()
 
     def _finish(self) -> None:
-        event = self.watch
+        event = self._watch
         if event is None or event.is_set():
             return
-        self.runner = threading.get_ident()
+        self._runner = threading.get_ident()
         try:
             while True:
-                with self.lock:
-                    callbacks, self.callbacks = self.callbacks, []
+                with self._lock:
+                    callbacks, self._callbacks = self._callbacks, []
                     if not callbacks:
                         event.set()
-                        self.runner = None
+                        self._runner = None
                         return
                 for function in callbacks:
                     self._call(function)
         finally:
-            self.runner = None
+            self._runner = None
 
     def _call(self, function: Callable[[BatchDelivery], object]) -> None:
         try:
@@ -307,35 +307,35 @@ class BatchDelivery:
     @property
     def acknowledged(self) -> int:
         """Rows that were acknowledged."""
-        self.collect()
-        return self.counted
+        self._collect()
+        return self._counted
 
     @property
     def failed(self) -> int:
         """Rows that failed."""
-        self.collect()
-        return self.lost
+        self._collect()
+        return self._lost
 
     @property
     def batches(self) -> int:
         """Record batches with rows of this table that have their outcome."""
-        self.collect()
-        return self.ended
+        self._collect()
+        return self._ended
 
     @property
     def partitions(self) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
         """Where acknowledged rows are: for each partition ranges of offsets, ascending."""
-        self.collect()
-        with self.lock:
-            return {where: tuple(sorted(runs)) for where, runs in list(self.offsets.items())}
+        self._collect()
+        with self._lock:
+            return {where: tuple(sorted(runs)) for where, runs in list(self._offsets.items())}
 
     @property
     def failures(self) -> tuple[FailedRows, ...]:
         """The rows that failed, each once; by their first row."""
-        self.collect()
+        self._collect()
         rows_of: dict[int, FailedRows] = {}
-        with self.lock:
-            for error, rows in self.failed_runs:
+        with self._lock:
+            for error, rows in self._failed_runs:
                 rows_of.setdefault(id(error), FailedRows(array("q"), error)).rows.extend(rows)
         found = [FailedRows(array("q", sorted(rows)), error) for rows, error in rows_of.values()]
         return tuple(sorted(found, key=_first_row))
@@ -353,15 +353,15 @@ class BatchDelivery:
         return -1 if first is None else int(first[1][0])
 
     def _first_failed(self) -> tuple[KafkaError, Any] | None:
-        self.collect()
-        with self.lock:
-            return min(self.failed_runs, key=_first_row_of_run, default=None)
+        self._collect()
+        with self._lock:
+            return min(self._failed_runs, key=_first_row_of_run, default=None)
 
     def taken(self) -> list[range]:
         """The rows that were taken: all, unless ``send_batch`` raised; ascending."""
         found: list[range] = []
         begin = 0
-        for row in [*self.missing, self.seen]:
+        for row in [*self._missing, self._seen]:
             if row > begin:
                 found.append(range(begin, row))
             begin = row + 1
@@ -371,8 +371,8 @@ class BatchDelivery:
         raise TypeError("a BatchDelivery cannot be pickled: it belongs to a producer of this process")
 
     def __repr__(self) -> str:
-        left = self.rows - self.counted - self.lost
-        return f"<BatchDelivery of {self.rows} rows: {self.counted} acknowledged, {self.lost} failed, {left} open>"
+        left = self.rows - self._counted - self._lost
+        return f"<BatchDelivery of {self.rows} rows: {self._counted} acknowledged, {self._lost} failed, {left} open>"
 
 
 def _first_row(failed: FailedRows) -> int:

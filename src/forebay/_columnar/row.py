@@ -122,26 +122,26 @@ class RowAppender:
         self, state: TopicState, partition: cython.int, record: RecordPointer, row: cython.Py_ssize_t, callback: Any
     ) -> cython.int:
         """Puts the record into a batch, waiting for memory if there is none, and notes the row."""
-        self.probe.batch = None  # type: ignore[assignment]
+        self.probe._batch = None  # type: ignore[assignment]
         try:
             status: cython.int = self.path.accumulator.try_append(state, partition, record, self.probe, callback)
             if not status & APPENDED:
                 status = self.path.append_waiting(state, partition, record, self.probe, callback, True, UNBOUNDED)
         finally:
             # Ctrl-C may come between the append and this line.
-            if self.probe.batch is not None:
+            if self.probe._batch is not None:
                 self.note(row, record)
         return status
 
     @cython.cfunc
     def note(self, row: cython.Py_ssize_t, record: RecordPointer) -> cython.void:
-        share: Share = self.delivery.share_of(self.probe.batch, record.timestamp)
-        share.add(self.probe.index, row, 1)
+        share: Share = self.delivery._share_of(self.probe._batch, record.timestamp)
+        share.add(self.probe._index, row, 1)
         self.delivery.rows += 1
         self.delivery.raw_bytes += record_size(
             record_body_size(
                 record.timestamp - share.base_timestamp,
-                self.probe.index,
+                self.probe._index,
                 record.key_size,
                 record.value_size,
                 record.headers_size,
@@ -197,7 +197,7 @@ class RowAppender:
         state: TopicState | None = self.path.accumulator.topics.get(topic)
         if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
             deadline: cython.double = self.path.now() + self.path.max_block_ms
-            state = self.path.topic_for_sending(topic, number, True, deadline)
+            state = self.path._topic_for_sending(topic, number, True, deadline)
         return state
 
     # With interceptors

@@ -88,7 +88,7 @@ def send_table(path: SendPath, topic: str | None, table: Any, wanted: Mapping[st
         error.delivery = delivery  # type: ignore[attr-defined]
         raise
     finally:
-        delivery.end_call()
+        delivery._end_call()
     return delivery
 
 

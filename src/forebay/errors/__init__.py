@@ -248,3 +248,7 @@ __all__ = [
     "error_for",
     "for_code",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,3 +8,7 @@ from __future__ import annotations
 from forebay.pipeline.job import Job, JobError, load
 
 __all__ = ["Job", "JobError", "load"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["ForebayDataSource", "register"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def register(session: SparkSession) -> None:
     """Registers the format with ``session``; needed only where Spark's own look-up of ``pyspark_*`` fails."""
     session.dataSource.register(ForebayDataSource)

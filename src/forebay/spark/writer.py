@@ -95,11 +95,11 @@ def _send(batches: Iterable[Any], options: SinkOptions, producer: RowProducer, t
         except KafkaError as error:
             raise DeliveryError(f"{_where(task)}: {error}", rows_before=deliveries.rows) from error
         given += len(columns)
-        deliveries.collect()
+        deliveries._collect()
         if deliveries.failed:
             break
     producer.flush()
-    unfinished = deliveries.collect()
+    unfinished = deliveries._collect()
     if deliveries.failed or unfinished or deliveries.acknowledged != given:
         raise _failure(deliveries, unfinished, task) from deliveries.first_error
     return deliveries

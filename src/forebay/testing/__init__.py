@@ -4,3 +4,7 @@ from forebay.testing.broker import DISCONNECT, EmbeddedBroker, EmbeddedBrokerErr
 from forebay.testing.clock import ManualClock
 
 __all__ = ["DISCONNECT", "EmbeddedBroker", "EmbeddedBrokerError", "LoggedRequest", "ManualClock"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -94,7 +94,7 @@ def test_a_bad_row_amid_a_window_is_named_after_all_rows_before_it(
         append_columns(world.producer, sink_columns(arrow(rows), "t"), deliveries, first_row)
     assert caught.value.context["row"] == first_row + BAD  # type: ignore[attr-defined]
     world.settle(40)
-    deliveries.collect()
+    deliveries._collect()
     assert (deliveries.rows, deliveries.acknowledged) == (BAD, BAD)
     for partition in range(3):
         assert world.values("t", partition) == [b"%d" % number for number in range(partition, BAD, 3)]
@@ -120,7 +120,7 @@ def test_without_memory_the_first_row_that_is_in_no_batch_is_named() -> None:
         append_columns(world.producer, sink_columns(arrow(rows, "value", "partition"), "t"), deliveries, 1000)
     assert caught.value.context["row"] == 1002
     world.settle(20)
-    deliveries.collect()
+    deliveries._collect()
     taken = [int((value or b"")[:3]) for value in world.values("t", 0)]
     assert taken == [number for number in range(len(taken) + 1) if number != 2]
     assert deliveries.acknowledged == deliveries.rows == len(taken) > 40
@@ -135,7 +135,7 @@ def test_windows_go_by_the_newest_number_of_partitions() -> None:
     world.run(500)
     deliveries = append(world, many(ROWS, 5), "value", "partition", topic="t")
     world.settle(40)
-    deliveries.collect()
+    deliveries._collect()
     assert deliveries.acknowledged == ROWS
     assert world.values("t", 4) == [b"%d" % number for number in range(4, ROWS, 5)]
 
@@ -160,9 +160,9 @@ def test_rows_of_several_callers_in_one_batch_are_told_apart() -> None:
     for at in range(0, 3000, 500):
         mine = one if at % 1000 else other
         append_columns(world.producer, sink_columns(arrow(many(3000)[at : at + 500], "value"), "t"), mine, at)
-    assert (one.collect(), other.collect()) == (1, 1)
+    assert (one._collect(), other._collect()) == (1, 1)
     world.run(1100)
-    assert (one.collect(), other.collect()) == (0, 0)
+    assert (one._collect(), other._collect()) == (0, 0)
     assert (one.acknowledged, other.acknowledged, one.batches, other.batches) == (1500, 1500, 1, 1)
     assert world.values("t") == [b"%d" % number for number in range(3000)]
     assert one.raw_bytes + other.raw_bytes == sum(batch.payload_size for batch in world.cluster.logs["t", 0].batches)
@@ -208,7 +208,7 @@ def test_rows_of_both_kinds_keep_their_order() -> None:
     logs = [[int(value) for value in world.values("t", number) if value is not None] for number in range(3)]
     assert sorted(chain(*logs)) == list(range(count))
     assert all(log == sorted(log) for log in logs)
-    assert deliveries.collect() == 0 and deliveries.acknowledged == count
+    assert deliveries._collect() == 0 and deliveries.acknowledged == count
 
 
 def test_ctrl_c_after_a_row_was_taken_counts_it() -> None:

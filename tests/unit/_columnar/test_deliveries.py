@@ -22,10 +22,10 @@ def test_deliveries_count_rows_batches_and_bytes_by_partition() -> None:
     world = World(topics={"t": 2})
     rows = [{"value": b"x" * 10, "partition": i % 2, "timestamp": 5} for i in range(7)]
     deliveries = append(world, rows, "value", "partition", "timestamp", topic="t")
-    assert deliveries.collect() == 2
+    assert deliveries._collect() == 2
     assert (deliveries.rows, deliveries.acknowledged) == (7, 0)
     world.settle()
-    assert deliveries.collect() == 0
+    assert deliveries._collect() == 0
     assert (deliveries.acknowledged, deliveries.failed, deliveries.batches) == (7, 0, 2)
     assert deliveries.partitions == {TopicPartition("t", 0): ((0, 4),), TopicPartition("t", 1): ((0, 3),)}
     assert deliveries.raw_bytes == sum(len_of(batch) for log in world.cluster.logs.values() for batch in log.batches)
@@ -48,7 +48,7 @@ def test_rows_of_a_batch_that_was_split_are_counted_by_their_part() -> None:
     assert world.metric("batch-split-total") == 1
     # Parts of three, three and two records; the second one is refused for good.
     assert [value[:1] for value in world.values("t") if value is not None] == [b"0", b"1", b"2", b"6", b"7"]
-    assert (mine.collect(), other.collect()) == (0, 0)
+    assert (mine._collect(), other._collect()) == (0, 0)
     assert (mine.rows, mine.acknowledged, mine.failed, mine.first_failed_row) == (5, 2, 3, 1)
     assert (other.rows, other.acknowledged, other.failed, other.first_failed_row) == (3, 3, 0, -1)
     assert (mine.batches, other.batches) == (1, 1)
@@ -59,11 +59,11 @@ def test_rows_noted_by_hand_are_the_batch_s_first_ones() -> None:
     parts = [BatchResult("t", 0, None, first) for first in (0, 2)]
     deliveries = BatchDelivery()
     for row in range(5):
-        deliveries.track(whole, row, 10)
+        deliveries._track(whole, row, 10)
     assert split_result(whole, parts)
     parts[0].settle(0, -1, None, None, 2, print)
     parts[1].settle(-1, -1, KafkaError("no"), None, 3, print)
-    assert deliveries.collect() == 0
+    assert deliveries._collect() == 0
     assert (deliveries.acknowledged, deliveries.failed, deliveries.first_failed_row) == (2, 3, 2)
 
 
@@ -143,7 +143,7 @@ def test_a_record_that_the_broker_names_fails_with_its_own_error() -> None:
     result = BatchResult("t", 0)
     delivery = BatchDelivery()
     for row in (4, 5, 9):
-        delivery.track(result, row, 10)
+        delivery._track(result, row, 10)
     result.settle(-1, -1, KafkaError("others"), {1: KafkaError("bad")}, 3, print)
     assert [(list(failed.rows), str(failed.error)) for failed in delivery.failures] == [
         ([4, 9], "others"),
@@ -171,7 +171,7 @@ def test_a_long_stream_holds_what_is_in_flight() -> None:
         )
         world.settle(40)
     assert len(repr(delivery)) < 100
-    assert delivery.collect() <= 3
+    assert delivery._collect() <= 3
     assert delivery.acknowledged > 1100
     assert len(delivery.partitions[TopicPartition("t", 0)]) == 1
 
@@ -224,7 +224,7 @@ def test_ctrl_c_amid_a_look_counts_no_row_twice(monkeypatch: pytest.MonkeyPatch)
 
     interrupting(monkeypatch, interrupt)
     with pytest.raises(KeyboardInterrupt):
-        delivery.collect()
+        delivery._collect()
     assert (delivery.acknowledged, delivery.batches, delivery.done()) == (9, 3, True)
     assert delivery.partitions == {("t", number): ((0, 3),) for number in range(3)}
 

@@ -24,7 +24,7 @@ def test_columns_make_the_batches_that_send_makes(rows: list[dict[str, Any]], co
         send(one_by_one, row)
     for world in (columnar, one_by_one):
         world.settle(40)
-    deliveries.collect()
+    deliveries._collect()
     assert deliveries.acknowledged == deliveries.rows == len(rows)
     assert {where: log.batches for where, log in columnar.cluster.logs.items()} == {
         where: log.batches for where, log in one_by_one.cluster.logs.items()
@@ -57,7 +57,7 @@ def test_a_row_that_cannot_be_taken_is_named_and_those_before_it_are_delivered(
         append_columns(world.producer, sink_columns(arrow(rows)), deliveries, 100)
     assert "row=101" in str(caught.value)
     world.settle()
-    deliveries.collect()
+    deliveries._collect()
     assert (deliveries.rows, deliveries.acknowledged) == (1, 1)
     assert world.values("t") == [b"good"]
 

@@ -38,8 +38,8 @@ def test_the_parts_of_a_split_are_looked_at_one_by_one() -> None:
     parts = [BatchResult("t", 0, None, first) for first in (0, 2)]
     assert split_result(whole, parts)
     parts[1].settle(9, -1, None, None, 3, print)
-    assert delivery.collect() == 1
+    assert delivery._collect() == 1
     parts[0].settle(-1, -1, KafkaError("no"), {1: KafkaError("one")}, 2, print)
-    assert delivery.collect() == 0
+    assert delivery._collect() == 0
     assert [(list(failed.rows), str(failed.error)) for failed in delivery.failures] == [([0], "no"), ([1], "one")]
     assert delivery.partitions == {("t", 0): ((9, 3),)}

@@ -33,7 +33,7 @@ def logs_of(rows: list[dict[str, Any]], *, partitions: int = 1, kind: Any = None
     deliveries = BatchDelivery()
     append_columns(world.producer, sink_columns(batch, "t"), deliveries)
     world.settle(20)
-    assert deliveries.collect() == 0 and deliveries.acknowledged == len(rows)
+    assert deliveries._collect() == 0 and deliveries.acknowledged == len(rows)
     return [world.cluster.logs["t", partition].records for partition in range(partitions)]
 
 

@@ -36,7 +36,7 @@ class FakeProducer:
             if len(self.rows) % self._rows_per_batch == 0:
                 self.results.append(BatchResult(row[0], 0))
             self.rows.append(row)
-            deliveries.track(self.results[-1], first_row + at, 10)
+            deliveries._track(self.results[-1], first_row + at, 10)
 
     def flush(self) -> None:
         self.flushes += 1
