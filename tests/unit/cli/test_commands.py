@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+import forebay
 from forebay import implementation
 from forebay.cli.__main__ import main
 from forebay.cli.commands import cli, execute
@@ -96,6 +100,20 @@ def test_config_in_its_forms(capsys: pytest.CaptureFixture[str]) -> None:
     assert "linger.ms" in {row["name"] for row in json.loads(capsys.readouterr().out)}
     assert execute(["config"]) == 0
     assert capsys.readouterr().out.startswith("bootstrap.servers  (list")
+
+
+@pytest.mark.parametrize("module", ["forebay", "forebay.cli"])
+def test_the_package_and_its_command_line_run_as_modules(module: str) -> None:
+    source = str(Path(forebay.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--version"],
+        env={**os.environ, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"forebay {forebay.__version__} (")
 
 
 def test_main_is_execute(capsys: pytest.CaptureFixture[str]) -> None:

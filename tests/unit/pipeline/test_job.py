@@ -130,6 +130,11 @@ def without(*lines: str) -> str:
         (GOOD.replace("rows.csv", "gone.csv"), r"\[source\] path '.*gone.csv' does not exist"),
         (without("topic"), "no topic: set topic in"),
         (GOOD.replace('topic = "rows"', "topic = 5"), r"\[sink\] topic must be a text that is not empty, not 5"),
+        (GOOD.replace('topic = "rows"', "options = { includeHeaders = true }"), r"unknown key 'options' in \[sink\]"),
+        (
+            '[sources.a]\nformat = "rate"\nname = "b"\n[sink]\ntopic = "t"\n[producer]\na = 1\n',
+            r"unknown key 'name' in \[sources.a\]\. Allowed: format, path",
+        ),
         (without('"bootstrap'), r'\[producer\] has no "bootstrap.servers"'),
         (GOOD.replace("linger.ms", "lingre.ms"), r"\[producer\] .*lingre.ms.*linger.ms"),
         (GOOD.replace("linger.ms = 5", 'linger.ms = "soon"'), r"\[producer\] .*soon.*linger.ms"),
