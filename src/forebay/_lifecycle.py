@@ -61,6 +61,15 @@ def forget(thread: SenderThread) -> None:
 
 
 def _end_all_at_exit() -> None:
+    while True:
+        try:
+            return _end_all()
+        except SystemExit:
+            # Raised by the handler of another SIGTERM.  The process ends already, and records would be lost.
+            continue
+
+
+def _end_all() -> None:
     threads = [thread for thread in list(_threads) if thread.is_alive()]
     for thread in threads:
         thread.sender.request_close()

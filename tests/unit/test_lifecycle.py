@@ -16,9 +16,10 @@ from forebay import _lifecycle
 class FakeThread:
     """A sender thread, and its sender, that ends when asked, when forced, or not at all."""
 
-    def __init__(self, ends: str = "asked", interrupted: bool = False) -> None:
+    def __init__(self, ends: str = "asked", interrupted: bool = False, signals: int = 0) -> None:
         self.ends = ends
         self.interrupted = interrupted
+        self.signals = signals
         self.finished = False
         self.patience_ms = 1234.0
         self.calls: list[Any] = []
@@ -41,6 +42,9 @@ class FakeThread:
         if self.interrupted:
             self.interrupted = False
             raise KeyboardInterrupt
+        if self.signals:
+            self.signals -= 1
+            raise SystemExit
         self.finished = self.ends == "asked" or (self.ends == "forced" and "force" in self.calls)
         return self.finished
 
@@ -93,6 +97,15 @@ def test_ctrl_c_at_exit_ends_all_by_force(watched: set[Any]) -> None:
     with pytest.raises(KeyboardInterrupt):
         _lifecycle._end_all_at_exit()
     assert all("force" in thread.calls for thread in threads)
+
+
+def test_a_handler_that_exits_does_not_end_the_wait(watched: set[Any]) -> None:
+    """The usual handler of SIGTERM, and the process ends already."""
+    threads = [FakeThread(signals=2), FakeThread(signals=1)]
+    for thread in threads:
+        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    _lifecycle._end_all_at_exit()
+    assert all(thread.finished and "force" not in thread.calls for thread in threads)
 
 
 def test_those_that_have_ended_are_left_alone_and_forgotten(watched: set[Any]) -> None:
