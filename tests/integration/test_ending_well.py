@@ -130,6 +130,8 @@ def test_a_handler_of_sigterm_that_exits_delivers(
 ) -> None:
     """Wherever the main thread is at that moment."""
     name = topic(embedded)
+    if place == "producer.flush()":
+        embedded.set_rtt(600)  # it is still waiting then
     text = f"""
     start(exits_on_sigterm=True)
     for number in numbers:
@@ -139,6 +141,7 @@ def test_a_handler_of_sigterm_that_exits_delivers(
     {place}
     """
     assert end_of(tmp_path, embedded, name, text) == (0, "", "")
+    embedded.set_rtt(0)
     assert delivered(embedded, name)
 
 
@@ -162,6 +165,13 @@ def test_a_second_sigterm_does_not_end_the_delivery(
     """
     assert end_of(tmp_path, embedded, name, text) == (0, "", "")
     embedded.set_rtt(0)
+    assert delivered(embedded, name)
+
+
+def test_ctrl_c_delivers(embedded: EmbeddedBroker, topic: TopicFactory, tmp_path: Path) -> None:
+    name = topic(embedded)
+    status, out, err = end_of(tmp_path, embedded, name, f"{SENT}\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)")
+    assert (status, out) == (-2, "") and err.endswith("\nKeyboardInterrupt\n")
     assert delivered(embedded, name)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forebay.pipeline import Job, JobError, load
+from forebay.pipeline.job import ALLOWED, SECTIONS
 
 GOOD = """
 [source]
@@ -183,3 +185,15 @@ def test_an_override_through_a_value_is_refused(folder: Path) -> None:
     overrides: dict[str, Any] = {"sink.topic": "x"}
     with pytest.raises(JobError, match="cannot set 'sink.topic': 'sink' is not a table"):
         job_of(folder, "sink = 3\n" + without("[sink]", "topic"), overrides)
+
+
+def test_readme_describes_every_key_and_no_other() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    described: dict[str, list[str]] = {}
+    for table, keys in re.findall(r"^\| `\[([\w.]+)\]` \| (.+?) \|", readme, re.MULTILINE):
+        described.setdefault(table.replace("NAME", "<name>"), []).extend(re.findall(r"`(\w+)`", keys))
+    assert {table.partition(".")[0] for table in described} == set(SECTIONS)
+    assert described.pop("producer") == []  # the producer's own options, which `forebay config` lists
+    assert {table: sorted(keys) for table, keys in described.items()} == {
+        table: sorted(keys) for table, keys in ALLOWED.items()
+    }
