@@ -24,13 +24,14 @@ SOURCES := $(shell find src/forebay -name '*.py' -o -name '*.pxd' -o -name '*.h'
 TESTS_IN_BOTH_FORMS := tests/unit tests/conformance tests/scenario tests/property
 TESTS_WITH_BROKERS := tests/integration tests/soak
 TESTS_WITH_SPARK := tests/spark
+TESTS_OF_THE_WHEEL := tests/package
 
 # pytest's status 5 says that a folder holds no tests.
 define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration three-brokers spark jars demo kafka bench soak clean
+.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration three-brokers spark package jars demo kafka bench soak clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -64,17 +65,19 @@ check: $(STAMP)  ## Format, lint, types, layers, limits (no network, nothing com
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
 	$(PY) -m tools.check_limits
+	$(PY) -m tools.stubs --check
 	$(PY) -m tools.file_map --check
 
 format: $(STAMP)  ## Format and mend what can be mended
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-docs: $(STAMP)  ## Write what is generated: DESIGN.md's map of files
+docs: $(STAMP)  ## Write what is generated: stubs of compiled modules, DESIGN.md's map of files
+	$(PY) -m tools.stubs
 	$(PY) -m tools.file_map
 
 # Three at a time for two processors, the longest first: those with brokers mostly wait.
-TEST_PARTS := integration interpreted unit three-brokers spark
+TEST_PARTS := integration interpreted unit three-brokers spark package
 SIDE_BY_SIDE = $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test: check build jars  ## Everything: checks, both forms, brokers, Spark (15 minutes on 2 cores)
@@ -96,6 +99,9 @@ three-brokers: $(BUILT)  ## Against three real brokers that are killed, frozen a
 
 spark: $(BUILT)  ## The data source in local Spark sessions
 	$(call pytest,$(TESTS_WITH_SPARK))
+
+package: $(STAMP)  ## The wheel in an environment of its own: what type checkers see of it
+	$(call pytest,$(TESTS_OF_THE_WHEEL))
 
 # What keeps the jars from being had is said here; the tests that need them then fail with the same reason.
 jars: $(STAMP)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import cython
@@ -109,16 +109,29 @@ def checked_timestamp(timestamp_ms: Any) -> cython.longlong:
 
 
 @cython.ccall
+def listed_headers(headers: Any) -> list[Any]:
+    """Headers as a list of its own, a mapping's items among them; what is in it is not looked at.
+
+    Raises:
+        TypeError: nothing that could hold pairs.
+    """
+    if isinstance(headers, (dict, Mapping)):
+        return list(headers.items())
+    if not isinstance(headers, Iterable) or isinstance(headers, (str, bytes)):
+        kind = type(headers).__name__
+        raise TypeError(f"headers must be pairs of str and bytes (or None), or a mapping, got {kind}")
+    return list(headers)
+
+
+@cython.ccall
 def checked_headers(headers: Any) -> list[Any]:
-    """Headers as plain pairs of str and bytes or None; a dict's items, named tuples and enumerated keys will do.
+    """Headers as plain pairs of str and bytes or None; a mapping's items, named tuples and enumerated keys will do.
 
     Raises:
         TypeError: anything else, named.
         IllegalArgumentError: a key that cannot be encoded (a lone surrogate).
     """
-    if not isinstance(headers, Iterable) or isinstance(headers, (str, bytes)):
-        raise TypeError(f"headers must be pairs of str and bytes (or None), or a dict, got {type(headers).__name__}")
-    pairs = list(headers.items()) if isinstance(headers, dict) else list(headers)
+    pairs: list[Any] = listed_headers(headers)
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"header {index} must be a pair (str, bytes or None), got {pair!r}")

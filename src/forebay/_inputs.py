@@ -5,16 +5,16 @@ Apart from the values that the package makes itself, because dataclasses take 5 
 ``forebay.model`` to look names up in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from forebay.errors import IllegalArgumentError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ProducerRecord:
-    """A record as interceptors see it, before serialization.
+    """A record as interceptors see it, before serialization; ``headers`` given as a mapping become its pairs.
 
     Raises:
         forebay.errors.IllegalArgumentError: topic missing, negative partition or negative timestamp.
@@ -27,17 +27,36 @@ class ProducerRecord:
     partition: int | None = None
     timestamp_ms: int | None = None
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.topic, str) or not self.topic:
-            raise IllegalArgumentError(f"topic must be a non-empty str, got {self.topic!r}")
-        if self.partition is not None and self.partition < 0:
+    # By hand, because it takes more kinds of headers than there are in the field.
+    def __init__(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        headers: Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        if not isinstance(topic, str) or not topic:
+            raise IllegalArgumentError(f"topic must be a non-empty str, got {topic!r}")
+        if partition is not None and partition < 0:
             raise IllegalArgumentError(
-                f"Invalid partition: {self.partition}. Partition number should always be non-negative or None."
+                f"Invalid partition: {partition}. Partition number should always be non-negative or None."
             )
-        if self.timestamp_ms is not None and self.timestamp_ms < 0:
+        if timestamp_ms is not None and timestamp_ms < 0:
             raise IllegalArgumentError(
-                f"Invalid timestamp: {self.timestamp_ms}. Timestamp should always be non-negative or None."
+                f"Invalid timestamp: {timestamp_ms}. Timestamp should always be non-negative or None."
             )
+        if type(headers) is not list and isinstance(headers, Mapping):
+            headers = tuple(headers.items())
+        # The class is frozen, for its own constructor too.
+        put = object.__setattr__
+        put(self, "topic", topic)
+        put(self, "value", value)
+        put(self, "key", key)
+        put(self, "headers", headers)
+        put(self, "partition", partition)
+        put(self, "timestamp_ms", timestamp_ms)
 
 
 @dataclass(frozen=True, slots=True)

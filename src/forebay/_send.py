@@ -31,7 +31,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.partitioner import key_partition
     from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, plain_name
+    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
     from cython.cimports.forebay._clock import SystemClock
     from cython.cimports.forebay._codec._prim import (
         RecordPointer,
@@ -48,7 +48,7 @@ else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.partitioner import key_partition
     from forebay._accumulator.topic import TopicState
-    from forebay._arguments import checked_partition, checked_timestamp, plain_name
+    from forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
     from forebay._clock import SystemClock
     from forebay._codec._prim import (
         RecordPointer,
@@ -67,7 +67,7 @@ from forebay._future_failed import failed_future
 from forebay._send_errors import buffer_exhausted, not_in_metadata, record_too_large
 
 if TYPE_CHECKING:
-    from forebay.model import ProducerRecord
+    from forebay.model import DeliveryCallback, ProducerRecord
 
 # States of the producer as send() sees them.
 OPEN = cython.declare(cython.int, 0)
@@ -140,7 +140,7 @@ class SendPath:
         partition: int | None = None,
         timestamp_ms: int | None = None,
         *,
-        on_delivery: Callable[..., object] | None = None,
+        on_delivery: DeliveryCallback | None = None,
     ) -> RecordFuture:
         """Takes a record into the buffer and returns at once, or waits for room at most ``max.block.ms``.
 
@@ -148,7 +148,7 @@ class SendPath:
             topic: its name, or a whole ProducerRecord in place of the arguments up to ``timestamp_ms``.
             value: bytes or None, or whatever ``value_serializer`` takes.
             key: as the value; decides the partition (murmur2, as in Java) where none is given.
-            headers: pairs of str and bytes (or None).
+            headers: pairs of str and bytes (or None), or a mapping.
             partition: its number; None lets the partitioner choose.
             timestamp_ms: Unix time in ms; None for now.
             on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition; but
@@ -184,7 +184,7 @@ class SendPath:
         partition: int | None = None,
         timestamp_ms: int | None = None,
         *,
-        on_delivery: Callable[..., object] | None = None,
+        on_delivery: DeliveryCallback | None = None,
     ) -> RecordFuture:
         """As ``send``, but never waits.
 
@@ -299,7 +299,7 @@ class SendPath:
             value_bytes = value
         else:
             # A serializer may add headers, so it gets a list of its own.
-            headers = [] if headers is None else list(headers.items() if isinstance(headers, dict) else headers)
+            headers = [] if headers is None else listed_headers(headers)
             key_bytes = self.key_serializer.serialize(state.name, headers, key)
             value_bytes = self.value_serializer.serialize(state.name, headers, value)
         if partition < 0:

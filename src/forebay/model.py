@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from forebay._record_metadata import RecordMetadata as RecordMetadata
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from forebay._inputs import ConsumerGroupMetadata as ConsumerGroupMetadata
     from forebay._inputs import OffsetAndMetadata as OffsetAndMetadata
     from forebay._inputs import ProducerRecord as ProducerRecord
+    from forebay.errors import KafkaError
 else:
 
     def __getattr__(name):
@@ -49,7 +50,11 @@ NO_OFFSET = -1
 NO_TIMESTAMP = -1
 UNKNOWN_PARTITION = -1
 
-Headers = Sequence[tuple[str, bytes | None]]
+Headers = Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None]
+"""A record's headers as ``send`` takes them: pairs in their order, or a mapping."""
+
+DeliveryCallback = Callable[[RecordMetadata, "KafkaError | None"], object]
+"""``on_delivery``: called with where the record went, and the error if it failed; what it returns is ignored."""
 
 
 class TopicPartition(NamedTuple):

@@ -44,7 +44,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-logger = logging.getLogger("forebay.producer")
+logger: logging.Logger = logging.getLogger("forebay.producer")
 
 _OPEN, _CLOSED, _FORKED = 0, 1, 2
 

@@ -102,7 +102,7 @@ class _BuiltIn:
 class ByteArraySerializer(_BuiltIn):
     """Bytes as they are."""
 
-    accepts = _BYTES
+    accepts: tuple[type, ...] = _BYTES
 
 
 class ByteBufferSerializer(ByteArraySerializer):
@@ -149,7 +149,7 @@ class StringSerializer(_BuiltIn):
 class _Packed(_BuiltIn):
     """A number of fixed size, big-endian."""
 
-    layout = ""
+    layout: str = ""
     fixed_size = True
 
     def encode(self, data: Any) -> bytes:
@@ -159,37 +159,42 @@ class _Packed(_BuiltIn):
 class ShortSerializer(_Packed):
     """16-bit integer."""
 
-    accepts, layout = (int,), ">h"
+    accepts: tuple[type, ...] = (int,)
+    layout: str = ">h"
 
 
 class IntegerSerializer(_Packed):
     """32-bit integer."""
 
-    accepts, layout = (int,), ">i"
+    accepts: tuple[type, ...] = (int,)
+    layout: str = ">i"
 
 
 class LongSerializer(_Packed):
     """64-bit integer."""
 
-    accepts, layout = (int,), ">q"
+    accepts: tuple[type, ...] = (int,)
+    layout: str = ">q"
 
 
 class FloatSerializer(_Packed):
     """32-bit float; a number too large for it is an error, not infinity."""
 
-    accepts, layout = (float, int), ">f"
+    accepts: tuple[type, ...] = (float, int)
+    layout: str = ">f"
 
 
 class DoubleSerializer(_Packed):
     """64-bit float."""
 
-    accepts, layout = (float, int), ">d"
+    accepts: tuple[type, ...] = (float, int)
+    layout: str = ">d"
 
 
 class BooleanSerializer(_BuiltIn):
     """One byte, 1 or 0."""
 
-    accepts = (bool,)
+    accepts: tuple[type, ...] = (bool,)
 
     def encode(self, data: bool) -> bytes:
         return b"\x01" if data else b"\x00"
@@ -205,7 +210,7 @@ class UUIDSerializer(StringSerializer):
         from uuid import UUID
 
         super().__init__(encoding)
-        self.accepts = (UUID,)
+        self.accepts: tuple[type, ...] = (UUID,)
 
     def encode(self, data: Any) -> bytes:
         return super().encode(str(data))
@@ -218,7 +223,7 @@ class VoidSerializer(_BuiltIn):
 class JSONSerializer(_BuiltIn):
     """Compact JSON in UTF-8 (not one of Java's).  None is a null value, not the text ``null``."""
 
-    accepts = (object, bool)
+    accepts: tuple[type, ...] = (object, bool)
 
     def __init__(self, **options: Any) -> None:
         """``options`` go to ``json.dumps``."""
@@ -243,7 +248,7 @@ class ListSerializer(_BuiltIn):
         ConfigError: no inner serializer is known, or one was given to the constructor and configured as well.
     """
 
-    accepts = (list, tuple)
+    accepts: tuple[type, ...] = (list, tuple)
 
     def __init__(self, inner: Serializer | type | None = None) -> None:
         self._inner: Any = inner() if isinstance(inner, type) else inner
@@ -312,10 +317,10 @@ class BoundSerializer:
         function: Callable[[str, Any, Any], Any] | None,
         close: Callable[[], object] | None = None,
     ) -> None:
-        self.what = what
+        self.what: str = what
         """``key`` or ``value``."""
-        self.name = name
-        self.passes_bytes = function is None
+        self.name: str = name
+        self.passes_bytes: bool = function is None
         """No serializer was given: bytes and None go through, anything else is refused."""
         self._function = function
         self._close = close

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+from collections import ChainMap
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -72,6 +74,8 @@ def test_what_is_neither(check: Any, value: Any, kind: type[BaseException]) -> N
         ((), []),
         ([("a", b"1"), ("a", None)], [("a", b"1"), ("a", None)]),
         ({"a": b"1", "ü": None}, [("a", b"1"), ("ü", None)]),
+        (MappingProxyType({"a": b"1"}), [("a", b"1")]),
+        (ChainMap[str, bytes | None]({"a": b"1"}, {"a": b"2", "b": None}), [("a", b"1"), ("b", None)]),
         ((("a", bytearray(b"1")),), [("a", b"1")]),
         ([("a", memoryview(b"12")[1:])], [("a", b"2")]),
         (iter([("a", b"")]), [("a", b"")]),
@@ -86,7 +90,9 @@ def test_headers(given: Any, expected: list[Any]) -> None:
     assert all(type(value) in (bytes, type(None)) for _, value in found)
 
 
-@pytest.mark.parametrize("given", ["ab", b"ab", 5, [("a", b"", b"")], ["ab"], [("a", 5)], [(None, b"")], [["a", b""]]])
+@pytest.mark.parametrize(
+    "given", ["ab", b"ab", 5, [("a", b"", b"")], ["ab"], [("a", 5)], [(None, b"")], [["a", b""]], {"a": 5}]
+)
 def test_what_headers_are_not(given: Any) -> None:
     with pytest.raises(TypeError, match="header"):
         checked_headers(given)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 import pytest
@@ -39,6 +42,17 @@ def test_records_with_the_same_fields_are_equal_and_any_field_tells_them_apart()
         ProducerRecord("t", "v", "k", [("h", b"1")], 1, 8),
     ]
     assert all(other != one for other in others)
+
+
+def test_headers_of_a_record_are_pairs_also_where_a_mapping_was_given() -> None:
+    given = {"h": b"1", "n": None}
+    record = ProducerRecord("t", headers=given)
+    assert record.headers == (("h", b"1"), ("n", None))
+    assert record == ProducerRecord("t", headers=MappingProxyType(given))
+    assert replace(record, topic="u") == ProducerRecord("u", headers=given)
+    assert pickle.loads(pickle.dumps(record)) == record
+    assert ProducerRecord("t", headers=[("h", b"1")]).headers == [("h", b"1")]
+    assert ProducerRecord("t").headers == ()
 
 
 def test_an_offset_to_commit_is_not_negative() -> None:

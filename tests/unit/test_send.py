@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import threading
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -284,9 +286,12 @@ def test_headers_long_and_short_with_a_key_and_without(size: int) -> None:
     world.send(b"plain", headers=headers)
     world.send(b"keyed", key=b"k", headers=tuple(headers), partition=0)
     world.send(bytearray(b"serialized"), headers=dict(headers))  # type: ignore[arg-type]
+    world.send(b"mapped", headers=MappingProxyType(dict(headers)))
+    world.send(bytearray(b"mapped, serialized"), headers=MappingProxyType(dict(headers)))  # type: ignore[arg-type]
     world.settle()
     records = [record for log in world.cluster.logs.values() for record in log.records]
-    assert sorted(record.value or b"" for record in records) == [b"keyed", b"plain", b"serialized"]
+    values = sorted(record.value or b"" for record in records)
+    assert values == [b"keyed", b"mapped", b"mapped, serialized", b"plain", b"serialized"]
     assert {record.headers for record in records} == {tuple(headers)}
 
 
@@ -368,6 +373,31 @@ def test_interceptors_may_change_the_record() -> None:
     assert future.result(0).partition == 1
     assert world.values(partition=1) == [b"changed"]
     assert watching.acknowledged == told == [(future.result(0), None)]
+
+
+def test_an_interceptor_sees_pairs_where_a_mapping_was_given() -> None:
+    seen: list[Any] = []
+
+    def add(record: ProducerRecord) -> ProducerRecord:
+        seen.append(record.headers)
+        return replace(record, headers=[*record.headers, ("by", b"us")])
+
+    world = World(interceptor_classes=[Watching(add)])
+    world.send(b"v", headers={"h": b"1"})
+    world.send(b"v", headers=MappingProxyType({"h": None}))
+    world.settle()
+    assert seen == [(("h", b"1"),), (("h", None),)]
+    assert [record.headers for record in world.cluster.logs["test", 0].records] == [
+        (("h", b"1"), ("by", b"us")),
+        (("h", None), ("by", b"us")),
+    ]
+
+
+@pytest.mark.parametrize("value", [b"v", bytearray(b"v")])
+def test_what_cannot_be_headers_is_named_whatever_the_value(value: Any) -> None:
+    for headers in (5, "text", b"bytes"):
+        with pytest.raises(TypeError, match=f"headers must be .*, got {type(headers).__name__}"):
+            World().send(value, headers=headers)
 
 
 def test_interceptors_hear_of_what_send_raises() -> None:

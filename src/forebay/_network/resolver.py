@@ -34,14 +34,14 @@ class Resolution:
     __slots__ = ("addresses", "done", "error", "host", "names", "port")
 
     def __init__(self, host: str, port: int) -> None:
-        self.host = host
-        self.port = port
+        self.host: str = host
+        self.port: int = port
         self.addresses: tuple[Address, ...] = ()
         """All that the name has (``use_all_dns_ips``), in the system's order."""
         self.names: tuple[str, ...] = ()
         """Of ``canonical``: the names of all addresses, in order, each once."""
         self.error: KafkaError | None = None
-        self.done = False
+        self.done: bool = False
 
     def __repr__(self) -> str:
         state = "pending" if not self.done else self.error or [*map(str, self.addresses), *self.names]

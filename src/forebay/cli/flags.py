@@ -130,7 +130,7 @@ PERF: list[Option] = [
 class GreedyCommand(click.Command):
     """A command of which some options take every ``name=value`` that follows, as Kafka's tools have it."""
 
-    greedy = frozenset({"--producer-props", "--command-property"})
+    greedy: frozenset[str] = frozenset({"--producer-props", "--command-property"})
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Puts the flag before each of its values, which is what click understands."""

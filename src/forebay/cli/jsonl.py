@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +29,10 @@ class JsonInput:
     """The rows of JSON lines; blank lines are passed over."""
 
     def __init__(self, lines: LineInput, layout: JsonFormat) -> None:
-        self.name = lines.name
-        self.size = lines.size
-        self.position = lines.position
-        self.close = lines.close
+        self.name: str = lines.name
+        self.size: int | None = lines.size
+        self.position: Callable[[], int] = lines.position
+        self.close: Callable[[], None] = lines.close
         self._lines = lines
         self._format = layout
 

@@ -26,7 +26,7 @@ class Stats:
     def __init__(
         self, records: int, now: float, *, interval_ms: float, write: Callable[[str], object], steady: bool = False
     ) -> None:
-        self.count = 0
+        self.count: int = 0
         self.quiet = False
         """No more lines for intervals: the steady state's take their place."""
         self._bytes = 0

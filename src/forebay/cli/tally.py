@@ -25,10 +25,10 @@ class Tally:
     """
 
     def __init__(self, say: Callable[[str], object]) -> None:
-        self.acknowledged = 0
-        self.bytes = 0
+        self.acknowledged: int = 0
+        self.bytes: int = 0
         """Of acknowledged keys and values, as serialized."""
-        self.failed = 0
+        self.failed: int = 0
         self.stuck: KafkaError | None = None
         """The first error after which the next record could not do better: it waited ``max.block.ms``, or is fatal."""
         self._say = say

@@ -17,7 +17,7 @@ from typing import Any
 from forebay.errors import ConfigError
 
 SECTIONS = ("job", "source", "sources", "sql", "map", "sink", "producer", "spark", "stream")
-ALLOWED = {
+ALLOWED: dict[str, tuple[str, ...]] = {
     "job": ("name",),
     "source": ("format", "path", "schema", "options", "stream", "name"),
     "sources.<name>": ("format", "path", "schema", "options", "stream"),

@@ -52,16 +52,16 @@ class Counters:
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         old = dict(values or {})
-        self.rows = int(old.get("rows", 0))
-        self.acknowledged = int(old.get("acknowledged", 0))
-        self.batches = int(old.get("batches", 0))
-        self.bytes_sent = int(old.get("bytes_sent", 0))
-        self.bytes_raw = int(old.get("bytes_raw", 0))
-        self.filled = float(old.get("average_fill", 0.0)) * self.batches
+        self.rows: int = int(old.get("rows", 0))
+        self.acknowledged: int = int(old.get("acknowledged", 0))
+        self.batches: int = int(old.get("batches", 0))
+        self.bytes_sent: int = int(old.get("bytes_sent", 0))
+        self.bytes_raw: int = int(old.get("bytes_raw", 0))
+        self.filled: float = float(old.get("average_fill", 0.0)) * self.batches
         self.started_ms: int | None = old.get("started_ms")
         self.finished_ms: int | None = old.get("finished_ms")
-        self.tasks = int(old.get("tasks", 0))
-        self.commits = int(old.get("commits", 0))
+        self.tasks: int = int(old.get("tasks", 0))
+        self.commits: int = int(old.get("commits", 0))
         self.partitions: dict[str, int] = dict(old.get("partitions", {}))
         self.producer: dict[str, float] = dict(old.get("producer", {}))
 

@@ -19,7 +19,7 @@ from forebay.spark.options import SinkOptions
 if TYPE_CHECKING:
     from forebay.producer import KafkaProducer
 
-logger = logging.getLogger("forebay.spark")
+logger: logging.Logger = logging.getLogger("forebay.spark")
 
 MOST_KEPT = 2
 """Producers a worker keeps; a worker rarely serves more than one sink, and each holds threads and memory."""

@@ -19,7 +19,7 @@ from forebay.spark.options import SinkOptions
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-logger = logging.getLogger("forebay.spark")
+logger: logging.Logger = logging.getLogger("forebay.spark")
 
 Messages = Sequence[WriterCommitMessage | None]
 
@@ -39,7 +39,7 @@ class ForebayDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         # A plain dict: Spark's own mapping keeps its keys in a form that need not pickle the same everywhere.
-        self.options = dict(options.items())
+        self.options: dict[str, str] = dict(options.items())
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Checks schema and options on the driver; nothing is written yet."""

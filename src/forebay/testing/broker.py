@@ -111,7 +111,7 @@ class EmbeddedBroker:
             raise IllegalArgumentError(f"nodes must be 1 to 100, not {nodes}")
         if partitions < 1:
             raise IllegalArgumentError(f"partitions must be at least 1, not {partitions}")
-        self.nodes = tuple(range(1, nodes + 1))
+        self.nodes: tuple[int, ...] = tuple(range(1, nodes + 1))
         self._partitions = partitions
         # One call at a time on the pipe; also guards _process against a close by another thread.
         self._lock = threading.Lock()

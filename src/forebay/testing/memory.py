@@ -65,7 +65,7 @@ class Link:
         self.selector = selector
         self.channel = channel
         self.peer = peer
-        self.inbox = bytearray()
+        self.inbox: bytearray = bytearray()
         self.window: int | None = None
         self.stalled = False
         self.split: int | None = None
@@ -156,7 +156,7 @@ class MemorySelector:
         """Every address tried, in order."""
         self.links: list[Link] = []
         """The far ends of all connections that stood, in order."""
-        self.turns = 0
+        self.turns: int = 0
         self._peers: dict[Address, Peer | None] = {}
         self._connect_ms: dict[Address, float] = {}
         self._refusals: dict[Address, int] = {}

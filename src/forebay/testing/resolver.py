@@ -19,13 +19,13 @@ class StaticResolver:
     """
 
     def __init__(self, hosts: dict[str, list[str]] | None = None, *, held: bool = False) -> None:
-        self.hosts = dict(hosts or {})
+        self.hosts: dict[str, list[str]] = dict(hosts or {})
         self.names: dict[str, list[str]] = {}
         """Name to the canonical names of its addresses; without an entry the addresses stand for themselves."""
-        self.held = held
+        self.held: bool = held
         self.asked: list[str] = []
         """Every host asked for, in order."""
-        self.closed = False
+        self.closed: bool = False
         self._waiting: list[Callable[[], None]] = []
 
     def resolve(self, host: str, port: int, ticket_wake: Callable[[], None]) -> Resolution:

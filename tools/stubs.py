@@ -1,0 +1,140 @@
+"""Writes the `.pyi` beside each compiled module that users' types come from: `python -m tools.stubs [--check]`.
+
+A type checker reads the sources, and knows nothing of `cython` where users are: what is decorated with it, and each
+class below such a one, is Any.  So what users get of these modules is said without it.  All else is internal, and may
+stay unknown: checkers report nothing inside an installed package.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "src" / "forebay"
+
+# The classes that are, or are a base of, something public.
+PUBLIC = {
+    "_send": ["SendPath"],
+    "_future": ["RecordFuture"],
+    "_record_metadata": ["RecordMetadata"],
+    "_columnar/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
+}
+# Methods that other modules of the package call; they have no underscore, and are no user's.
+INNER = {
+    "SendPath": {"topic_for_sending", "on_sender_thread"},
+    "RecordFuture": {"metadata"},
+    "BatchDelivery": {"track", "stop_at", "end_call", "trim", "collect"},
+}
+# As object has them; and pickling, which is no call of anybody's.
+LEFT_OUT = {"__repr__", "__str__", "__reduce__", "__dealloc__", "__del__"}
+# A C type, and what Python makes of it.
+PLAIN = {"bint": "bool", "int": "int", "longlong": "int", "Py_ssize_t": "int", "double": "float", "void": "None"}
+HEAD = "# Written by `make docs` from the module beside it (tools/stubs.py): its public part, without Cython.\n"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Plain(ast.NodeTransformer):
+    """C types as Python's."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if isinstance(node.value, ast.Name) and node.value.id == "cython":
+            return ast.Name(PLAIN[node.attr])
+        return node
+
+
+def decorators(node: ast.ClassDef | Function) -> set[str]:
+    """Their names, without arguments."""
+    return {ast.unparse(each.func if isinstance(each, ast.Call) else each) for each in node.decorator_list}
+
+
+def is_public(function: Function, inner: set[str]) -> bool:
+    """Whether a method is one that users call."""
+    name = function.name
+    dunder = name.startswith("__") and name.endswith("__")
+    named_tuple = name in ("_asdict", "_replace")
+    if name in inner | LEFT_OUT or "cython.cfunc" in decorators(function):
+        return False
+    return dunder or named_tuple or not name.startswith("_")
+
+
+def declared(function: Function) -> Function:
+    """A method without its body."""
+    kept = [each for each in function.decorator_list if not ast.unparse(each).startswith("cython.")]
+    function.decorator_list = kept
+    function.body = [ast.Expr(ast.Constant(...))]
+    return Plain().visit(function)  # type: ignore[no-any-return]
+
+
+def members(node: ast.ClassDef) -> Iterator[ast.stmt]:
+    """What a class has for users."""
+    for item in node.body:
+        if isinstance(item, Function):
+            if is_public(item, INNER.get(node.name, set())):
+                yield declared(item)
+        elif isinstance(item, ast.AnnAssign) or (
+            isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) in ("__match_args__", "_fields")
+        ):
+            yield item
+
+
+def declared_class(node: ast.ClassDef) -> ast.ClassDef:
+    decorated: list[ast.expr] = [ast.Name("final")] if "cython.final" in decorators(node) else []
+    return ast.ClassDef(node.name, node.bases, node.keywords, [*members(node)] or [ast.Pass()], decorated)
+
+
+def names_in(nodes: list[ast.ClassDef]) -> set[str]:
+    return {name.id for node in nodes for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def imports(tree: ast.Module, wanted: set[str]) -> Iterator[ast.stmt]:
+    """The module's imports of these names, those for type checkers alone among them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("cython."):
+            kept = [alias for alias in node.names if alias.name in wanted]
+            wanted -= {alias.name for alias in kept}
+            if kept:
+                yield ast.ImportFrom(node.module, kept, node.level)
+
+
+def stub(source: str, classes: list[str]) -> str:
+    """The text of a stub, not yet formatted."""
+    tree = ast.parse(source)
+    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    shown = [declared_class(found[name]) for name in classes]
+    wanted = names_in(shown)
+    body = [*imports(tree, wanted - set(classes)), *shown]
+    if "final" in wanted:
+        body.insert(0, ast.ImportFrom("typing", [ast.alias("final")], 0))
+    return HEAD + "\n" + ast.unparse(ast.fix_missing_locations(ast.Module(body, [])))
+
+
+def formatted(text: str, name: str) -> str:
+    """As the other sources are."""
+    for command in (["check", "--quiet", "--fix", "--select", "I"], ["format", "--quiet"]):
+        ruff = [sys.executable, "-m", "ruff", *command, "--stdin-filename", name, "-"]
+        text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+    return text
+
+
+def main(arguments: list[str]) -> int:
+    stale = []
+    for module, classes in PUBLIC.items():
+        source = PACKAGE / f"{module}.py"
+        target = source.with_suffix(".pyi")
+        fresh = formatted(stub(source.read_text(encoding="utf-8"), classes), str(target))
+        if not target.exists() or target.read_text(encoding="utf-8") != fresh:
+            stale.append(target.name)
+            if arguments != ["--check"]:
+                target.write_text(fresh, encoding="utf-8")
+    if stale and arguments == ["--check"]:
+        print(f"{', '.join(stale)}: not what the modules say; run `make docs`", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
