@@ -2,13 +2,17 @@
 
 Every hot module is an ordinary ``.py`` file in Cython's pure-Python mode (DESIGN.md, "One source, two
 speeds").  ``FOREBAY_INTERPRETED=1`` asks for an installation without any of them; a build that was not asked
-for that and cannot compile fails.  ``FOREBAY_BUILD_ONLY=a,b`` builds just those modules (development).
+for that and cannot compile fails, with one line that says what can be done.  ``FOREBAY_BUILD_ONLY=a,b`` builds just
+those modules (development).
 """
 
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 COMPILED = [
     "_clock",
@@ -82,14 +86,18 @@ COMPILED = [
 
 HEADERS = [f"src/forebay/{name}.h" for name in ("_codec/crc32c", "_codec/ticks", "futex", "mutex", "parking")]
 JOBS = int(os.environ.get("FOREBAY_BUILD_JOBS", os.cpu_count() or 1))
+ONLY = [name for name in os.environ.get("FOREBAY_BUILD_ONLY", "").split(",") if name]
+WITHOUT_COMPILER = (
+    "forebay: no C can be compiled here ({reason}). Install a C compiler and the headers of Python (Debian and Ubuntu: "
+    "apt-get install gcc libc6-dev python3-dev; Alpine: apk add gcc musl-dev python3-dev; macOS: xcode-select "
+    "--install), or set FOREBAY_INTERPRETED=1 for the slow interpreted form, which needs the variable and Cython when "
+    "it runs, too."
+)
 
 
 def extensions() -> list[Extension]:
-    from Cython.Build import cythonize
-
-    only = [name for name in os.environ.get("FOREBAY_BUILD_ONLY", "").split(",") if name]
-    names = [name for name in COMPILED if not only or name in only]
-    modules = [
+    """The modules as they are written; ``BuildModules`` translates them."""
+    return [
         Extension(
             f"forebay.{name}",
             [f"src/forebay/{name.replace('.', '/')}.py"],
@@ -99,13 +107,48 @@ def extensions() -> list[Extension]:
             include_dirs=["src/forebay", "src/forebay/_codec"],
             depends=HEADERS,
         )
-        for name in names
+        for name in COMPILED
+        if not ONLY or name in ONLY
     ]
+
+
+class BuildModules(build_ext):
+    """Looks whether C can be compiled, then translates the modules to C and compiles them.
+
+    Translation takes a minute: it is for a build alone, not for each question about the package's metadata.
+    """
+
+    def build_extensions(self) -> None:
+        reason = self.why_nothing_compiles()
+        if reason:
+            raise SystemExit(WITHOUT_COMPILER.format(reason=reason))
+        translated = {found.name: found for found in translate(self.extensions)}
+        for extension in self.extensions:
+            extension.sources = translated[extension.name].sources
+            extension.depends = translated[extension.name].depends
+        super().build_extensions()
+
+    def why_nothing_compiles(self) -> str:
+        """What the build would fail for, found out with three lines of C; empty if they compile."""
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "probe.c")
+            source.write_text("#include <Python.h>\n#include <poll.h>\nint probe(void) { return POLLIN; }\n")
+            try:
+                self.compiler.compile([str(source)], output_dir=folder)
+            except Exception as error:  # noqa: BLE001 - the system's, subprocess's and distutils' have no common class
+                return " ".join(str(error).split())[:200]
+        return ""
+
+
+def translate(modules: list[Extension]) -> list[Extension]:
+    """The same modules with C for sources."""
+    from Cython.Build import cythonize
+
     return cythonize(
         modules,
         include_path=["src"],
         language_level=3,
-        nthreads=JOBS if not only else 0,
+        nthreads=JOBS if not ONLY else 0,
         compiler_directives={
             "boundscheck": False,
             "wraparound": False,
@@ -121,4 +164,8 @@ if __name__ == "__main__":
     interpreted = os.environ.get("FOREBAY_INTERPRETED") == "1"
     if interpreted:
         print("forebay: FOREBAY_INTERPRETED=1, building without compiled modules", file=sys.stderr)
-    setup(ext_modules=[] if interpreted else extensions(), options={"build_ext": {"parallel": JOBS}})
+    setup(
+        ext_modules=[] if interpreted else extensions(),
+        cmdclass={"build_ext": BuildModules},
+        options={"build_ext": {"parallel": JOBS}},
+    )

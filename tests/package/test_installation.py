@@ -1,0 +1,49 @@
+"""What an installation from source says where it cannot compile, and what it needs where it is not to compile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+WITHOUT_A_COMPILER = [
+    {"CC": "/nonexistent/cc"},
+    {"PATH": str(Path(sys.executable).parent), "CC": ""},
+    {"CC": "false"},  # there is one, and it fails, as one without the system's headers
+]
+
+
+def build(tree: Path, to: Path, surroundings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in {**os.environ, **surroundings}.items() if value}
+    if "FOREBAY_INTERPRETED" not in surroundings:
+        environment.pop("FOREBAY_INTERPRETED", None)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(to), "."]
+    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("surroundings", WITHOUT_A_COMPILER, ids=["wrong", "none", "broken"])
+def test_without_a_compiler_one_line_says_what_can_be_done(
+    source_tree: Path, tmp_path: Path, surroundings: dict[str, str]
+) -> None:
+    done = build(source_tree, tmp_path, surroundings)
+    assert done.returncode != 0
+    said = {line.strip() for line in (done.stdout + done.stderr).splitlines() if "forebay: " in line}
+    assert len(said) == 1, done.stdout + done.stderr
+    (line,) = said
+    for word in ("C compiler", "python3-dev", "FOREBAY_INTERPRETED=1"):
+        assert word in line
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not list((source_tree / "src").rglob("*.c")), "nothing is translated where nothing can be compiled"
+
+
+def test_the_interpreted_form_is_installed_without_one(source_tree: Path, tmp_path: Path) -> None:
+    done = build(source_tree, tmp_path, {"CC": "/nonexistent/cc", "FOREBAY_INTERPRETED": "1"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = tmp_path.glob("forebay-*-py3-none-any.whl")
+    names = zipfile.ZipFile(built).namelist()
+    assert {"forebay/py.typed", "forebay/_send.py", "forebay/_send.pyi"} <= set(names)
+    assert not [name for name in names if name.endswith((".so", ".c"))]
