@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from sysconfig import get_config_var
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -95,6 +96,21 @@ WITHOUT_COMPILER = (
 )
 
 
+def dependencies(free_threaded: bool) -> list[str]:
+    """The packages of the codecs.
+
+    No marker of a requirement tells a Python without the GIL from another.  It gets those that there are builds for,
+    which do what the others do (``_records/codec_packages.py``), snappy in 3.13 apart.
+    """
+    if not free_threaded:
+        return ["zstandard>=0.23", "lz4>=4.3", "cramjam>=2.9"]
+    return [
+        "lz4>=4.4.4; python_version < '3.14'",
+        "backports.zstd>=1; python_version < '3.14'",
+        "cramjam>=2.11; python_version >= '3.14'",
+    ]
+
+
 def extensions() -> list[Extension]:
     """The modules as they are written; ``BuildModules`` translates them."""
     return [
@@ -165,6 +181,7 @@ if __name__ == "__main__":
     if interpreted:
         print("forebay: FOREBAY_INTERPRETED=1, building without compiled modules", file=sys.stderr)
     setup(
+        install_requires=dependencies(bool(get_config_var("Py_GIL_DISABLED"))),
         ext_modules=[] if interpreted else extensions(),
         cmdclass={"build_ext": BuildModules},
         options={"build_ext": {"parallel": JOBS}},

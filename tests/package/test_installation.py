@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import email
 import os
+import re
+import runpy
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+
+from tests.package.conftest import ROOT
 
 WITHOUT_A_COMPILER = [
     {"CC": "/nonexistent/cc"},
@@ -38,6 +45,29 @@ def test_without_a_compiler_one_line_says_what_can_be_done(
         assert word in line
     assert "Traceback" not in done.stdout + done.stderr
     assert not list((source_tree / "src").rglob("*.c")), "nothing is translated where nothing can be compiled"
+
+
+def requirements(wheel: Path) -> list[str]:
+    (name,) = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA")]
+    told = email.message_from_bytes(zipfile.ZipFile(wheel).read(name)).get_all("Requires-Dist") or []
+    return [each for each in told if "extra ==" not in each]
+
+
+def test_a_plain_python_gets_every_package_of_the_codecs(wheel: Path) -> None:
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        assert not [each for each in requirements(wheel) if each.startswith("zstandard")]
+    else:
+        assert {re.split(r"[><=; ]", each)[0] for each in requirements(wheel)} == {"zstandard", "lz4", "cramjam"}
+
+
+def test_a_python_without_the_gil_gets_those_that_are_built_for_it() -> None:
+    """No build of cramjam for 3.13t, of lz4 and zstandard for 3.14t."""
+    program = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
+    chosen = [Requirement(each) for each in program["dependencies"](True)]
+    for version, expected in (("3.13", {"lz4", "backports.zstd"}), ("3.14", {"cramjam"}), ("3.15", {"cramjam"})):
+        surroundings = {"python_version": version}
+        found = {each.name for each in chosen if each.marker is None or each.marker.evaluate(surroundings)}
+        assert found == expected
 
 
 def test_the_interpreted_form_is_installed_without_one(source_tree: Path, tmp_path: Path) -> None:

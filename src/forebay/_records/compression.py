@@ -1,8 +1,8 @@
 """The compression codecs: names, numbers, level ranges, and ``Compressor`` objects in Kafka's framing.
 
 gzip is a plain gzip stream, snappy is in the xerial framing, lz4 is a frame of independent 64 KiB blocks without
-size or checksum, zstd is one frame.  Packages are imported when a codec is first asked for; a missing one is a
-ConfigError that names it.  Which package does what was measured on 16 KiB batches, alone and beside a computing
+size or checksum, zstd is one frame.  Packages are imported when a codec is first asked for; not every Python has all of
+them (``codec_packages``).  Which package does what was measured on 16 KiB batches, alone and beside a computing
 thread: every one-shot function gives the GIL up and may wait 5 ms to have it back, 60-200 ms for 20 batches;
 cramjam's ``Compressor`` objects keep it (0.5 ms for 20 lz4 batches), and zstandard takes 20 in one call (6 ms).  So
 ``compress`` (the thread that filled a batch) gives it up, ``compress_many`` (the sender, for a turn) does not
@@ -11,15 +11,15 @@ give it up for each batch.
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from forebay._records.codec_packages import ZSTD_PACKAGES, StandardZstd, is_zstandard, load_package, optional_package
 from forebay._records.zstd_tuning import TUNED_LEVEL, TopicTunings, Tuning
-from forebay.errors import ConfigError, IllegalArgumentError
+from forebay.errors import IllegalArgumentError
 
 Chunk = bytes | bytearray | memoryview
 
@@ -143,8 +143,8 @@ class GzipCompressor(Compressor):
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
-        self._zlib = load_package("zlib", self.type)
-        self._gzip = load_package("cramjam", self.type).gzip
+        self._zlib = load_package(self.type.label, "zlib")
+        self._cramjam = optional_package("cramjam")
 
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         return b"".join(self.compress_to_pieces(chunks))
@@ -160,12 +160,12 @@ class GzipCompressor(Compressor):
         return pieces
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
-        if len(batches) < 2:
+        if len(batches) < 2 or self._cramjam is None:
             return super().compress_many(batches, topics)
         return [self._held(chunks) if _size(chunks) <= self.HELD_LIMIT else self.compress(chunks) for chunks in batches]
 
     def _held(self, chunks: Sequence[Chunk]) -> bytes:
-        stream = self._gzip.Compressor(6 if self.level == -1 else self.level)
+        stream = self._cramjam.gzip.Compressor(6 if self.level == -1 else self.level)
         stream.compress(b"".join(chunks))
         return bytes(stream.finish())
 
@@ -182,7 +182,7 @@ class SnappyCompressor(Compressor):
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
-        self._snappy = load_package("cramjam", self.type).snappy
+        self._snappy = load_package(self.type.label, "cramjam").snappy
 
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         size = _size(chunks)
@@ -263,8 +263,9 @@ class Lz4Compressor(Compressor):
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
-        self._frame = load_package("lz4.frame", self.type)
-        self._cramjam = load_package("cramjam", self.type).lz4
+        cramjam = optional_package("cramjam")
+        self._cramjam: Any = cramjam.lz4 if cramjam is not None and _has_kafka_s_blocks(cramjam.lz4) else None
+        self._frame = optional_package("lz4.frame") if self._cramjam else load_package(self.type.label, "lz4.frame")
         # The library calls its fast compressor 0 and starts high compression at 3; above 12 nothing changes.
         self._effort = 0 if level == 9 else min(max(level, 3), 12)
 
@@ -272,6 +273,8 @@ class Lz4Compressor(Compressor):
         return b"".join(self.compress_to_pieces(chunks))
 
     def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
+        if self._frame is None:
+            return [self._held(chunks)]
         if len(chunks) == 1 or _size(chunks) <= JOIN_LIMIT:
             data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
             return [
@@ -292,7 +295,7 @@ class Lz4Compressor(Compressor):
         return pieces
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
-        if len(batches) < 2:
+        if len(batches) < 2 or self._cramjam is None:
             return super().compress_many(batches, topics)
         limit = self.HELD_LIMIT if self._effort == 0 else LZ4_BLOCK
         return [self._held(chunks) if _size(chunks) <= limit else self.compress(chunks) for chunks in batches]
@@ -300,13 +303,18 @@ class Lz4Compressor(Compressor):
     def _held(self, chunks: Sequence[Chunk]) -> bytes:
         stream = self._cramjam.Compressor(self._effort, False, False)
         stream.compress(b"".join(chunks))
-        frame = memoryview(stream.finish())
-        if frame[5] != LZ4_HEADER[5]:  # a version of the package with other blocks than 64 KiB
-            return self.compress(chunks)
-        return plain_lz4_frame(frame)
+        return plain_lz4_frame(memoryview(stream.finish()))
 
     def bound(self, size: int, chunks: int = 1) -> int:
         return len(LZ4_HEADER) + size + 4 * (size // LZ4_BLOCK + 1) + 8
+
+    def copied(self, size: int, chunks: int) -> int:
+        return size if self._frame is None and chunks > 1 and size > JOIN_LIMIT else 0
+
+
+def _has_kafka_s_blocks(lz4: Any) -> bool:
+    # Of 64 KiB; another version of the package may have others.
+    return bool(memoryview(lz4.Compressor(0, False, False).finish())[5] == LZ4_HEADER[5])
 
 
 def plain_lz4_frame(view: memoryview) -> bytes:
@@ -336,7 +344,7 @@ class ZstdCompressor(Compressor):
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
-        self._zstandard = load_package("zstandard", self.type)
+        self._package = load_package(self.type.label, *ZSTD_PACKAGES)
         # Contexts not in use, by the caller that had one last: its tables, half a megabyte or a fifth of it, are in the
         # cache of that thread's processor, and another's takes up to twice as long for a small batch.  One is made for
         # each thread that compresses at the same time.  Each step is atomic, so no lock.
@@ -412,13 +420,17 @@ class ZstdCompressor(Compressor):
             idle[caller] = context
 
     def _new_context(self, tuning: Tuning | None) -> Any:
-        if self.level > self.FORGETFUL_LEVEL:
-            return self._zstandard.ZstdCompressor(level=self.level, write_content_size=False)
         given = {"window_log": self.WINDOW_LOG} if tuning is None else tuning._asdict()
-        parameters = self._zstandard.ZstdCompressionParameters(
+        if self.level > self.FORGETFUL_LEVEL:
+            given = {}
+        if not is_zstandard(self._package):
+            return StandardZstd(self._package, self.level, given)
+        if not given:
+            return self._package.ZstdCompressor(level=self.level, write_content_size=False)
+        parameters = self._package.ZstdCompressionParameters(
             compression_level=self.level, write_content_size=False, **given
         )
-        return self._zstandard.ZstdCompressor(compression_params=parameters)
+        return self._package.ZstdCompressor(compression_params=parameters)
 
     def bound(self, size: int, chunks: int = 1) -> int:
         return size + (size >> 8) + 256
@@ -458,21 +470,6 @@ def compressor(kind: CompressionType, level: int | None = None, caller: Callable
     found = _COMPRESSORS[kind](level)
     found.caller = caller
     return found
-
-
-def load_package(name: str, kind: CompressionType) -> Any:
-    """The module ``name``, imported now.
-
-    Raises:
-        forebay.errors.ConfigError: its package is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0]
-        raise ConfigError(
-            f"compression.type={kind.label} needs the Python package {package}, which is not installed ({error})"
-        ) from error
 
 
 def _size(chunks: Sequence[Chunk]) -> int:

@@ -11,7 +11,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from forebay._records.compression import SNAPPY_HEADER, Chunk, CompressionType, load_package
+from forebay._records.codec_packages import ZSTD_PACKAGES, is_zstandard, load_package
+from forebay._records.compression import SNAPPY_HEADER, Chunk, CompressionType
 from forebay.errors import CorruptRecordError
 
 STEP = 256 * 1024
@@ -19,6 +20,9 @@ STEP = 256 * 1024
 
 SNAPPY_MAX_EXPANSION = 22
 """A three-byte copy yields 64 bytes: a block that promises more than that is a lie, refused before allocation."""
+
+LZ4_MAX_EXPANSION = 255
+"""A byte of lz4 stands for 255 at most."""
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 LZ4_VERSION_BITS = 0xC0
@@ -84,7 +88,7 @@ def _gzip(data: memoryview, limit: int) -> bytes:
 def _snappy(data: memoryview, limit: int) -> bytes:
     """Xerial framing; bytes without its header are one raw block, as Java's reader takes them."""
     kind = CompressionType.SNAPPY
-    snappy = load_package("cramjam", kind).snappy
+    snappy = load_package(kind.label, "cramjam").snappy
     if bytes(data[:8]) != SNAPPY_HEADER[:8]:
         return _snappy_block(snappy, data, limit)
     if len(data) < len(SNAPPY_HEADER):
@@ -119,12 +123,18 @@ def _snappy_block(snappy: Any, block: memoryview, limit: int) -> bytes:
 
 def _lz4(data: memoryview, limit: int) -> bytes:
     kind = CompressionType.LZ4
-    frame = load_package("lz4.frame", kind)
+    package = load_package(kind.label, "lz4.frame", "cramjam")
     if bytes(data[:4]) != LZ4_MAGIC:
         raise _malformed(kind, len(data), f"the frame's magic number {bytes(data[:4]).hex()} is not supported")
-    stream = frame.LZ4FrameDecompressor()
+    if hasattr(package, "LZ4FrameDecompressor"):
+        return _streamed(kind, package.LZ4FrameDecompressor(), data, limit)
+    return _lz4_into(package.lz4, data, limit)
+
+
+def _streamed(kind: CompressionType, stream: Any, data: memoryview, limit: int) -> bytes:
+    """One frame, by an object with the interface that the standard library's decompressors have."""
     out = bytearray()
-    # The package hands back all input that it did not use, so it gets the input in steps as well: else a bomb
+    # The packages hand back all input that they did not use, so they get the input in steps as well: else a bomb
     # would copy its rest at every step.
     at = 0
     while not stream.eof:
@@ -135,7 +145,7 @@ def _lz4(data: memoryview, limit: int) -> bytes:
                 at += STEP
             else:
                 piece = stream.decompress(b"", max_length=min(STEP, limit + 1 - len(out)))
-        except (RuntimeError, ValueError, EOFError, MemoryError) as error:
+        except Exception as error:  # each package has errors of its own
             raise _malformed(kind, len(data), error) from error
         out += piece
         if len(out) > limit:
@@ -147,21 +157,38 @@ def _lz4(data: memoryview, limit: int) -> bytes:
     return bytes(out)
 
 
+def _lz4_into(lz4: Any, data: memoryview, limit: int) -> bytes:
+    """By cramjam, which knows no limit but the end of a buffer; memory that is not written to is not taken."""
+    kind = CompressionType.LZ4
+    out = bytearray(min(limit + 1, len(data) * LZ4_MAX_EXPANSION))
+    try:
+        size = lz4.decompress_into(data, out)
+    except Exception as error:  # the package's own error is no stable public class
+        if "whole buffer" in str(error):
+            raise _too_much(kind, limit) from error
+        raise _malformed(kind, len(data), error) from error
+    if size > limit:
+        raise _too_much(kind, limit)
+    return bytes(memoryview(out)[:size])
+
+
 def _zstd(data: memoryview, limit: int) -> bytes:
-    """One frame.  Its extent is found first: the package's bounded reader is silent about a frame cut short."""
+    """One frame.  Its extent is found first: zstandard's bounded reader is silent about a frame cut short."""
     kind = CompressionType.ZSTD
-    zstandard = load_package("zstandard", kind)
+    package = load_package(kind.label, *ZSTD_PACKAGES)
     if _zstd_frame_end(data) != len(data):
         raise _malformed(kind, len(data), "other bytes follow the frame")
+    if not is_zstandard(package):
+        return _streamed(kind, package.ZstdDecompressor(), data, limit)
     out = bytearray()
     try:
-        reader = zstandard.ZstdDecompressor().stream_reader(data, read_size=STEP, read_across_frames=False)
+        reader = package.ZstdDecompressor().stream_reader(data, read_size=STEP, read_across_frames=False)
         while len(out) <= limit:
             piece = reader.read(min(STEP, limit + 1 - len(out)))
             if not piece:
                 break
             out += piece
-    except zstandard.ZstdError as error:
+    except package.ZstdError as error:
         raise _malformed(kind, len(data), error) from error
     if len(out) > limit:
         raise _too_much(kind, limit)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay._records import compression
 from forebay._records.compression import (
     JOIN_LIMIT,
     LEVELS,
@@ -22,7 +21,7 @@ from forebay._records.compression import (
     xerial_from_frames,
 )
 from forebay._records.decompression import decompress
-from forebay.errors import ConfigError, IllegalArgumentError
+from forebay.errors import IllegalArgumentError
 
 GZIP, SNAPPY, LZ4, ZSTD = list(CompressionType)[1:]
 ALL_LEVELS = [
@@ -253,11 +252,6 @@ def test_threads_do_not_share_a_context(kind: CompressionType) -> None:
         thread.join()
     for data, packed in zip(inputs, results, strict=True):
         assert [decompress(kind, each, len(data)) for each in packed] == [data] * 10
-
-
-def test_a_missing_package_is_named() -> None:
-    with pytest.raises(ConfigError, match="compression.type=zstd needs the Python package no_such_codec, which is not"):
-        compression.load_package("no_such_codec.frame", ZSTD)
 
 
 def test_a_caller_has_its_own_context_again_and_others_share_what_is_idle() -> None:
