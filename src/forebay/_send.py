@@ -448,7 +448,7 @@ class SendPath:
                         waits=blocking,
                         waited=now - begun,
                         max_block_ms=self.max_block_ms,
-                        on_sender_thread=self.on_sender_thread(),
+                        on_sender_thread=self._on_sender_thread(),
                         cause=self.metadata.last_error(topic),
                     )
                 self._await_metadata(above, deadline - now)

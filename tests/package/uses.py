@@ -149,7 +149,6 @@ def transacts(producer: KafkaProducer) -> None:
         where = TopicPartition("orders", 0)
         producer.send_offsets_to_transaction({where: 42}, "billing")
         producer.send_offsets_to_transaction({where: OffsetAndMetadata(42)}, ConsumerGroupMetadata("billing"))
-        producer.send_offsets_to_transaction({where: 42}, 5)  # type: ignore[arg-type]
     assert_type(producer.producer_id, int)
     assert_type(producer.detach_transaction(), TransactionIdentity)
     producer.begin_transaction(5)  # type: ignore[call-arg]
