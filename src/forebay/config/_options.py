@@ -172,7 +172,8 @@ _CORE = (
 _NETWORK = (
     Option(
         "retry.backoff.ms", LONG, 100, LOW,
-        "The wait before the first retry; it doubles up to retry.backoff.max.ms.",
+        "The wait before the first retry, and the least one between two requests for metadata; it doubles up to "
+        "retry.backoff.max.ms.",
         ranges=_FROM_0,
     ),
     Option("retry.backoff.max.ms", LONG, 1_000, LOW, "The longest wait between retries.", ranges=_FROM_0),
