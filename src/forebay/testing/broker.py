@@ -194,7 +194,10 @@ class EmbeddedBroker:
     # -- nodes ------------------------------------------------------------------------------------------------
 
     def node_down(self, node: int | None = None) -> None:
-        """Cuts every connection of ``node`` (None: of all) and takes no new ones; leaders stay as they are."""
+        """Cuts every connection of ``node`` (None: of all) and takes no new ones; leaders stay as they are.
+
+        On ::1 a new connection is taken and ends at once.
+        """
         self._call("node_down", _node(node))
 
     def node_up(self, node: int | None = None) -> None:

@@ -211,6 +211,8 @@ def test_a_node_that_is_down_refuses_and_comes_back_on_its_port(broker: Embedded
     broker.node_down(1)
     with pytest.raises(OSError, match="refused|reset|timed out"):
         ask_api_versions(address)
+    with socket.create_connection(("::1", address[1]), WAIT_S) as connection:
+        assert connection.recv(1) == b""
     broker.node_up(1)
     assert ask_api_versions(address)
 
