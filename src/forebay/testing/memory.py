@@ -158,7 +158,7 @@ class MemorySelector:
         """The far ends of all connections that stood, in order."""
         self.turns: int = 0
         self._peers: dict[Address, Peer | None] = {}
-        self._connect_ms: dict[Address, float] = {}
+        self._connect_ms: dict[Address, float | None] = {}
         self._refusals: dict[Address, int] = {}
         self._near: dict[int, tuple[Channel, Link | None]] = {}
         self._news: dict[int, Channel] = {}
@@ -177,7 +177,7 @@ class MemorySelector:
         ``connect_ms``: how long they take to stand, if not as long as all others.
         """
         self._peers[address] = peer or SilentPeer()
-        self._connect_ms[address] = self.connect_ms if connect_ms is None else connect_ms
+        self._connect_ms[address] = connect_ms
 
     def refuse(self, address: Address, code: int = errno.ECONNREFUSED) -> None:
         """Connections to ``address`` fail with ``code``; those to an address nobody listens on with ECONNREFUSED."""
@@ -209,7 +209,8 @@ class MemorySelector:
             if channel.state == CONNECTING:
                 self._answer(channel, address)
 
-        self.call_at(now + self._connect_ms.get(address, self.connect_ms), answer)
+        took = self._connect_ms.get(address)
+        self.call_at(now + (self.connect_ms if took is None else took), answer)
         return channel
 
     def turn(self, timeout_ms: float, now: float) -> list[Channel]:

@@ -191,6 +191,9 @@ def test_an_address_may_be_slower_than_the_others_and_fail_in_its_own_way() -> N
     near, slow = scene.open(), scene.open(far)
     assert scene.turn(1000) == [near] and scene.clock.now() == 1010
     assert scene.turn(1000) == [slow] and scene.clock.now() == 1300
+    scene.selector.connect_ms = 20  # from now on, for those that have no time of their own
+    near = scene.open()
+    assert scene.turn(1000) == [near] and scene.clock.now() == 1320
     scene.selector.refuse(far, errno.ENETUNREACH)
     gone = scene.open(far)
     assert scene.turn(1000) == [gone] and "ENETUNREACH" in str(gone.error)
