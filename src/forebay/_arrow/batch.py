@@ -124,9 +124,10 @@ class ArrowBatch:
         self.names: tuple[str, ...] | None = None
         if schema_format(schema) != b"+s":
             if not bare:
-                code = schema_format(schema).decode()
+                from forebay._arrow.names import type_name
+
                 raise IllegalArgumentError(
-                    f"rows with named columns are needed (a record batch), got Arrow format {code!r}"
+                    f"rows with named columns are needed (a record batch), got an array of {type_name(schema)}"
                 )
             return
         count: cython.Py_ssize_t = schema_child_count(schema)

@@ -96,11 +96,11 @@ def integer_width(code: bytes) -> int:
     return widths.get(code, 0)
 
 
-def refused(name: str, code: bytes, allowed: str) -> IllegalArgumentError:
-    """The error for an Arrow type that a column of this use cannot have."""
-    return IllegalArgumentError(
-        f"column {name!r}: Arrow type with format {code.decode()!r} is not read here; allowed: {allowed}"
-    )
+def refused(name: str, schema: int, allowed: str) -> IllegalArgumentError:
+    """The error for the Arrow type of the schema at this address, which a column of this use cannot have."""
+    from forebay._arrow.names import type_name
+
+    return IllegalArgumentError(f"column {name!r}: Arrow type {type_name(schema)} is not read here; allowed: {allowed}")
 
 
 @cython.cclass
@@ -167,7 +167,7 @@ class BytesColumn(Column):
             return
         known: tuple[int, int] | None = _bytes_layout(code)
         if known is None:
-            raise refused(self.name, code, BYTES_ALLOWED)
+            raise refused(self.name, schema, BYTES_ALLOWED)
         self.source.layout = known[0]
         self.source.width = known[1]
         if self.source.layout == VARIABLE:

@@ -62,16 +62,18 @@ class HeadersColumn(Column):
         code: bytes = schema_format(schema)
         entry: cython.size_t = schema_child(schema, 0) if code in (b"+l", b"+L", b"+m") else 0
         if entry == 0 or schema_format(entry) != b"+s" or schema_child_count(entry) != 2:
-            raise refused(self.name, code, ALLOWED)
+            raise refused(self.name, schema, ALLOWED)
         # Of a map Arrow fixes the order of the two and not their names.
         if code != b"+m" and (
             schema_name(schema_child(entry, 0)) != b"key" or schema_name(schema_child(entry, 1)) != b"value"
         ):
-            raise refused(self.name, code, f"{ALLOWED}, the fields named key and value")
+            raise refused(self.name, schema, f"{ALLOWED}, the fields named key and value")
         key_code: bytes = schema_format(schema_dictionary(schema_child(entry, 0)) or schema_child(entry, 0))
         if key_code not in TEXT:
             # Keys are text for every reader; bytes that are none would fail in a split, or in a consumer.
-            raise refused(f"{self.name}.key", key_code, "string, large_string, string_view, a dictionary of these")
+            raise refused(
+                f"{self.name}.key", schema_child(entry, 0), "string, large_string, string_view, a dictionary of these"
+            )
         entries: cython.size_t = array_child(array, 0)
         self.width = 8 if code == b"+L" else 4
         self.offsets = array_buffer(array, 1)

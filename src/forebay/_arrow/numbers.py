@@ -84,7 +84,7 @@ def int_column(
     code: bytes = schema_format(schema)
     width: cython.longlong = integer_width(code)
     if schema_dictionary(schema) != 0 or width == 0:
-        raise refused(name, code, "integers of any width")
+        raise refused(name, schema, "integers of any width")
     column._open(schema, array, shift)
     column.open(array_buffer(array, 1), abs(width), code, column.validity)
     return column
@@ -165,7 +165,7 @@ def timestamp_column(
     units = {b"tss": (1000, 1), b"tsm": (1, 1), b"tsu": (1, 1000), b"tsn": (1, 1_000_000)}
     scale = (1, 1) if code == b"l" else units.get(code[:3])
     if scale is None or schema_dictionary(schema) != 0:
-        raise refused(name, code, "timestamp of any unit, int64 in milliseconds")
+        raise refused(name, schema, "timestamp of any unit, int64 in milliseconds")
     column._open(schema, array, shift)
     column.open(array_buffer(array, 1), 8, scale, column.validity)
     return column

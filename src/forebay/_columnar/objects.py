@@ -44,7 +44,7 @@ def bytes_of(name: str, source: Any) -> BytesColumn:
     if kind in "OUT" or _is_masked(source):
         return _listed(name, source.tolist())
     if kind not in "SV" or source.dtype.names is not None:
-        raise _wrong(name, source, "dtypes S, V, U and object (bytes, str, None)")
+        raise _wrong(name, source, "dtypes bytes (S), void (V), str (U) and object (of bytes, str, None)")
     column = BytesColumn(name, len(source), source)
     column.open_fixed(_address(source), source.strides[0], source.dtype.itemsize, kind == "S")
     return column

@@ -28,16 +28,16 @@ def test_an_empty_batch_has_columns_without_rows() -> None:
 @pytest.mark.parametrize(
     ("opener", "array", "message"),
     [
-        ("bytes_column", pa.array([1]), "format 'l'"),
-        ("bytes_column", pa.array([[b"a"]]), r"format '\+l'"),
-        ("int_column", pa.array(["a"]), "format 'u'"),
-        ("headers_column", pa.array([[{"key": b"a", "value": b""}]]), "column 'c.key'.*format 'z'"),
-        ("int_column", pa.array([1.5]), "format 'g'"),
-        ("timestamp_column", pa.array([1], pa.int32()), "format 'i'"),
-        ("timestamp_column", pa.array([1], pa.date32()), "format 'tdD'"),
-        ("headers_column", pa.array([["a"]]), r"format '\+l'"),
+        ("bytes_column", pa.array([1]), "Arrow type int64 is not read here"),
+        ("bytes_column", pa.array([[b"a"]]), "Arrow type list<item: binary> is not"),
+        ("int_column", pa.array(["a"]), "Arrow type string is not"),
+        ("headers_column", pa.array([[{"key": b"a", "value": b""}]]), "column 'c.key'.*Arrow type binary is not"),
+        ("int_column", pa.array([1.5]), "Arrow type double is not"),
+        ("timestamp_column", pa.array([1], pa.int32()), "Arrow type int32 is not"),
+        ("timestamp_column", pa.array([1], pa.date32()), r"Arrow type date32\[day\] is not"),
+        ("headers_column", pa.array([["a"]]), "Arrow type list<item: string> is not"),
         ("headers_column", pa.array([[{"k": "a", "v": b""}]]), "named key and value"),
-        ("headers_column", pa.array([[{"key": 1, "value": b""}]]), "column 'c.key'.*format 'l'"),
+        ("headers_column", pa.array([[{"key": 1, "value": b""}]]), "column 'c.key'.*Arrow type int64 is not"),
     ],
 )
 def test_types_that_are_not_read_are_refused_by_name(opener: str, array: pa.Array, message: str) -> None:

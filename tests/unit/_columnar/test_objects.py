@@ -102,7 +102,11 @@ def test_headers_of_many_rows_are_held_at_their_size() -> None:
     ("opener", "source", "message"),
     [
         (bytes_of, [b"a", 1], "column 'c', row 1: int is not allowed; allowed: bytes, str, None"),
-        (bytes_of, np.array([1]), "column 'c': NumPy dtype int64 is not allowed; allowed: dtypes S, V, U and object"),
+        (
+            bytes_of,
+            np.array([1]),
+            "column 'c': NumPy dtype int64 is not allowed; allowed: dtypes bytes .S., void .V., str .U. and object",
+        ),
         (bytes_of, PACKED, "NumPy dtype .* is not allowed"),
         (bytes_of, np.zeros((2, 2), "S1"), "an array of 2 dimensions is not allowed; allowed: one"),
         (ints_of, [1, 1.5], "column 'c', row 1: float is not allowed; allowed: integers, None"),

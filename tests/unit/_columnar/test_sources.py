@@ -90,7 +90,7 @@ def test_an_empty_table_is_done_at_once() -> None:
             pa.table({"value": [1.5]}),
             {},
             IllegalArgumentError,
-            "column 'value': Arrow type with format 'g' is not read",
+            "column 'value': Arrow type double is not read",
         ),
         ([b"a"], {"key": [b"a", b"b"]}, IllegalArgumentError, "column 'value' has 1 rows, column 'key' has 2"),
         ([b"a"], {"topic": None}, IllegalArgumentError, "no topic: give a topic, a topic_column, or both"),
