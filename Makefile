@@ -7,19 +7,26 @@ MAKEFLAGS += --no-builtin-rules
 # Some images set it; each of the many processes here would compile every source anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-VENV ?= .venv
 BOOTSTRAP ?=
 PYTEST_OPTIONS ?=
 BENCH_OPTIONS ?=
 SECONDS ?= 1800
 SEED ?=
-# The newest Python that has what the package needs; PYTHON=... overrides.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
-	$$p -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null && echo $$p && break; done)
+# PYTHON=... has an environment of its own, beside that of the Python which is found.
+ifeq ($(origin VENV), undefined)
+ifeq ($(origin PYTHON), undefined)
+VENV := .venv
+else
+VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d%s" % (*sys.version_info[:2], sys.abiflags))')
+endif
+endif
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3.15 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
-BUILT := build/.built
+# Compiled modules of several Pythons lie beside each other.
+BUILT := $(VENV)/.built
 SOURCES := $(shell find src/forebay -name '*.py' -o -name '*.pxd' -o -name '*.h')
 TESTS_IN_BOTH_FORMS := tests/unit tests/conformance tests/scenario tests/property
 TESTS_WITH_BROKERS := tests/integration tests/soak
@@ -38,7 +45,7 @@ help:  ## This list
 	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS and SEED (soak), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
 
 $(STAMP): pyproject.toml
-	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 to 3.14; none found (set PYTHON=...)" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 or later; none found (set PYTHON=...)" >&2; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
 	FOREBAY_INTERPRETED=1 $(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
@@ -47,7 +54,7 @@ $(STAMP): pyproject.toml
 # The editable installation above has no compiled modules; this compiles them beside their sources, those that changed.
 $(BUILT): $(STAMP) setup.py $(SOURCES)
 	$(PY) setup.py --quiet build_ext --inplace
-	@mkdir -p $(@D) && touch $@
+	@touch $@
 
 setup: $(STAMP)  ## Make the virtual environment and install the package and its tools into it
 
@@ -55,7 +62,7 @@ build: $(BUILT)  ## Compile what changed, in place (needs a C compiler)
 
 rebuild:  ## Compile everything anew
 	find src/forebay \( -name '*.so' -o -name '*.c' \) -delete
-	rm -rf build
+	rm -rf build .venv*/.built $(BUILT)
 	$(MAKE) build
 
 check: $(STAMP)  ## Format, lint, types, layers, limits (no network, nothing compiled)
@@ -121,5 +128,5 @@ soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (
 
 clean:  ## Remove what was built and cached, but not $(VENV) and not the jars
 	find src/forebay \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete
-	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
-	rm -rf build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -not -path './.venv*/*' -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	rm -rf build .venv*/.built $(BUILT) dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
