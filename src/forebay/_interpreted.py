@@ -10,9 +10,10 @@ off the registration of all others.
 
 from __future__ import annotations
 
+# Not `from` it: in Python 3.14 that imports `warnings`, which takes as long as all that is imported here.
+import importlib.machinery as machinery
 import os
 import sys
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 
 # Not typing's: it takes as long to import as the rest of the package's first step.
 TYPE_CHECKING = False
@@ -34,14 +35,15 @@ class SourceOnlyFinder:
 
     def __init__(self, package: str) -> None:
         self._prefix = f"{package}."
-        self._finders: dict[str, FileFinder] = {}
+        self._finders: dict[str, machinery.FileFinder] = {}
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """None for modules of other packages, and where there is no source."""
         if not name.startswith(self._prefix) or path is None:
             return None
+        by_source = (machinery.SourceFileLoader, machinery.SOURCE_SUFFIXES)
         for folder in path:
-            finder = self._finders.setdefault(folder, FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES)))
+            finder = self._finders.setdefault(folder, machinery.FileFinder(folder, by_source))
             if (found := finder.find_spec(name)) is not None:
                 return found
         return None
@@ -89,7 +91,7 @@ def choose(
             raise ImportError(f"{VARIABLE}=1 runs {package} on Cython's pure-Python mode: pip install 'Cython>=3.3'")
         meta_path.insert(0, SourceOnlyFinder(package))
         return "interpreted"
-    if any(os.path.exists(os.path.join(folder, f"{WITNESS}{suffix}")) for suffix in EXTENSION_SUFFIXES):
+    if any(os.path.exists(os.path.join(folder, f"{WITNESS}{suffix}")) for suffix in machinery.EXTENSION_SUFFIXES):
         return "compiled"
     message = (
         f"{package} in {folder} is not compiled for {executable}. In a clone run `make build`; elsewhere reinstall it "

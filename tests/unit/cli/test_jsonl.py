@@ -12,7 +12,7 @@ from forebay.cli.rows import BadRow, Row
 
 
 def rows(data: bytes, layout: JsonFormat | None = None) -> list[Row | BadRow]:
-    lines = LineInput("x", io.BytesIO(data), LineFormat(), limit=10_000, size=len(data))
+    lines = LineInput("x", io.BytesIO(data), LineFormat(), limit=1_000_000, size=len(data))
     source = JsonInput(lines, layout or JsonFormat())
     assert (source.name, source.size) == ("x", len(data))
     return list(source.rows())
@@ -58,7 +58,7 @@ def test_an_envelope_names_every_part() -> None:
     [
         (b'{"a":', "not JSON: Expecting value (column 6)"),
         (b'"\xff"', "not UTF-8 (byte 2)"),
-        (b"[" * 9000, "not readable JSON: nested too deeply"),
+        (b"[" * 100_000, "not readable JSON: nested too deeply"),
     ],
 )
 def test_what_is_not_json(line: bytes, expected: str) -> None:
