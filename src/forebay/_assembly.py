@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import logging
 import random
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,9 +36,11 @@ from forebay._records.ratio import CompressionRatioEstimator
 from forebay._sender.options import SenderOptions
 from forebay._sender.sender import Sender
 from forebay._sender.thread import SenderThread
+from forebay._threads import RLock, get_ident, refusal
 from forebay._transactions.manager import TransactionManager
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
+from forebay.errors import IllegalStateError
 from forebay.interceptors import ProducerInterceptors, make_interceptors
 from forebay.model import Node
 from forebay.serializers import BoundSerializer, as_serializer
@@ -70,7 +71,14 @@ class Surroundings(NamedTuple):
 
 
 def system_surroundings() -> Surroundings:
-    """The machine's clocks, sockets and names."""
+    """The machine's clocks, sockets and names.
+
+    Raises:
+        IllegalStateError: nothing can run here: eventlet has replaced the threads of this process.
+    """
+    reason = refusal()
+    if reason is not None:
+        raise IllegalStateError(reason)
     return Surroundings(clock=SystemClock(), random=random.Random().random)
 
 
@@ -289,7 +297,7 @@ def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumula
         schedule=schedule,
         batch_size=batch_size,
         make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, _partition_random(around)),
-        compressor=compressor(kind, config[levels[kind]] if kind in levels else None, threading.get_ident),
+        compressor=compressor(kind, config[levels[kind]] if kind in levels else None, get_ident),
         estimator=CompressionRatioEstimator(),
         max_raw_size=config["max.request.size"],
         clock=around.clock,
@@ -359,7 +367,7 @@ def _session(
         manager=manager,
         accumulator=accumulator,
         backoff=_retry_backoff(config, around),
-        lock=threading.RLock(),
+        lock=RLock(),
     )
     accumulator.guard = session
     return session

@@ -31,12 +31,10 @@ if cython.compiled:
     from cython.cimports.forebay._record_metadata import RecordMetadata
     from cython.cimports.forebay._ticket import ThreadTicket, keep_ticket, spare_ticket
 else:
-    import threading
-
     from forebay._callback_thread import on_sender_thread
     from forebay._codec._lists import put_item
     from forebay._delivery_callbacks import DeliveryCallbacks
-    from forebay._mutex import acquire, release, thread_ident
+    from forebay._mutex import Mutex, acquire, release, thread_ident
     from forebay._outcome import BatchOutcome
     from forebay._record_metadata import RecordMetadata
     from forebay._ticket import ThreadTicket, keep_ticket, spare_ticket
@@ -85,7 +83,7 @@ class BatchResult(BatchOutcome):
         self.parts: list[Any] | None = None
         self.parent: BatchResult | None = None
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = Mutex()
         return None
 
     @property

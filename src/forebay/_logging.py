@@ -7,8 +7,9 @@ the others would only bury what else is in the log.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Hashable
+
+from forebay._threads import Lock
 
 REPEAT_INTERVAL_MS = 30_000.0
 MAX_KEYS = 1_000
@@ -28,7 +29,7 @@ class RateLimitedLogger:
         self._prefix = prefix
         self._interval = interval_ms
         # Guards _seen only: handlers are foreign code and run outside it.
-        self._lock = threading.Lock()
+        self._lock = Lock()
         # key -> when its line was last written, and how many were held back since; oldest line first.
         self._seen: dict[Hashable, tuple[float, int]] = {}
 

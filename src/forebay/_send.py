@@ -9,12 +9,12 @@ caller got wrong is raised.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cython
 
+from forebay._threads import get_ident
 from forebay._ticket import ThreadTicket
 from forebay.errors import (
     ApiError,
@@ -477,7 +477,7 @@ class SendPath:
 
     def _on_sender_thread(self) -> bool:
         """True inside callbacks: waiting there would wait for ourselves."""
-        return self.sender_thread is not None and threading.get_ident() == self.sender_thread.ident
+        return self.sender_thread is not None and get_ident() == self.sender_thread.ident
 
     @cython.cfunc
     @cython.exceptval(-1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+from forebay._threads import local
 
 
-class _ThisThread(threading.local):
+class _ThisThread(local):  # type: ignore[misc]
     # Of the class, so that no look-up on a thread that never sets it has to make an error first.
     marked = False
 

@@ -6,7 +6,7 @@ cdef class Ticket:
 
 
 cdef class ThreadTicket(Ticket):
-    cdef object _lock
+    cdef object _greenlet, _lock
     cpdef bint wait(self, double timeout_ms) except? -1
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from forebay._threads import Lock
 from forebay.errors import ConfigError, KafkaError
 from forebay.model import NO_OFFSET, NO_TIMESTAMP, UNKNOWN_PARTITION, RecordMetadata, TopicPartition
 
@@ -53,7 +53,7 @@ class ProducerInterceptors:
         self._on_send = _methods(self._all, "on_send")
         self._acknowledgement = _methods(self._all, "on_acknowledgement")
         self._remaining = list(self._all)
-        self._lock = threading.Lock()  # of the counts of failures; nothing else is done under it
+        self._lock = Lock()  # of the counts of failures; nothing else is done under it
         self._failures: dict[tuple[str, str], int] = {}
 
     def __bool__(self) -> bool:

@@ -59,6 +59,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
     Raises:
         ConfigError: an unknown option, or a value that cannot be.
         KafkaError: a serializer, partitioner or interceptor could not be made (its error is the cause).
+        IllegalStateError: eventlet has replaced the threads of this process.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:

@@ -37,12 +37,12 @@ def until_told():
 
 
 class Program:
-    """A Python process that runs PRELUDE and ``text``; killed at the end of the block if it still runs."""
+    """A Python process that runs ``prelude`` and ``text``; killed at the end of the block if it still runs."""
 
-    def __init__(self, text: str, bootstrap_servers: str, topic: str) -> None:
+    def __init__(self, text: str, bootstrap_servers: str, topic: str, prelude: str = PRELUDE) -> None:
         source = str(Path(forebay.__file__).parents[1])
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PRELUDE + textwrap.dedent(text), bootstrap_servers, topic],
+            [sys.executable, "-c", prelude + textwrap.dedent(text), bootstrap_servers, topic],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -78,8 +78,8 @@ class Program:
         return out, err
 
 
-def run(text: str, broker: EmbeddedBroker, topic: str, status: int = 0) -> tuple[str, str]:
-    with Program(text, broker.bootstrap_servers, topic) as program:
+def run(text: str, broker: EmbeddedBroker, topic: str, status: int = 0, prelude: str = PRELUDE) -> tuple[str, str]:
+    with Program(text, broker.bootstrap_servers, topic, prelude) as program:
         return program.end(status)
 
 

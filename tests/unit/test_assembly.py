@@ -69,8 +69,7 @@ def test_no_two_producers_share_a_generated_client_id() -> None:
 def test_the_configuration_s_own_client_id() -> None:
     parts = assembled(client_id="orders")
     assert parts.client_id == "orders"
-    assert parts.thread._thread.name == "kafka-producer-network-thread | orders"
-    assert parts.thread._thread.daemon
+    assert parts.thread.name == "kafka-producer-network-thread | orders"
 
 
 @pytest.mark.parametrize("broken", range(3))

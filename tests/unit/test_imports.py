@@ -93,7 +93,7 @@ def test_the_package_alone_loads_next_to_nothing() -> None:
 def test_a_producer_loads_what_it_needs_and_what_is_on_the_list() -> None:
     usual = loaded(f"import {', '.join(STANDARD)}")
     if forebay.implementation == "interpreted":
-        usual |= loaded("import cython, ctypes, gc, importlib.util")
+        usual |= loaded("import crc32c, cython, ctypes, gc, importlib.util")
     found = {name for name in loaded("from forebay import KafkaProducer") - usual if not name.startswith("_")}
     strangers = {name for name in found if name.partition(".")[0] != "forebay"} - {"cython_runtime"}
     assert not strangers, f"import what is rarely needed where it is needed, or say in STANDARD why: {strangers}"

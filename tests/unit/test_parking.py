@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from forebay import _parking
 from forebay._parking import Parking, asleep_in, next_turn, park, turn_of
 
 
@@ -47,10 +48,13 @@ def test_each_turn_wakes_the_one_that_has_slept_longest() -> None:
 def test_who_is_interrupted_does_not_count_as_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     lot = Parking()
 
-    def interrupted(timeout: float) -> bool:
-        raise KeyboardInterrupt
+    class Interrupted:
+        def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+            if timeout >= 0:
+                raise KeyboardInterrupt
+            return True
 
-    monkeypatch.setattr(lot.condition, "wait", interrupted)
+    monkeypatch.setattr(_parking, "Lock", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         park(lot, turn_of(lot), 1_000)
     assert asleep_in(lot) == 0

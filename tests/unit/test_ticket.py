@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from forebay._ticket import ThreadTicket, Ticket
+from forebay._ticket import Latch, ThreadTicket, Ticket
 
 
 def test_a_wake_before_the_wait_is_not_lost() -> None:
@@ -53,3 +53,15 @@ def test_an_endless_limit_is_within_what_a_lock_takes() -> None:
 def test_the_base_has_no_way_to_wake() -> None:
     with pytest.raises(TypeError, match="subclass"):
         Ticket().wake()
+
+
+def test_a_latch_lets_everybody_go_on_who_waits_and_who_comes_later() -> None:
+    latch, outcome = Latch(), []
+    assert not latch.wait(0) and not latch.is_set()
+    waiters = [threading.Thread(target=lambda: outcome.append(latch.wait(60_000))) for _ in range(3)]
+    for waiter in waiters:
+        waiter.start()
+    latch.set()
+    for waiter in waiters:
+        waiter.join(60)
+    assert outcome == [True] * 3 and latch.is_set() and latch.wait(0)

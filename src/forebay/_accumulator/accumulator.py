@@ -28,8 +28,6 @@ if cython.compiled:
     from cython.cimports.forebay._mutex import acquire, release
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 else:
-    import threading
-
     from forebay._accumulator.batch import ProducerBatch, new_batch
     from forebay._accumulator.closing import BatchCloser, check_ahead
     from forebay._accumulator.incomplete import IncompleteBatches
@@ -39,7 +37,7 @@ else:
     from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
     from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from forebay._future import RecordFuture, new_future
-    from forebay._mutex import acquire, release
+    from forebay._mutex import Mutex, acquire, release
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 
 BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
@@ -97,7 +95,7 @@ class RecordAccumulator:
         self.returning = MemoryReturn(pool, clock)
         self.guard: Any = None  # says why nothing is taken while it is sealed
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = Mutex()
 
     # Topics
 

@@ -7,12 +7,13 @@ does the same for what it drains unfilled.  No lock is held meanwhile.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import cython
+
+from forebay._threads import get_ident
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
@@ -69,7 +70,7 @@ class BatchCloser:
     @contextmanager
     def helped(self) -> Iterator[None]:
         """While it lasts, helpers compress what the calling thread fills; for calls that fill many batches."""
-        thread = threading.get_ident()
+        thread = get_ident()
         if self.helpers is None or thread in self.helped_threads:
             yield
             return
@@ -99,7 +100,7 @@ class BatchCloser:
     @cython.cfunc
     def close_full(self, queue: PartitionQueue) -> cython.void:
         """Compresses what the calling thread has filled in ``queue``, outside of its lock, or has it compressed."""
-        if len(self.helped_threads) == 0 or threading.get_ident() not in self.helped_threads:
+        if len(self.helped_threads) == 0 or get_ident() not in self.helped_threads:
             self.close_queues([queue])
             return
         while True:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
+from _queue import Empty, SimpleQueue
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 from typing import Any
+
+from forebay._threads import start_thread
 
 logger = logging.getLogger("forebay.sender")
 
@@ -98,7 +99,7 @@ class CompressionHelpers:
         except IndexError:
             return False
         try:
-            threading.Thread(target=self._work, name="forebay-compression", daemon=True).start()
+            start_thread(self._work, "forebay-compression")
         except (RuntimeError, MemoryError):
             return False  # no thread to be had: the interpreter ends, or a limit of the system's
         return True

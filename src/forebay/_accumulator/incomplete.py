@@ -16,12 +16,10 @@ if cython.compiled:
     from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._mutex import acquire, release
 else:
-    import threading
-
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
     from forebay._codec._lists import put_item, take_item
-    from forebay._mutex import acquire, release
+    from forebay._mutex import Mutex, acquire, release
 
 
 @cython.final
@@ -38,7 +36,7 @@ class IncompleteBatches:
         self.sealed = False
         self.flushes = 0
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = Mutex()
 
     @cython.cfunc
     @cython.exceptval(-1)

@@ -23,10 +23,8 @@ if cython.compiled:
     from cython.cimports.forebay._codec._prim import bytes_pointer, murmur2
     from cython.cimports.forebay._mutex import acquire, release
 else:
-    import threading
-
     from forebay._codec._prim import bytes_pointer, murmur2
-    from forebay._mutex import acquire, release
+    from forebay._mutex import Mutex, acquire, release
 
 if TYPE_CHECKING:
     from forebay._cluster import Cluster
@@ -270,7 +268,7 @@ class RoundRobinPartitioner:
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = Mutex()
 
     def partition(
         self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None, cluster: Cluster

@@ -27,13 +27,11 @@ if cython.compiled:
     from cython.cimports.forebay._codec._prim import kept_bytes_pointer
     from cython.cimports.forebay._mutex import acquire, release
 else:
-    import threading
-
     from forebay._accumulator.shares import Share, Shares
     from forebay._codec._lists import put_item, take_item
     from forebay._codec._memory import free_memory, new_memory, show_memory, whole_view
     from forebay._codec._prim import kept_bytes_pointer
-    from forebay._mutex import acquire, release
+    from forebay._mutex import Mutex, acquire, release
 
 # A waiter's states; QUEUED is left once, under the pool's lock.
 QUEUED = cython.declare(cython.int, 0)
@@ -181,7 +179,7 @@ class BufferPool:
         self.looks = 0  # how often the line was looked through
         self.closed = False
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = Mutex()
 
     @cython.ccall
     def allocate(self, size: cython.Py_ssize_t, owner: Any, ticket: Any, roaming: cython.bint = False) -> Buffer | None:

@@ -30,8 +30,6 @@ if cython.compiled:
     from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._mutex import acquire, release
 else:
-    import threading
-
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.loads import PartitionLoads
     from forebay._accumulator.parking import ParkedQueues
@@ -39,7 +37,7 @@ else:
     from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
     from forebay._codec._lists import put_item
     from forebay._gate import Gate
-    from forebay._mutex import acquire, release
+    from forebay._mutex import Mutex, acquire, release
 
 NO_LEADER = cython.declare(cython.int, -1)
 INFINITY: cython.double = math.inf
@@ -86,7 +84,7 @@ class BatchSchedule:
         self.all_due = self.torn = self.sending_all = self.dropped = self.more = self.cut_short = False
         self.behind_check = INFINITY
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = Mutex()
 
     @cython.ccall
     @cython.exceptval(-1)

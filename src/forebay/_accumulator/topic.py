@@ -20,14 +20,12 @@ if cython.compiled:
     from cython.cimports.forebay._gate import Gate, GatedQueue
     from cython.cimports.forebay._mutex import acquire, release
 else:
-    import threading
-
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
     from forebay._accumulator.pool import BufferPool
     from forebay._codec._lists import put_item, take_item
     from forebay._gate import Gate, GatedQueue
-    from forebay._mutex import acquire, release
+    from forebay._mutex import Mutex, acquire, release
 
 
 INFINITY: cython.double = math.inf
@@ -67,7 +65,7 @@ class PartitionQueue(GatedQueue):
         self.in_flight = 0
         self.sensors = None
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = Mutex()
 
     @cython.cfunc
     @cython.exceptval(-1)

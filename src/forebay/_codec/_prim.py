@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+# Here and not in the function: that runs under a lock, where an import may wait for another greenlet.
+from crc32c import crc32c as _checksum
+
 MASK32 = 0xFFFFFFFF
 MASK64 = 0xFFFFFFFFFFFFFFFF
 
@@ -92,9 +95,7 @@ def get_int64(source: Any, at: int) -> int:
 
 
 def crc32c(crc: int, data: Any, at: int, size: int) -> int:
-    from crc32c import crc32c as checksum
-
-    return checksum(bytes(data[at : at + size]), crc)
+    return _checksum(bytes(data[at : at + size]), crc)
 
 
 def crc32c_combined(first: int, second: int, size: int) -> int:

@@ -1,10 +1,16 @@
 """The interpreted twin of ``_time.pxd``: the clocks, for ``forebay._clock`` alone."""
 
-from time import monotonic_ns, sleep
+import time
+from time import monotonic_ns
 from time import perf_counter_ns as ticks
 from time import time_ns as wall_ns
 
+from forebay._threads import original
+
 __all__ = ["give_way", "monotonic_ns", "ticks", "ticks_are_steady", "wall_ns"]
+
+
+sleep = original(time, "sleep")
 
 
 def ticks_are_steady() -> bool:

@@ -22,6 +22,8 @@ else:
     from forebay._future import BatchResult, RecordFuture, new_future
 
 from forebay._clock import SystemClock
+from forebay._threads import RLock
+from forebay._ticket import Latch
 from forebay.errors._base import own_copy
 
 logger = logging.getLogger("forebay.callbacks")
@@ -63,9 +65,9 @@ class BatchDelivery:
         self._ended = 0
         self.raw_bytes = 0
         # Re-entrant: a signal handler that looks how far it is may come amid a look.
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._collecting = False
-        self._watch: threading.Event | None = None
+        self._watch: Latch | None = None
         self._offsets: dict[TopicPartition, list[OffsetRun]] = {}
         self._failed_runs: list[tuple[KafkaError, Any]] = []
         self._shares: list[Share] = []
@@ -228,7 +230,7 @@ class BatchDelivery:
                     )
         self._collect()
         if self._watch is not None and self._runner not in (None, threading.get_ident()):
-            self._watch.wait(min(max(end - clock.now(), 0) / 1000, threading.TIMEOUT_MAX))
+            self._watch.wait(end - clock.now())
 
     def add_done_callback(self, function: Callable[[BatchDelivery], object]) -> None:
         """Calls ``function(delivery)`` when every row has its outcome, on the sender thread; at once if they have.
@@ -255,7 +257,7 @@ class BatchDelivery:
                 self._callbacks.append(function)
             first = self._watch is None
             if first:
-                self._watch = threading.Event()
+                self._watch = Latch()
         if late:
             self._call(function)
         elif first:

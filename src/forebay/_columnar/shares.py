@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import cython
+
+from forebay._threads import get_ident
 
 if cython.compiled:
     from cython.cimports.forebay._codec._prim import bytearray_pointer
@@ -176,7 +177,7 @@ class Share:
 @cython.cfunc
 def is_over(result: BatchResult) -> cython.bint:
     if result.state == COMPLETING:
-        return result.completing_thread == threading.get_ident()
+        return result.completing_thread == get_ident()
     return result.state == DONE and result.parts is None
 
 

@@ -15,6 +15,7 @@ from forebay._network.client import NetworkClient
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.metadata import Metadata
 from forebay._protocol.versions import SUPPORTED, Range, api_name
+from forebay._threads import hub_of_caller, pause
 from forebay.errors import DisconnectError, KafkaError, RetriableError, TimeoutError, error_for
 from forebay.model import Node
 
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 SLICE_MS = 100.0
 """Longest wait in one turn, so that a signal handler (Ctrl-C) runs that soon."""
+GREENLET_MS = 5.0
+"""Longest wait in one turn of a greenlet, which does not see what arrives meanwhile."""
 
 logger = logging.getLogger("forebay.control")
 
@@ -230,6 +233,11 @@ class ControlSession:
 
     def _poll(self, timeout_ms: float) -> None:
         try:
+            hub = hub_of_caller()
+            if hub is not None:
+                # In poll(2) it would stop the other greenlets of its thread.
+                pause(hub, min(timeout_ms, GREENLET_MS) / 1000)
+                timeout_ms = 0.0
             self._client.poll(timeout_ms, self._clock.now())
         except BaseException:
             self.torn = True

@@ -6,7 +6,6 @@ changes.  Sensors of topics and nodes are made on first use.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from forebay._metrics.names import (
@@ -25,6 +24,7 @@ from forebay._metrics.names import (
 from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue
 from forebay._metrics.sensor import NODE_FIELDS, TOPIC_FIELDS, NodeSensors, Sensor, TopicSensors
 from forebay._metrics.shared import SharedSensor
+from forebay._threads import Lock
 
 _Tags = tuple[tuple[str, str], ...]
 
@@ -87,7 +87,7 @@ class ProducerMetrics:
     def __init__(self, client_id: str, now: float, *, num_samples: int = 2, window_ms: float = 30_000) -> None:
         self.registry = MetricsRegistry(now, num_samples=num_samples, window_ms=window_ms)
         self._tags: _Tags = (("client-id", client_id),)
-        self._lock = threading.Lock()  # makes topic() and node() safe for any thread; taken on first use only
+        self._lock = Lock()  # makes topic() and node() safe for any thread; taken on first use only
         self._topics: dict[str, TopicSensors] = {}
         self._nodes: dict[int, NodeSensors] = {}
         for field, wanted in _named(PRODUCER_ROWS, PRODUCER, self._tags).items():

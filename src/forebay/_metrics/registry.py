@@ -8,12 +8,12 @@ The lock is a leaf: nothing is called under it but sensors, and no recording wai
 from __future__ import annotations
 
 import enum
-import threading
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from forebay._metrics.sensor import Sensor
 from forebay._metrics.shared import SharedSensor
+from forebay._threads import Lock
 
 MetricValue = float | int | str
 
@@ -65,7 +65,7 @@ class MetricsRegistry:
     def __init__(self, now: float, *, num_samples: int = 2, window_ms: float = 30_000) -> None:
         self._samples = num_samples
         self._window_ms = max(window_ms, 1.0)  # 0 is allowed by the option; a window still has to have a length
-        self._lock = threading.Lock()
+        self._lock = Lock()
         # Under the lock: the window that is open, the sensors, what is read.
         self._window_start = now
         self._sensors: list[Sensor | SharedSensor] = []

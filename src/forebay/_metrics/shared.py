@@ -6,9 +6,8 @@ For what is rare or slow anyway (waits, refusals, failures); what happens once a
 
 from __future__ import annotations
 
-import threading
-
 from forebay._metrics.sensor import Sensor
+from forebay._threads import RLock
 
 
 class SharedSensor:
@@ -20,7 +19,7 @@ class SharedSensor:
         """``now`` as in ``Sensor``."""
         # Re-entrant: a signal handler or a finaliser of the user, run between two lines below, may send a record.
         # A leaf: nothing else is locked under it.
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._sensor = Sensor(now)
 
     @property

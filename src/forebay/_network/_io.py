@@ -6,10 +6,12 @@ compares ``Channel.state`` imports.  Ports and banks belong to the sender thread
 
 from __future__ import annotations
 
+import _socket  # never replaced by gevent
 import os
 import select
-import socket
 from typing import Any, TypeAlias
+
+from forebay._threads import original
 
 CONNECTING = 0
 OPEN = 1
@@ -31,6 +33,7 @@ RECEIVE_LIMIT = 262144
 
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _LONGEST_MS = 2147483647
+_new_poller = original(select, "poll")
 
 
 class Port:
@@ -248,8 +251,11 @@ def receive_some(port: Port) -> int:
 
 def connect_result(fd: int) -> int:
     try:
-        with socket.socket(fileno=os.dup(fd)) as twin:
-            return twin.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        twin = _socket.socket(fileno=os.dup(fd))
+        try:
+            return twin.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
+        finally:
+            twin.close()
     except OSError as error:
         return error.errno or 0
 
@@ -267,7 +273,7 @@ def seen(bank: Bank, at: int) -> int:
 
 
 def _poller(bank: Bank) -> tuple[Any, dict[int, int]]:
-    poller = select.poll()
+    poller = _new_poller()
     where: dict[int, int] = {}
     if bank.wake_fd >= 0:
         poller.register(bank.wake_fd, select.POLLIN)

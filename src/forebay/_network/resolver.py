@@ -7,14 +7,15 @@ not at the first need (a thread cannot be started while the interpreter exits), 
 
 from __future__ import annotations
 
+import _socket  # never replaced by gevent
 import logging
 import socket
-import threading
+from _queue import Empty, SimpleQueue
 from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from forebay._network.transport import Address
+from forebay._threads import start_thread
 from forebay.errors import KafkaError, NetworkError
 
 log = logging.getLogger("forebay.network")
@@ -98,7 +99,7 @@ def canonical_names(host: str, port: int, lookup: Lookup, name_of: NameOf) -> tu
 
 def system_lookup(host: str, port: int, *, type: int, flags: int) -> list[Any]:
     """``getaddrinfo``; plain names go as bytes, for text takes the codec of international names: 3 ms at the first."""
-    return socket.getaddrinfo(host.encode() if host.isascii() else host, port, type=type, flags=flags)
+    return _socket.getaddrinfo(host.encode() if host.isascii() else host, port, type=type, flags=flags)
 
 
 class Resolver:
@@ -113,7 +114,7 @@ class Resolver:
     def __init__(
         self,
         lookup: Lookup = system_lookup,
-        name_of: NameOf = socket.getnameinfo,
+        name_of: NameOf = _socket.getnameinfo,
         threads: int = THREADS,
     ) -> None:
         self._lookup = lookup
@@ -123,8 +124,7 @@ class Resolver:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._threads = threads
         for number in range(threads):
-            name = f"forebay-resolver-{number}"
-            threading.Thread(target=_work, args=(self._tasks,), name=name, daemon=True).start()
+            start_thread(_work, f"forebay-resolver-{number}", self._tasks)
 
     def resolve(self, host: str, port: int, ticket_wake: Callable[[], None]) -> Resolution:
         """See ``NameResolver.resolve``.  Never raises for a host: the error is in the resolution."""

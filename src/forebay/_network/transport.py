@@ -8,6 +8,7 @@ the GIL; any other (TLS) is served through these methods under it.  Owned by the
 
 from __future__ import annotations
 
+import _socket  # never replaced by gevent
 import os
 import socket
 from collections.abc import Callable
@@ -79,7 +80,7 @@ class PlainTransport:
     native = True
     pending = 0
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: _socket.socket) -> None:
         self.socket = sock
         self._connected = False
 
@@ -95,7 +96,7 @@ class PlainTransport:
         Raises:
             OSError: no descriptor left, an address family that is not there, refused at once.
         """
-        sock = socket.socket(address.family, socket.SOCK_STREAM)
+        sock = _socket.socket(address.family, socket.SOCK_STREAM)
         try:
             sock.setblocking(False)
             _set_options(sock, send_buffer, receive_buffer)
@@ -141,7 +142,7 @@ class PlainTransport:
             pass  # the descriptor is gone either way; a reset is no news for who closes
 
 
-def _set_options(sock: socket.socket, send_buffer: int, receive_buffer: int) -> None:
+def _set_options(sock: _socket.socket, send_buffer: int, receive_buffer: int) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if send_buffer != -1:

@@ -6,9 +6,8 @@ rises fast, so that a batch seldom turns out larger than promised.
 
 from __future__ import annotations
 
-import threading
-
 from forebay._records.compression import CompressionType
+from forebay._threads import Lock
 
 INITIAL_RATIO = 1.0
 IMPROVING_STEP = 0.005
@@ -21,7 +20,7 @@ class CompressionRatioEstimator:
     """Compressed size divided by raw size, per topic and codec; any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the read-and-write of an update; reading alone needs none
+        self._lock = Lock()  # guards the read-and-write of an update; reading alone needs none
         self._ratios: dict[tuple[str, CompressionType], float] = {}
 
     def estimation(self, topic: str, codec: CompressionType) -> float:

@@ -13,6 +13,8 @@ from typing import Any
 from forebay._callback_thread import note_sender_thread
 from forebay._clock import Clock
 from forebay._sender.sender import Sender
+from forebay._threads import get_ident, start_thread
+from forebay._ticket import Latch
 from forebay.errors import KafkaError
 
 logger = logging.getLogger("forebay.sender")
@@ -42,28 +44,26 @@ class SenderThread:
         """Records that had no acknowledgement when the thread ended; written by it, read after ``join``."""
         self._clock = clock
         self._resources = resources
-        self._pause = threading.Event()
+        self._pause = Latch()
         """Never set: only waited for."""
-        self._ended = threading.Event()
+        self._ended = Latch()
         self._started = False
         self._failed_before = 0
         """Records that had failed when the end began."""
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.name = name
+        self._thread: threading.Thread | None = None
+        self.ident: int | None = None
+        """The thread's identifier; set by itself, first of all."""
 
     def start(self) -> None:
         """Starts the thread; once, before interpreter exit begins."""
         try:
-            self._thread.start()
+            self._thread = start_thread(self._run, self.name)
         except BaseException:
             # None can be started any more; what it would have closed at its end is closed here.
             self._end()
             raise
         self._started = True
-
-    @property
-    def ident(self) -> int | None:
-        """The thread's identifier."""
-        return self._thread.ident
 
     def is_alive(self) -> bool:
         """True until it has ended."""
@@ -72,13 +72,14 @@ class SenderThread:
     def join(self, timeout_ms: float) -> bool:
         """Waits for the end; False if ``timeout_ms`` passed first.  Signals get through."""
         # Not Thread.join: up to Python 3.12 a thread passes for dead once Ctrl-C has interrupted a join of it.
-        if self._started and not self._ended.wait(min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX)):
+        if self._started and not self._ended.wait(timeout_ms):
             return False
-        if self._started:
+        if self._thread is not None:
             self._thread.join()
         return True
 
     def _run(self) -> None:
+        self.ident = get_ident()
         note_sender_thread()
         try:
             while not self.sender.closing:
@@ -98,7 +99,7 @@ class SenderThread:
         except Exception:  # the loop must outlive what one turn trips over
             logger.exception("Uncaught error in the producer's I/O thread")
             # What fails may fail in each turn, before it comes to the wait of its own.
-            self._pause.wait(FAILED_TURN_PAUSE_MS / 1000)
+            self._pause.wait(FAILED_TURN_PAUSE_MS)
 
     def _end(self) -> None:
         try:
