@@ -264,7 +264,7 @@ def test_request_for_a_topic() -> None:
 
 
 def test_every_answer_is_a_version_and_settles_what_was_asked() -> None:
-    """N testRequestUpdate: the version to exceed is the one there is; the flag falls with the answer."""
+    """The version to exceed is the one there is; the flag falls with the answer."""
     fresh = metadata("a")
     for version in range(4):
         assert fresh.request_update() == version
@@ -274,7 +274,7 @@ def test_every_answer_is_a_version_and_settles_what_was_asked() -> None:
 
 
 def test_a_failure_does_not_forget_what_was_new() -> None:
-    """N testPartialMetadataUpdate: after its back-off the new topic is asked for alone again."""
+    """After its back-off the new topic is asked for alone again."""
     fresh = metadata("old")
     update(fresh, reply(counts={"old": 1}), 0)
     fresh.add_topic("new", 20)
