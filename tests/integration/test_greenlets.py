@@ -183,11 +183,7 @@ def test_a_greenlet_that_waits_stops_no_other(own_broker: EmbeddedBroker, world:
     assert out == "went on\n", err
 
 
-def test_everything_works(embedded: EmbeddedBroker, topic: TopicFactory, world: str) -> None:
-    """Many greenlets on one producer, with too little memory for all of them; callbacks come on its own thread."""
-    # The embedded broker's marks of ended transactions have no checksums, which readers do not take.
-    name, ended = topic(embedded, 3), topic(embedded, 1)
-    text = f"""
+EVERYTHING = f"""
     def work():
         mine, called = thread_number(), set()
         producer = make(linger_ms=1, buffer_memory=40_000, batch_size=1000)
@@ -207,10 +203,10 @@ def test_everything_works(embedded: EmbeddedBroker, topic: TopicFactory, world: 
         with make(transactional_id=topic) as other:
             other.init_transactions()
             with other.transaction():
-                other.send({ended!r}, b"committed")
+                other.send(ENDED, b"committed")
             try:
                 with other.transaction():
-                    other.send({ended!r}, b"aborted").result(20)
+                    other.send(ENDED, b"aborted").result(20)
                     raise ZeroDivisionError
             except ZeroDivisionError:
                 pass
@@ -224,25 +220,20 @@ def test_everything_works(embedded: EmbeddedBroker, topic: TopicFactory, world: 
     logging.basicConfig(level="INFO", stream=open(os.devnull, "w"))
     in_world(work)
     """
-    out, err = run(text, embedded, name, prelude=world)
+
+
+def test_everything_works(embedded: EmbeddedBroker, topic: TopicFactory, world: str) -> None:
+    """Many greenlets on one producer, with too little memory for all of them; callbacks come on its own thread."""
+    # The embedded broker's marks of ended transactions have no checksums, which readers do not take.
+    name, ended = topic(embedded, 3), topic(embedded, 1)
+    out, err = run(EVERYTHING.replace("ENDED", repr(ended)), embedded, name, prelude=world)
     assert (out, err) == ("done\n", "")
     values = stored(embedded, name)
     assert sorted(int(value) for value in values if value.isdigit()) == list(range(COUNT))
     assert values.count(b"row") == 100
 
 
-def test_no_greenlet_is_left_with_a_lock_in_its_hand(
-    embedded: EmbeddedBroker, topic: TopicFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another greenlet of the thread would wait for it, and stop them all.
-
-    Interpreted, where every lock is an object: each is replaced by one that knows who holds it, and each switch of the
-    thread's greenlets is looked at.
-    """
-    pytest.importorskip("gevent", reason="gevent is not installed: it has no wheel for this Python")
-    monkeypatch.setenv("FOREBAY_INTERPRETED", "1")
-    name = topic(embedded, 3)
-    text = """
+HELD_LOCKS = """
     import collections, greenlet, traceback
     import forebay._columnar, forebay._transactions.session, forebay._accumulator.helpers
     from forebay import _threads
@@ -294,13 +285,23 @@ def test_no_greenlet_is_left_with_a_lock_in_its_hand(
         assert taken[0] > 1000 and switches[0] > 600, (taken, switches)
     in_world(work)
     """
-    assert run(text, embedded, name, prelude=WORLDS["patched before"]) == ("", "")
 
 
-def test_a_greenlet_that_gives_up_gives_back_what_it_would_have_got(own_broker: EmbeddedBroker, world: str) -> None:
-    """Killed, or out of gevent's own time, while it waits for room: the room goes to those behind it."""
-    own_broker.create_topic("frozen", 1)
-    text = """
+def test_no_greenlet_is_left_with_a_lock_in_its_hand(
+    embedded: EmbeddedBroker, topic: TopicFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another greenlet of the thread would wait for it, and stop them all.
+
+    Interpreted, where every lock is an object: each is replaced by one that knows who holds it, and each switch of the
+    thread's greenlets is looked at.
+    """
+    pytest.importorskip("gevent", reason="gevent is not installed: it has no wheel for this Python")
+    monkeypatch.setenv("FOREBAY_INTERPRETED", "1")
+    name = topic(embedded, 3)
+    assert run(HELD_LOCKS, embedded, name, prelude=WORLDS["patched before"]) == ("", "")
+
+
+GIVES_UP = """
     def work():
         producer = make(linger_ms=0, buffer_memory=65536, max_block_ms=20_000, acks="all")
         producer.send(topic, b"first").result(10)
@@ -330,7 +331,12 @@ def test_a_greenlet_that_gives_up_gives_back_what_it_would_have_got(own_broker: 
         producer.close()
     in_world(work)
     """
-    with Program(text, own_broker.bootstrap_servers, "frozen", world) as program:
+
+
+def test_a_greenlet_that_gives_up_gives_back_what_it_would_have_got(own_broker: EmbeddedBroker, world: str) -> None:
+    """Killed, or out of gevent's own time, while it waits for room: the room goes to those behind it."""
+    own_broker.create_topic("frozen", 1)
+    with Program(GIVES_UP, own_broker.bootstrap_servers, "frozen", world) as program:
         program.until_ready()
         freeze(own_broker)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -37,6 +38,17 @@ def test_python(snippet: Snippet, any_broker: Broker, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stderr.splitlines() if not EXPECTED.search(line)] == []
     assert done.stdout.strip() and "lost" not in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("snippet", [one for one in snippets() if one.language == "python"], ids=str)
+def test_python_can_be_pasted_into_an_interactive_interpreter(snippet: Snippet) -> None:
+    """There an empty line ends a block, and nothing else does; newer ones take more."""
+    lines = snippet.text.splitlines()
+    for node in ast.parse(snippet.text).body:
+        inside = lines[node.lineno - 1 : node.end_lineno]
+        if hasattr(node, "body"):
+            assert "" not in inside
+            assert lines[node.end_lineno or 0 :][:1] in ([""], []), inside[-1]
 
 
 @pytest.mark.parametrize("snippet", SHELL, ids=str)
