@@ -23,11 +23,7 @@ PUBLIC = {
     "_columnar/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.
-INNER = {
-    "SendPath": {"topic_for_sending", "on_sender_thread"},
-    "RecordFuture": {"metadata"},
-    "BatchDelivery": {"track", "stop_at", "end_call", "trim", "collect"},
-}
+INNER = {"RecordFuture": {"metadata"}}
 # As object has them; and pickling, which is no call of anybody's.
 LEFT_OUT = {"__repr__", "__str__", "__reduce__", "__dealloc__", "__del__"}
 # A C type, and what Python makes of it.

@@ -120,7 +120,7 @@ def test_a_forbidden_topic_arrives_in_the_future() -> None:
 
 def test_a_callback_does_not_wait_for_metadata_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(max_block_ms=2000)
-    monkeypatch.setattr(HandDriven, "on_sender_thread", lambda producer: True)
+    monkeypatch.setattr(HandDriven, "_on_sender_thread", lambda producer: True)
     failed: list[BaseException | None] = []
     world.send(on_delivery=lambda metadata, error: failed.append(world.send(topic="new").exception(0)))
     world.settle()
