@@ -37,6 +37,7 @@ from forebay._records.ratio import CompressionRatioEstimator
 from forebay._sender.options import SenderOptions
 from forebay._sender.sender import Sender
 from forebay._sender.thread import SenderThread
+from forebay._sender_lock import SenderLock
 from forebay._transactions.manager import TransactionManager
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
@@ -359,7 +360,7 @@ def _session(
         manager=manager,
         accumulator=accumulator,
         backoff=_retry_backoff(config, around),
-        lock=threading.RLock(),
+        lock=SenderLock(),
     )
     accumulator.guard = session
     return session

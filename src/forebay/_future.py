@@ -19,6 +19,7 @@ from typing import Any
 import cython
 
 from forebay._callback_thread import leave_forked_child
+from forebay._sender_lock import AMID_A_LOCK
 from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 
@@ -29,6 +30,7 @@ if cython.compiled:
     from cython.cimports.forebay._mutex import acquire, release, thread_ident
     from cython.cimports.forebay._outcome import BatchOutcome
     from cython.cimports.forebay._record_metadata import RecordMetadata
+    from cython.cimports.forebay._sender_lock import may_wait
     from cython.cimports.forebay._ticket import ThreadTicket, keep_ticket, spare_ticket
 else:
     import threading
@@ -39,6 +41,7 @@ else:
     from forebay._mutex import acquire, release, thread_ident
     from forebay._outcome import BatchOutcome
     from forebay._record_metadata import RecordMetadata
+    from forebay._sender_lock import may_wait
     from forebay._ticket import ThreadTicket, keep_ticket, spare_ticket
 
 logger = logging.getLogger("forebay.callbacks")
@@ -85,7 +88,7 @@ class BatchResult(BatchOutcome):
         self.parts: list[Any] | None = None
         self.parent: BatchResult | None = None
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = threading.RLock()
         return None
 
     @property
@@ -292,6 +295,8 @@ class BatchResult(BatchOutcome):
                     f"A delivery callback cannot wait for a record ({self.topic}-{self.partition}): callbacks run on "
                     "the sender's thread, which brings the outcomes; use add_done_callback() or result(0)"
                 )
+            if timeout_ms > 0 and not may_wait():
+                raise IllegalStateError(AMID_A_LOCK % "result()")
         ticket: ThreadTicket = spare_ticket()
         if self.subscribe(ticket, index):
             keep_ticket(ticket)

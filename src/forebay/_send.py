@@ -45,6 +45,7 @@ if cython.compiled:
     from cython.cimports.forebay._future import RecordFuture, new_future
     from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
     from cython.cimports.forebay._sender.lending import LentTurn
+    from cython.cimports.forebay._sender_lock import may_wait
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.partitioner import key_partition
@@ -62,6 +63,7 @@ else:
     from forebay._future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers, with_plain_headers
     from forebay._sender.lending import LentTurn
+    from forebay._sender_lock import may_wait
 
 from forebay._arguments import Acknowledged, as_record, checked_topic
 from forebay._future_failed import failed_future
@@ -122,10 +124,8 @@ class SendPath:
         self.sensors = metrics
         self.report = report
         self.ignore_keys = ignore_keys
-        self.max_record_size = max_record_size
-        self.max_block_ms = max_block_ms
-        self.sender_thread = sender_thread
-        self.node_error = node_error
+        self.max_record_size, self.max_block_ms = max_record_size, max_block_ms
+        self.sender_thread, self.node_error = sender_thread, node_error
         self.turn, self.claim = turn, turn.claim
         self.state = OPEN
 
@@ -378,7 +378,7 @@ class SendPath:
         if status & APPENDED:
             return status
         self.wake()
-        if not blocking or self.on_sender_thread():
+        if not blocking or self.on_sender_thread() or not may_wait():
             raise self.exhausted(state, partition, record, 0)
         begun: cython.double = now
         deadline = deadline if deadline >= 0 else now + self.max_block_ms
@@ -421,7 +421,7 @@ class SendPath:
         begun: cython.double = self.now()
         now: cython.double = begun
         checked_topic(topic)
-        blocking = blocking and not self.on_sender_thread()
+        blocking = blocking and not self.on_sender_thread() and may_wait()
         # An invalid name stays invalid; what else was said of the topic before now may have been mended: ask again.
         since: int = -1 if topic in self.metadata.cluster().invalid_topics else self.metadata.version
         try:

@@ -1,4 +1,4 @@
-"""The interpreted twin of ``_this_thread.pxd``: a mark that a thread puts on itself."""
+"""The interpreted twin of ``_this_thread.pxd``: a mark, or a count, that a thread keeps of itself."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import threading
 
 class _ThisThread(threading.local):
     # Of the class, so that no look-up on a thread that never sets it has to make an error first.
-    marked = False
+    marked = 0
 
 
 _this_thread = _ThisThread()
 
 
 def mark_thread() -> None:
-    _this_thread.marked = True
+    _this_thread.marked = 1
 
 
 def thread_is_marked() -> bool:
-    return _this_thread.marked
+    return _this_thread.marked != 0
+
+
+def count_on_thread(change: int) -> None:
+    """Adds ``change``; the thread is marked while the sum is not 0."""
+    _this_thread.marked += change

@@ -10,5 +10,10 @@ cdef class ThreadTicket(Ticket):
     cpdef bint wait(self, double timeout_ms) except? -1
 
 
+cdef class Latch:
+    cdef readonly bint is_set
+    cdef list waiting
+
+
 cdef ThreadTicket spare_ticket()
 cdef keep_ticket(ThreadTicket ticket)

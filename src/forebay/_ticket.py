@@ -71,6 +71,37 @@ class ThreadTicket(Ticket):
         return woken
 
 
+@cython.final
+@cython.cclass
+class Latch:
+    """Something that happens once, and those that wait for it; ``threading.Event`` without its lock.
+
+    A signal handler that sets or awaits an Event amid a wait for the same one waits for its own thread.  Here each step
+    is atomic: who waits joins before the last look at ``is_set``, and ``set`` wakes after it was set.
+    """
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self.waiting: list[ThreadTicket] = []
+
+    def set(self) -> None:
+        """Lets everybody go on; again is nothing.  Any thread, a handler or finaliser too."""
+        self.is_set = True
+        for ticket in list(self.waiting):
+            ticket.wake()
+
+    def wait(self, timeout_ms: cython.double) -> bool:
+        """Waits on the calling thread; False if ``timeout_ms`` passed first.  Signals get through."""
+        if self.is_set:
+            return True
+        ticket: ThreadTicket = ThreadTicket()
+        self.waiting.append(ticket)
+        try:
+            return self.is_set or ticket.wait(timeout_ms)
+        finally:
+            self.waiting.remove(ticket)
+
+
 @cython.cfunc
 def spare_ticket() -> ThreadTicket:
     """One that waits for its first wake; for ``keep_ticket``, if it gets exactly that one."""

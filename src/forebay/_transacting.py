@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Parts
 from forebay._metrics.shared import SharedSensor
+from forebay._sender_lock import AMID_A_LOCK, may_wait
 from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import State
 from forebay.errors import (
@@ -233,6 +234,8 @@ class TransactionalCalls:
             raise IllegalStateError(f"Cannot call {call}(): the producer has no transactional.id")
         if self.on_sender_thread():
             raise IllegalStateError(f"{call}() cannot be called from a delivery callback: it would wait for itself")
+        if not may_wait():
+            raise IllegalStateError(AMID_A_LOCK % f"{call}()")
         return session
 
     def _limit(self, timeout: float | None) -> float:

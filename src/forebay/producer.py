@@ -20,6 +20,7 @@ from forebay._future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._send import SendPath
 from forebay._sender.lending import LentTurn
+from forebay._sender_lock import AMID_A_LOCK, may_wait
 from forebay._ticket import ThreadTicket
 from forebay._transacting import TransactionalCalls
 from forebay.config import ProducerConfig
@@ -211,6 +212,8 @@ class KafkaProducer(SendPath, TransactionalCalls):
         self._check_not_forked()
         if self.on_sender_thread():
             raise IllegalStateError("flush() cannot be called from a delivery callback: it would wait for itself")
+        if not may_wait():
+            raise IllegalStateError(AMID_A_LOCK % "flush()")
         if timeout is not None and timeout < 0:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
         clock = self._parts.clock
@@ -246,9 +249,10 @@ class KafkaProducer(SendPath, TransactionalCalls):
         self._set_state(_CLOSED)
         self._parts.accumulator.close()
         self._thread.sender.request_close()
-        if self.on_sender_thread():
+        if self.on_sender_thread() or not may_wait():
             logger.warning(
-                "close() was called from a delivery callback: it returns at once, the rest is sent meanwhile"
+                "close() was called from a delivery callback, or by a signal handler that came amid another call: it "
+                "returns at once, the rest is sent meanwhile"
             )
             return
         lost = self._end(timeout)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from forebay._ticket import ThreadTicket, Ticket
+from forebay._ticket import Latch, ThreadTicket, Ticket
 
 
 def test_a_wake_before_the_wait_is_not_lost() -> None:
@@ -53,3 +53,18 @@ def test_an_endless_limit_is_within_what_a_lock_takes() -> None:
 def test_the_base_has_no_way_to_wake() -> None:
     with pytest.raises(TypeError, match="subclass"):
         Ticket().wake()
+
+
+def test_a_latch_lets_everybody_go_on_for_good() -> None:
+    latch = Latch()
+    assert (latch.is_set, latch.wait(0), latch.wait(-1)) == (False, False, False)
+    outcome: list[bool] = []
+    waiting = [threading.Thread(target=lambda: outcome.append(latch.wait(60_000))) for _ in range(3)]
+    for thread in waiting:
+        thread.start()
+    latch.set()
+    for thread in waiting:
+        thread.join(60)
+    latch.set()
+    assert outcome == [True] * 3 and latch.is_set
+    assert latch.wait(0) and latch.wait(float("inf"))

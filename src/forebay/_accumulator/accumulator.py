@@ -97,7 +97,7 @@ class RecordAccumulator:
         self.returning = MemoryReturn(pool, clock)
         self.guard: Any = None  # says why nothing is taken while it is sealed
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = threading.RLock()
 
     # Topics
 

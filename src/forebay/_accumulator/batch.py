@@ -313,7 +313,11 @@ class ProducerBatch(ChunkedBatch):
         if self.closed:
             return 0
         if self.compressed:
-            self.close_with_pieces(compressor.compress_to_pieces(self.pieces(), self.topic))
+            ours: cython.bint = self.closing
+            packed: list[Any] = compressor.compress_to_pieces(self.pieces(), self.topic)
+            # Not if the sender closes it: the application's thread that did was interrupted, and let it go.
+            if not self.closed and self.closing == ours:
+                self.close_with_pieces(packed)
             return 0
         self.payload = self.pieces()
         self.payload_size = self.raw_size

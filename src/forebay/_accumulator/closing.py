@@ -10,9 +10,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import cython
+
+from forebay._sender_lock import IN_HAND
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
@@ -132,6 +135,8 @@ class BatchCloser:
         # Some of them, the first ones; False if there was nothing to do.
         taken: list[Any] = []
         queue: PartitionQueue
+        in_hand = (threading.get_ident(), partial(self.leave_in_hand, taken))
+        IN_HAND.append(in_hand)
         try:
             if not take_unit(queues, taken):
                 return False
@@ -147,9 +152,26 @@ class BatchCloser:
         finally:
             # Ctrl-C in the middle: the sender closes them then.
             self.hand_on(taken)
+            IN_HAND.remove(in_hand)
+
+    def leave_in_hand(self, taken: list[Any]) -> None:
+        """Leaves what is being compressed to the sender: a handler that came amid that is going to wait for it.
+
+        What the interrupted call makes of them counts for nothing then.
+        """
+        batch: ProducerBatch
+        queue: PartitionQueue
+        for batch in list(taken):
+            queue = batch.queue
+            acquire(queue.lock)
+            batch.closing = False
+            release(queue.lock)
+        self.wake_sender()
 
     @cython.cfunc
     def try_closing(self, batch: ProducerBatch) -> cython.void:
+        if not batch.closing:
+            return  # it was let go
         try:
             self.close_batch(batch)
         except Exception:
@@ -198,7 +220,8 @@ class BatchCloser:
         finally:
             if copied > 0:
                 pool.credit(owner, copied)
-        self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
+        if batch.closed:
+            self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
 
     @cython.cfunc
     @cython.exceptval(-1)

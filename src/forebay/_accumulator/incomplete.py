@@ -38,7 +38,7 @@ class IncompleteBatches:
         self.sealed = False
         self.flushes = 0
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = threading.RLock()
 
     @cython.cfunc
     @cython.exceptval(-1)

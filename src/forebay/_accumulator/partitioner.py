@@ -270,7 +270,7 @@ class RoundRobinPartitioner:
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = threading.RLock()
 
     def partition(
         self, topic: str, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None, cluster: Cluster

@@ -181,7 +181,7 @@ class BufferPool:
         self.looks = 0  # how often the line was looked through
         self.closed = False
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = threading.RLock()
 
     @cython.ccall
     def allocate(self, size: cython.Py_ssize_t, owner: Any, ticket: Any, roaming: cython.bint = False) -> Buffer | None:

@@ -86,7 +86,7 @@ class BatchSchedule:
         self.all_due = self.torn = self.sending_all = self.dropped = self.more = self.cut_short = False
         self.behind_check = INFINITY
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = threading.RLock()
 
     @cython.ccall
     @cython.exceptval(-1)

@@ -67,7 +67,7 @@ class PartitionQueue(GatedQueue):
         self.in_flight = 0
         self.sensors = None
         if not cython.compiled:
-            self.lock = threading.Lock()
+            self.lock = threading.RLock()
 
     @cython.cfunc
     @cython.exceptval(-1)

@@ -1,5 +1,6 @@
 from forebay._columnar.shares cimport Share
 from forebay._future cimport BatchResult
+from forebay._ticket cimport Latch
 
 
 # The fields of a call belong to its thread while it lasts; then ``lock`` guards what outcomes change.
@@ -10,7 +11,7 @@ cdef class BatchDelivery:
     cdef Py_ssize_t ended
     cdef readonly long long raw_bytes
     cdef object lock
-    cdef object watch
+    cdef Latch watch
     cdef dict offsets
     cdef list failed_runs
     cdef list shares
@@ -24,5 +25,6 @@ cdef class BatchDelivery:
     cdef bint collecting
     cpdef void trim(self)
     cpdef Py_ssize_t collect(self) except -1
+    cdef Py_ssize_t count_ended(self) except -1
     cdef void count(self, Share share)
     cdef Share share_of(self, BatchResult result, long long timestamp)

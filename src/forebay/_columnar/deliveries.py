@@ -11,17 +11,22 @@ from typing import Any, NamedTuple
 
 import cython
 
-from forebay.errors import KafkaError, TimeoutError
+from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from forebay.model import TopicPartition
 
 if cython.compiled:
+    from cython.cimports.forebay._codec._collector import pause_collector, resume_collector
     from cython.cimports.forebay._columnar.shares import Share
     from cython.cimports.forebay._future import BatchResult, RecordFuture, new_future
+    from cython.cimports.forebay._ticket import Latch
 else:
+    from forebay._codec._collector import pause_collector, resume_collector
     from forebay._columnar.shares import Share
     from forebay._future import BatchResult, RecordFuture, new_future
+    from forebay._ticket import Latch
 
 from forebay._clock import SystemClock
+from forebay._sender_lock import AMID_A_LOCK, may_wait
 from forebay.errors._base import own_copy
 
 logger = logging.getLogger("forebay.callbacks")
@@ -62,10 +67,12 @@ class BatchDelivery:
         self.lost = 0
         self.ended = 0
         self.raw_bytes = 0
-        # Re-entrant: a signal handler that looks how far it is may come amid a look.
+        # The sender's thread takes it too, in ``_follow``: so neither code of Python's (a named tuple's constructor is
+        # such) nor the garbage collector runs under it, or a signal handler or finaliser that waits for the delivery
+        # would wait for ever.
         self.lock = threading.RLock()
         self.collecting = False
-        self.watch: threading.Event | None = None
+        self.watch: Latch | None = None
         self.offsets: dict[TopicPartition, list[OffsetRun]] = {}
         self.failed_runs: list[tuple[KafkaError, Any]] = []
         self.shares: list[Share] = []
@@ -125,31 +132,37 @@ class BatchDelivery:
     @cython.exceptval(-1, check=False)
     def collect(self) -> cython.Py_ssize_t:
         """Counts what has an outcome; returns how many batches have none."""
-        share: Share
         with self.lock:
             if self.collecting:
-                return len(self.shares)  # as far as the look that we came amid has got
+                return len(self.shares)  # as far as the look that we came amid has got (interpreted)
+            paused: cython.int = pause_collector()
             try:
                 self.collecting = True
-                still: list[Share] = []
-                for share in self.shares:
-                    if share.unfinished_index() >= 0:
-                        still.append(share)
-                    elif not share.counted:
-                        self.count(share)
-                self.shares = still
-                self.by_result = {share.result: share for share in still} if self.by_result else {}
-                self.latest = []
-                return len(still)
+                return self.count_ended()
             finally:
                 self.collecting = False
+                resume_collector(paused)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def count_ended(self) -> cython.Py_ssize_t:
+        share: Share
+        still: list[Share] = []
+        for share in self.shares:
+            if share.unfinished_index() >= 0:
+                still.append(share)
+            elif not share.counted:
+                self.count(share)
+        self.shares = still
+        self.by_result = {share.result: share for share in still} if self.by_result else {}
+        self.latest = []
+        return len(still)
 
     @cython.cfunc
     def count(self, share: Share) -> cython.void:
-        where = TopicPartition(share.result.topic, share.result.partition)
+        where = tuple.__new__(TopicPartition, (share.result.topic, share.result.partition))
         outcomes = list(share.outcomes())
-        # From here on nothing lets Ctrl-C in (compiled), so that a share is counted once and as a whole: no code of
-        # Python's runs, not even a named tuple's constructor.
+        # Nothing lets Ctrl-C in here either (compiled), so that a share is counted once and as a whole.
         share.counted = True
         self.ended += 1
         for rows, base_offset, error in outcomes:
@@ -215,10 +228,8 @@ class BatchDelivery:
         # One batch after the other, each with what is left of the time; they come to an end in about this order.
         clock = SystemClock()
         end = math.inf if timeout is None else clock.now() + 1000 * timeout
-        with self.lock:
-            shares = list(self.shares)
         share: Share
-        for share in shares:
+        for share in list(self.shares):
             while (index := share.unfinished_index()) >= 0:
                 if not share.result.wait(end - clock.now(), index):
                     left = self.collect()
@@ -228,7 +239,9 @@ class BatchDelivery:
                     )
         self.collect()
         if self.watch is not None and self.runner not in (None, threading.get_ident()):
-            self.watch.wait(min(max(end - clock.now(), 0) / 1000, threading.TIMEOUT_MAX))
+            if not may_wait():
+                raise IllegalStateError(AMID_A_LOCK % "result()")
+            self.watch.wait(end - clock.now())
 
     def add_done_callback(self, function: Callable[[BatchDelivery], object]) -> None:
         """Calls ``function(delivery)`` when every row has its outcome, on the sender thread; at once if they have.
@@ -244,13 +257,14 @@ class BatchDelivery:
         share: Share
         for share in self.shares:
             share.result.check_own_process()
+        fresh = Latch()
         with self.lock:
-            late = self.runner is None and self.watch is not None and self.watch.is_set()
+            late = self.runner is None and self.watch is not None and self.watch.is_set
             if not late:
                 self.callbacks.append(function)
             first = self.watch is None
             if first:
-                self.watch = threading.Event()
+                self.watch = fresh
         if late:
             self._call(function)
         elif first:
@@ -260,10 +274,8 @@ class BatchDelivery:
         # One record that has no outcome is watched at a time; when it has one, the next that has none.  So it costs
         # one callback whatever the number of batches, and ends on the thread and before the end of the last batch.
         future: RecordFuture
-        with self.lock:
-            shares = list(self.shares)
         share: Share
-        for share in shares:
+        for share in list(self.shares):
             index: cython.int = share.unfinished_index()
             if index >= 0:
                 future = new_future()
@@ -274,8 +286,8 @@ class BatchDelivery:
         self._finish()
 
     def _finish(self) -> None:
-        event = self.watch
-        if event is None or event.is_set():
+        latch: Latch | None = self.watch
+        if latch is None or latch.is_set:
             return
         self.runner = threading.get_ident()
         try:
@@ -283,7 +295,7 @@ class BatchDelivery:
                 with self.lock:
                     callbacks, self.callbacks = self.callbacks, []
                     if not callbacks:
-                        event.set()
+                        latch.set()
                         self.runner = None
                         return
                 for function in callbacks:
@@ -321,17 +333,24 @@ class BatchDelivery:
     def partitions(self) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
         """Where acknowledged rows are: for each partition ranges of offsets, ascending."""
         self.collect()
+        found: dict[TopicPartition, tuple[OffsetRun, ...]] = {}
         with self.lock:
-            return {where: tuple(sorted(runs)) for where, runs in list(self.offsets.items())}
+            paused: cython.int = pause_collector()
+            try:
+                for where, runs in list(self.offsets.items()):
+                    found[where] = tuple(sorted(runs))
+            finally:
+                resume_collector(paused)
+        return found
 
     @property
     def failures(self) -> tuple[FailedRows, ...]:
         """The rows that failed, each once; by their first row."""
         self.collect()
         rows_of: dict[int, FailedRows] = {}
-        with self.lock:
-            for error, rows in self.failed_runs:
-                rows_of.setdefault(id(error), FailedRows(array("q"), error)).rows.extend(rows)
+        # A list that only grows, so what is read of it needs no lock.
+        for error, rows in list(self.failed_runs):
+            rows_of.setdefault(id(error), FailedRows(array("q"), error)).rows.extend(rows)
         found = [FailedRows(array("q", sorted(rows)), error) for rows, error in rows_of.values()]
         return tuple(sorted(found, key=_first_row))
 
@@ -349,8 +368,7 @@ class BatchDelivery:
 
     def _first_failed(self) -> tuple[KafkaError, Any] | None:
         self.collect()
-        with self.lock:
-            return min(self.failed_runs, key=_first_row_of_run, default=None)
+        return min(list(self.failed_runs), key=_first_row_of_run, default=None)
 
     def taken(self) -> list[range]:
         """The rows that were taken: all, unless ``send_batch`` raised; ascending."""

@@ -46,12 +46,16 @@ class Sensor:
         if maximum > self.maximum:
             self.maximum = maximum
 
-    def close_window(self, next_start: cython.double, expired: cython.double) -> None:
+    @cython.ccall
+    def close_window(self, next_start: cython.double, expired: cython.double) -> object:
         """Begins a new window at ``next_start`` and forgets those that began at ``expired`` or before.
 
-        Under the registry's lock.  A value that another thread records meanwhile goes into the old or the new
-        window; only interpreted may its claim to be the maximum be lost.
+        Nothing if that window or a later one is open: several threads may find at the same time that one is over.  A
+        value that another thread records meanwhile goes into the old or the new window; only interpreted may its claim
+        to be the maximum be lost.
         """
+        if next_start <= self.opened:
+            return None
         total: cython.double = self.total
         count: cython.longlong = self.count
         maximum: cython.double = self.maximum
@@ -63,6 +67,7 @@ class Sensor:
         self.base_total = total
         self.base_count = count
         self.opened = next_start
+        return None
 
     def windowed(self, expired: cython.double) -> tuple[float, int, float, float]:
         """Of the windows that began after ``expired``: sum, number, maximum (-inf: none), start of the first."""

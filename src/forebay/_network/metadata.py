@@ -7,7 +7,6 @@ picture is an immutable ``Cluster`` that any thread reads without a lock, and wh
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from forebay._network.metadata_snapshot import (
 )
 from forebay._network.picture import Picture
 from forebay._protocol.metadata import MetadataResponse
+from forebay._sender_lock import SenderLock
 from forebay._ticket import Ticket
 from forebay.errors import KafkaError
 from forebay.model import Node, PartitionInfo, TopicPartition
@@ -81,9 +81,9 @@ class Metadata(Picture):
         super().__init__()
         self.is_bootstrap = True
         self.due_at = _NEVER
-        # Re-entrant, because what is done under it may run the garbage collector, and with it a finaliser of the
-        # user that sends a last record.  Guards all below; a leaf: nothing else is locked under it.
-        self._lock = threading.RLock()
+        # Re-entrant, because a handler of signals or a finaliser may send a record amid of what is done under it.
+        # Guards all below; a leaf: nothing else is locked under it.
+        self._lock = SenderLock()
         self._topics: dict[str, float] = {}  # wanted topic -> when it counts as idle
         self._new_topics: set[str] = set()  # wanted and never answered
         # Failures in a row, and answers in a row that brought nothing new; each has its back-off.

@@ -13,6 +13,7 @@ from typing import Any
 from forebay._callback_thread import note_sender_thread
 from forebay._clock import Clock
 from forebay._sender.sender import Sender
+from forebay._ticket import Latch
 from forebay.errors import KafkaError
 
 logger = logging.getLogger("forebay.sender")
@@ -42,9 +43,12 @@ class SenderThread:
         """Records that had no acknowledgement when the thread ended; written by it, read after ``join``."""
         self._clock = clock
         self._resources = resources
-        self._pause = threading.Event()
+        self._pause = Latch()
         """Never set: only waited for."""
-        self._ended = threading.Event()
+        self._ended = Latch()
+        self._joins = [None]
+        """Empty while or after somebody joins the thread: Python's own join has a lock that a handler of signals, which
+        joins amid a join, would wait for in vain."""
         self._started = False
         self._failed_before = 0
         """Records that had failed when the end began."""
@@ -67,14 +71,17 @@ class SenderThread:
 
     def is_alive(self) -> bool:
         """True until it has ended."""
-        return self._started and not self._ended.is_set()
+        return self._started and not self._ended.is_set
 
     def join(self, timeout_ms: float) -> bool:
         """Waits for the end; False if ``timeout_ms`` passed first.  Signals get through."""
         # Not Thread.join: up to Python 3.12 a thread passes for dead once Ctrl-C has interrupted a join of it.
-        if self._started and not self._ended.wait(min(max(timeout_ms, 0) / 1000, threading.TIMEOUT_MAX)):
+        if not self._started:
+            return True
+        if not self._ended.wait(timeout_ms):
             return False
-        if self._started:
+        if self._joins:
+            self._joins.clear()
             self._thread.join()
         return True
 
@@ -98,7 +105,7 @@ class SenderThread:
         except Exception:  # the loop must outlive what one turn trips over
             logger.exception("Uncaught error in the producer's I/O thread")
             # What fails may fail in each turn, before it comes to the wait of its own.
-            self._pause.wait(FAILED_TURN_PAUSE_MS / 1000)
+            self._pause.wait(FAILED_TURN_PAUSE_MS)
 
     def _end(self) -> None:
         try:

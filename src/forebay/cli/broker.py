@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 import platform
 import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 
+from forebay._ticket import Latch
 from forebay.errors import IllegalArgumentError
 from forebay.testing._forward import Forwarder
 from forebay.testing.broker import EmbeddedBroker, EmbeddedBrokerError
 
 LOCAL = "127.0.0.1"
 EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
-ALIVE_CHECK_S = 0.5
+ALIVE_CHECK_MS = 500.0
 
 
 def run(
@@ -47,7 +47,7 @@ def run(
             address = ",".join(_forward(broker, node, host, port, stack) for node in broker.nodes)
         with _ended_by_signal() as ended:
             write(address)
-            while not ended.wait(ALIVE_CHECK_S):
+            while not ended.wait(ALIVE_CHECK_MS):
                 if not broker.alive:
                     raise EmbeddedBrokerError(f"the embedded broker on {address} ended by itself")
     return 0
@@ -71,8 +71,8 @@ def _forward(broker: EmbeddedBroker, node: int, host: str, port: int, stack: con
 
 
 @contextlib.contextmanager
-def _ended_by_signal() -> Iterator[threading.Event]:
-    ended = threading.Event()
+def _ended_by_signal() -> Iterator[Latch]:
+    ended = Latch()  # no Event: its lock is taken by who waits, whom the handler interrupts
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield ended

@@ -27,8 +27,9 @@ class Forwarder:
         except OSError as error:
             raise EmbeddedBrokerError(f"cannot listen on {host}:{port}: {error}") from error
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
-        # Guards the set and the flag: the accepting thread adds, close() empties.
-        self._lock = threading.Lock()
+        # Guards the set and the flag: the accepting thread adds, close() empties.  Re-entrant, as a signal handler that
+        # closes may come amid close().
+        self._lock = threading.RLock()
         self._open: set[socket.socket] = set()
         self._closed = False
         threading.Thread(target=self._accept, name=f"forward {self.address[1]}", daemon=True).start()

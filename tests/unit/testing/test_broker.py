@@ -18,6 +18,7 @@ import forebay.testing.broker as module
 from forebay.errors import IllegalArgumentError, IllegalStateError, NotLeaderOrFollowerError, RetriableError
 from forebay.testing import EmbeddedBroker, EmbeddedBrokerError
 from forebay.testing.broker import library_path
+from tests.fakes.steps import at_step, each_step, within_time
 
 API_VERSIONS = 18
 WAIT_S = 10.0
@@ -84,6 +85,30 @@ def test_close_ends_the_process_and_may_be_called_twice(broker: EmbeddedBroker) 
     assert not psutil.pid_exists(pid)
     with pytest.raises(IllegalStateError, match="create_topic: this embedded broker is closed"):
         broker.create_topic("x")
+
+
+def test_a_handler_s_call_amid_a_call_is_refused_and_its_close_ends_it(broker: EmbeddedBroker) -> None:
+    def amid(number: int) -> bool:
+        answers: list[object] = []
+
+        def handler() -> None:
+            try:
+                answers.append(broker.requests())
+            except IllegalStateError as refusal:
+                answers.append(str(refusal))
+
+        whole = at_step(number, broker.requests, handler, is_step=lambda file: file == module.__file__)
+        assert all(answer == [] or "in the middle of another call" in str(answer) for answer in answers)
+        return whole
+
+    assert each_step(amid, "a call with a handler") > 20
+    with pytest.raises((IllegalStateError, EmbeddedBrokerError)):
+        within_time(lambda: closed_amid(broker), "a call that a handler closes")
+    assert not broker.alive
+
+
+def closed_amid(broker: EmbeddedBroker) -> bool:
+    return at_step(30, broker.requests, broker.close, is_step=lambda file: file == module.__file__)
 
 
 def test_a_process_that_died_is_an_error_of_the_next_call(broker: EmbeddedBroker) -> None:

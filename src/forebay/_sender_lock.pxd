@@ -1,0 +1,4 @@
+cdef class SenderLock:
+    cdef object lock
+
+cpdef bint may_wait() except? -1
