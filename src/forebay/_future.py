@@ -25,7 +25,7 @@ from forebay.errors._base import own_copy
 
 if cython.compiled:
     from cython.cimports.forebay._callback_thread import on_sender_thread
-    from cython.cimports.forebay._codec._lists import put_item
+    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._mutex import acquire, release, thread_ident
     from cython.cimports.forebay._outcome import BatchOutcome
@@ -36,7 +36,7 @@ else:
     import threading
 
     from forebay._callback_thread import on_sender_thread
-    from forebay._codec._lists import put_item
+    from forebay._codec._lists import put_item, take_item
     from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._mutex import acquire, release, thread_ident
     from forebay._outcome import BatchOutcome
@@ -242,7 +242,9 @@ class BatchResult(BatchOutcome):
                 moved = index >= 0 and result.parts is not None
                 for at in range(0, 0 if moved else len(result.waiters), 2):
                     if result.waiters[at] is ticket:
-                        del result.waiters[at : at + 2]
+                        # Not by a slice, which is an object that the garbage collector knows.
+                        take_item(result.waiters, at + 1)
+                        take_item(result.waiters, at)
                         break
             finally:
                 release(result.lock)

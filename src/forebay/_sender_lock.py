@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import cython
 
@@ -56,6 +57,29 @@ class SenderLock:
             self.lock.release()
         finally:
             count_on_thread(-1)
+
+
+@cython.final
+@cython.cclass
+class Hold:
+    """``with Hold(lock, timeout_s) as held``: an ordinary lock of Python's with a time limit; ``held`` may be False.
+
+    Compiled for the same reason: Ctrl-C between ``acquire`` and a ``try`` would leave it taken for ever.
+    """
+
+    def __init__(self, lock: object, timeout_s: float) -> None:
+        self.lock: Any = lock
+        self.timeout_s = min(timeout_s, threading.TIMEOUT_MAX)
+        self.held = False
+
+    def __enter__(self) -> bool:
+        self.held = self.lock.acquire(True, self.timeout_s)
+        return self.held
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if self.held:
+            self.held = False
+            self.lock.release()
 
 
 @cython.ccall

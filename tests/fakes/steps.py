@@ -1,16 +1,19 @@
 """A handler that comes at each single step of a call, where a signal's handler or a finaliser could come.
 
-Signal handlers run between two instructions of interpreted Python, so those are the steps.  Compiled modules have none,
-and in the interpreted form theirs are left out: what this says holds for the product, whichever form tells it.
+Signal handlers run between two instructions of interpreted Python, where the interpreter looks for them: at the begin
+of a function, after a call, and where a loop begins anew.  Those are the steps.  Compiled modules have none, and in the
+interpreted form theirs are left out: what this says holds for the product, whichever form tells it.
 """
 
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 import threading
 import traceback
 from collections.abc import Callable
+from dis import opname
 from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType
@@ -20,6 +23,8 @@ import forebay
 
 PACKAGE = Path(forebay.__file__).parent
 LIMIT_S = 30.0
+WHERE_IT_LOOKS = {"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
+"""The instructions after which the interpreter looks for signals."""
 
 
 @cache
@@ -47,14 +52,16 @@ def at_step(
     handler: Callable[[], object],
     is_step: Callable[[str], bool] = has_steps,
 ) -> bool:
-    """Makes ``call``, and ``handler`` before the instruction ``number`` of it; whether it has so many.
+    """Makes ``call``, and ``handler`` at the step ``number`` of it; whether it has so many.
 
-    An instruction counts when it comes for the first time: the next round of a loop is no other step.
+    A step counts when it comes for the first time: the next round of a loop is no other one.
 
     Args:
+        handler: may raise, as Ctrl-C does.
         is_step: whether instructions in this file count.
     """
     seen: set[tuple[CodeType, int]] = set()
+    before: dict[int, str] = {}  # by the number of the frame, which must not live on here
     done = False
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
@@ -62,19 +69,26 @@ def at_step(
         if event == "call":
             frame.f_trace_opcodes = is_step(frame.f_code.co_filename)
             frame.f_trace_lines = False
+            before[id(frame)] = "RESUME"  # which is not told of itself
         elif event == "opcode" and not done:
-            seen.add((frame.f_code, frame.f_lasti))
+            looked = before.get(id(frame)) in WHERE_IT_LOOKS
+            before[id(frame)] = opname[frame.f_code.co_code[frame.f_lasti]]
+            if looked:
+                seen.add((frame.f_code, frame.f_lasti))
             if len(seen) > number:
                 done = True
                 handler()
         return trace
 
-    before = sys.gettrace()
+    old, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()  # what other tests left behind has no steps here
     sys.settrace(trace)
     try:
         call()
     finally:
-        sys.settrace(before)
+        sys.settrace(old)
+        if collects:
+            gc.enable()
     return done
 
 

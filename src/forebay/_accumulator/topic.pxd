@@ -58,6 +58,7 @@ cdef class TopicState:
     cdef public bint weighted
     cdef public object sensors
     cdef void apply(self, TopicChange change)
+    cdef void take_over(self, TopicChange change)
     cdef void _follow(self, TopicIncarnation newest)
     cdef PartitionQueue queue(self, int partition)
     cdef bint leave_full_node(self, PartitionQueue queue, Py_ssize_t size, BufferPool pool)

@@ -16,6 +16,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
     from cython.cimports.forebay._accumulator.pool import BufferPool
+    from cython.cimports.forebay._codec._collector import pause_collector, resume_collector
     from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._gate import Gate, GatedQueue
     from cython.cimports.forebay._mutex import acquire, release
@@ -25,6 +26,7 @@ else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
     from forebay._accumulator.pool import BufferPool
+    from forebay._codec._collector import pause_collector, resume_collector
     from forebay._codec._lists import put_item, take_item
     from forebay._gate import Gate, GatedQueue
     from forebay._mutex import acquire, release
@@ -251,7 +253,16 @@ class TopicState:
 
     @cython.cfunc
     def apply(self, change: TopicChange) -> cython.void:
-        """Takes over what metadata says of this topic; the accumulator's lock is held.
+        """``take_over``; the accumulator's lock is held, so no finaliser may come in between."""
+        paused: cython.int = pause_collector()
+        try:
+            self.take_over(change)
+        finally:
+            resume_collector(paused)
+
+    @cython.cfunc
+    def take_over(self, change: TopicChange) -> cython.void:
+        """Takes over what metadata says of this topic.
 
         Where metadata does not know the topic, the last count stays, so that no record is misplaced; its leaders
         are unknown then.  Older metadata counts only if nothing newer knew the topic, and only for the count.
