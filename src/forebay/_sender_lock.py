@@ -14,9 +14,9 @@ from typing import Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._this_thread import count_on_thread, thread_is_marked
+    from cython.cimports.forebay._this_thread import count_of_thread, count_on_thread
 else:
-    from forebay._this_thread import count_on_thread, thread_is_marked
+    from forebay._this_thread import count_of_thread, count_on_thread
 
 AMID_A_LOCK = (
     "%s was called by a signal handler or a finaliser that came amid another call, while that held a lock which the "
@@ -91,7 +91,7 @@ def may_wait() -> cython.bint:
     """
     if len(IN_HAND) > 0:
         leave_to_sender(threading.get_ident())
-    return not thread_is_marked()
+    return count_of_thread() == 0
 
 
 def leave_to_sender(thread: int) -> None:

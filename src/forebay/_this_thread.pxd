@@ -5,9 +5,12 @@ cdef extern from *:
     """
     static _Thread_local int forebay_marked = 0;
     #define forebay_mark_thread() (forebay_marked = 1)
-    #define forebay_thread_is_marked() (forebay_marked != 0)
-    #define forebay_count_on_thread(change) ((void)(forebay_marked += (change)))
+    #define forebay_thread_is_marked() (forebay_marked)
+    static _Thread_local int forebay_counted = 0;
+    #define forebay_count_on_thread(change) ((void)(forebay_counted += (change)))
+    #define forebay_count_of_thread() (forebay_counted)
     """
     void mark_thread "forebay_mark_thread" () noexcept
     bint thread_is_marked "forebay_thread_is_marked" () noexcept
     void count_on_thread "forebay_count_on_thread" (int change) noexcept
+    int count_of_thread "forebay_count_of_thread" () noexcept

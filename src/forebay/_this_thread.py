@@ -7,20 +7,24 @@ import threading
 
 class _ThisThread(threading.local):
     # Of the class, so that no look-up on a thread that never sets it has to make an error first.
-    marked = 0
+    marked = False
+    count = 0
 
 
 _this_thread = _ThisThread()
 
 
 def mark_thread() -> None:
-    _this_thread.marked = 1
+    _this_thread.marked = True
 
 
 def thread_is_marked() -> bool:
-    return _this_thread.marked != 0
+    return _this_thread.marked
 
 
 def count_on_thread(change: int) -> None:
-    """Adds ``change``; the thread is marked while the sum is not 0."""
-    _this_thread.marked += change
+    _this_thread.count += change
+
+
+def count_of_thread() -> int:
+    return _this_thread.count

@@ -120,9 +120,10 @@ class TransactionalCalls:
             IllegalArgumentError: an offset or group that cannot be.
             KafkaError: refused, or the producer is in an error state.
         """
+        session = self._session("send_offsets_to_transaction")
+        # There since a producer with transactions was made.
         from forebay._transactions.offsets import checked_group, checked_offsets
 
-        session = self._session("send_offsets_to_transaction")
         limit = self._limit(timeout)
         checked, member = checked_offsets(offsets), checked_group(group)
         if not checked:

@@ -11,11 +11,12 @@ import logging
 import math
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from forebay import _lifecycle
 from forebay._arguments import IfThere
 from forebay._assembly import Surroundings, assemble, system_surroundings
+from forebay._columnar import BatchDelivery, send_table
 from forebay._future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._send import SendPath
@@ -34,9 +35,6 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import PartitionInfo, TopicPartition
-
-if TYPE_CHECKING:
-    from forebay._columnar import BatchDelivery
 
 logger = logging.getLogger("forebay.producer")
 
@@ -177,8 +175,6 @@ class KafkaProducer(SendPath, TransactionalCalls):
         An error about a row has ``context["row"]``, the first that was not taken.  Any error has ``delivery``, what
         becomes of the rows that were taken: ``delivery.taken()`` lists them.
         """
-        from forebay._columnar import send_table
-
         if self.state != _OPEN:
             raise self._refusal()
         wanted = {

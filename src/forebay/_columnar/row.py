@@ -5,13 +5,11 @@ A topic that was not seen before, a partitioner or interceptors of the user's, a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 
 from forebay._arguments import Acknowledged
-from forebay._inputs import ProducerRecord
-from forebay._records.reader import read_headers
 from forebay.errors import IllegalArgumentError
 
 if cython.compiled:
@@ -56,6 +54,9 @@ else:
     from forebay._future import new_future
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
     from forebay._send import SendPath
+
+if TYPE_CHECKING:
+    from forebay._inputs import ProducerRecord
 
 APPENDED = cython.declare(cython.int, 1)
 STICKY = cython.declare(cython.int, -1)
@@ -204,6 +205,10 @@ class RowAppender:
 
     def append_intercepted(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.int:
         """As ``append``, for a row that passes the interceptors as a ProducerRecord of bytes."""
+        # There since the producer was made, if it has interceptors (``_assembly``); others start sooner without.
+        from forebay._inputs import ProducerRecord
+        from forebay._records.reader import read_headers
+
         topic, partition, timestamp, key, value, section = self.columns.row(at)
         chain: Any = self.path.interceptors
         record = chain.on_send(ProducerRecord(topic, value, key, read_headers(section), partition, timestamp))
