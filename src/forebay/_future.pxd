@@ -42,6 +42,7 @@ cdef class RecordFuture:
     cdef _error(self, object timeout)
     cdef bint is_visible(self) noexcept
     cdef void run(self, object function, object report)
+    cdef void say_lost(self)
 
 
 cdef BatchResult new_result(str topic, int partition, object account, int first)

@@ -18,13 +18,13 @@ from typing import Any
 
 import cython
 
-from forebay._callback_thread import leave_forked_child
+from forebay._callback_thread import leave_forked_child, was_entered
 from forebay._sender_lock import AMID_A_LOCK
 from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 
 if cython.compiled:
-    from cython.cimports.forebay._callback_thread import on_sender_thread
+    from cython.cimports.forebay._callback_thread import on_sender_thread, report_lost
     from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._mutex import acquire, release, thread_ident
@@ -35,7 +35,7 @@ if cython.compiled:
 else:
     import threading
 
-    from forebay._callback_thread import on_sender_thread
+    from forebay._callback_thread import on_sender_thread, report_lost
     from forebay._codec._lists import put_item, take_item
     from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._mutex import acquire, release, thread_ident
@@ -418,8 +418,11 @@ class RecordFuture:
                 account.credit_callback(function)
         try:
             function(self)
-        except Exception:
-            logger.exception("a done callback for %s-%d raised", self.batch.topic, self.batch.partition)
+        except Exception as raised:
+            if was_entered(raised):
+                logger.exception("a done callback for %s-%d raised", self.batch.topic, self.batch.partition)
+            else:
+                self.say_lost()
 
     @cython.ccall
     def metadata(self) -> Any:
@@ -439,9 +442,17 @@ class RecordFuture:
         try:
             function(self)
         except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
-            self.batch.tell(raised, report)
+            if was_entered(raised):
+                self.batch.tell(raised, report)
+            else:
+                self.say_lost()
         if self.batch.is_foreign():
             leave_forked_child(None)
+
+    @cython.cfunc
+    def say_lost(self) -> cython.void:
+        part: BatchResult = self.batch.leaf(self.index)
+        report_lost(part.topic, part.partition, part.base_offset, self.index - part.first, 1)
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -25,6 +25,7 @@ else:
     from forebay._future import BatchResult, RecordFuture, new_future
     from forebay._ticket import Latch
 
+from forebay._callback_thread import was_entered
 from forebay._clock import SystemClock
 from forebay._sender_lock import AMID_A_LOCK, may_wait
 from forebay.errors._base import own_copy
@@ -268,9 +269,24 @@ class BatchDelivery:
         if late:
             self._call(function)
         elif first:
-            self._follow(None)
+            try:
+                self._watch_next()
+            except BaseException:  # no memory: it is the caller's to know, and to try again
+                with self.lock:
+                    self.watch = None
+                    self.callbacks.remove(function)
+                raise
 
-    def _follow(self, finished: RecordFuture | None) -> None:
+    def _follow(self, finished: RecordFuture) -> None:
+        for _ in range(2):
+            try:
+                self._watch_next()
+                return
+            except MemoryError:
+                pass  # it goes on where it was, and there may be some now
+        logger.error("No memory to follow a delivery of %d rows: done callbacks may not be called", self.rows)
+
+    def _watch_next(self) -> None:
         # One record that has no outcome is watched at a time; when it has one, the next that has none.  So it costs
         # one callback whatever the number of batches, and ends on the thread and before the end of the last batch.
         future: RecordFuture
@@ -306,8 +322,11 @@ class BatchDelivery:
     def _call(self, function: Callable[[BatchDelivery], object]) -> None:
         try:
             function(self)
-        except Exception:
-            logger.exception("a done callback for %d rows raised", self.rows)
+        except Exception as raised:
+            if was_entered(raised):
+                logger.exception("a done callback for %d rows raised", self.rows)
+            else:
+                logger.error("No memory to call a done callback for %d rows", self.rows)
 
     # What became of them, as far as it is known
 

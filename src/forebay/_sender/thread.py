@@ -10,7 +10,7 @@ import logging
 import threading
 from typing import Any
 
-from forebay._callback_thread import note_sender_thread
+from forebay._callback_thread import note_sender_thread, report_unsaid
 from forebay._clock import Clock
 from forebay._sender.sender import Sender
 from forebay._ticket import Latch
@@ -133,3 +133,4 @@ class SenderThread:
     def _report(self, unacknowledged: int) -> None:
         if unacknowledged:
             logger.error("The producer ended with %d record(s) not acknowledged", unacknowledged)
+        report_unsaid()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import forebay
+from forebay._callback_thread import report_unsaid
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._columnar import deliveries as deliveries_module
 from forebay._future import BatchResult
@@ -196,6 +197,38 @@ def three_batches() -> Any:
     delivery = world.producer.send_batch("t", [b"a"] * 9, partition=[0, 1, 2] * 3)
     world.settle()
     return delivery
+
+
+def test_a_done_callback_is_called_or_its_loss_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever allocation fails while the batches get their outcomes, one after the other."""
+    if forebay.implementation == "interpreted":
+        pytest.skip("there each step of an outcome takes memory")
+    testcapi = pytest.importorskip("_testcapi", reason="this Python has no test modules, which fail allocations")
+    lost = 0
+    for number in range(60):
+        caplog.clear()
+        world = World(topics={"t": 3}, linger_ms=1000)
+        delivery = world.producer.send_batch("t", [b"a"] * 9, partition=[0, 1, 2] * 3)
+        called: list[Any] = []
+        delivery.add_done_callback(called.append)
+        batches = world.accumulator.incomplete()
+        completes = [batch.complete for batch in batches]
+        fail, mend = testcapi.set_nomemory, testcapi.remove_mem_hooks
+        reports: list[Any] = []
+
+        def report(error: BaseException, result: Any, to: list[Any] = reports) -> None:
+            to.append(error)
+
+        fail(number // 2, number // 2 + 1 + 20 * (number % 2))  # one of them, or a score
+        completes[0](0, -1, report)
+        completes[1](0, -1, report)
+        completes[2](0, -1, report)
+        mend()
+        report_unsaid()
+        assert delivery.done() and delivery.acknowledged == 9
+        assert called == [delivery] or reports or "No memory to" in caplog.text, number
+        lost += not called
+    assert lost > 0
 
 
 def looks_of(delivery: Any) -> list[Any]:
