@@ -4,7 +4,6 @@ from forebay._clock cimport SystemClock
 from forebay._codec._prim cimport RecordPointer
 from forebay._future cimport RecordFuture
 from forebay._gil cimport GilClaim
-from forebay._sender.lending cimport LentTurn
 
 
 cdef class SendPath:
@@ -28,7 +27,6 @@ cdef class SendPath:
     cdef double max_block_ms
     cdef object sender_thread
     cdef GilClaim claim
-    cdef LentTurn turn
     cdef object node_error
     cdef RecordFuture dispatch(
         self,

@@ -42,8 +42,9 @@ if cython.compiled:
         view_of,
     )
     from cython.cimports.forebay._future import RecordFuture, new_future
+    from cython.cimports.forebay._gil import GilClaim
+    from cython.cimports.forebay._mutex import HAS_GIL
     from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
-    from cython.cimports.forebay._sender.lending import LentTurn
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.partitioner import key_partition
@@ -59,8 +60,9 @@ else:
         view_of,
     )
     from forebay._future import RecordFuture, new_future
+    from forebay._gil import GilClaim
+    from forebay._mutex import HAS_GIL
     from forebay._records.batch_v2 import encode_headers, with_plain_headers
-    from forebay._sender.lending import LentTurn
 
 from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
 from forebay._future_failed import failed_future
@@ -107,7 +109,7 @@ class SendPath:
         max_block_ms: float,
         sender_thread: Any,
         node_error: Callable[[int], BaseException | None],
-        turn: LentTurn,
+        claim: GilClaim,
     ) -> None:
         self.accumulator, self.metadata = accumulator, metadata
         self.wake, self.clock = wake, clock
@@ -124,7 +126,7 @@ class SendPath:
         self.max_block_ms = max_block_ms
         self.sender_thread = sender_thread
         self.node_error = node_error
-        self.turn, self.claim = turn, turn.claim
+        self.claim = claim
         self._state = OPEN
 
     def _set_state(self, state: cython.int) -> None:
@@ -330,8 +332,12 @@ class SendPath:
                 status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
             except ApiError as error:
                 return self._refused(TopicPartition(state.name, partition), error, callback, blocking)
-        if self.claim.waiting or status & WORTH_WAKING:
-            self.turn.tell(status, record.timestamp)
+        if self.claim.waiting and HAS_GIL:
+            # The sender looks at everything there is once it has the GIL, so it is not woken.
+            if self.claim.pass_by():
+                self.claim.give_way(self.now())
+        elif status & WORTH_WAKING:
+            self.wake()
         return future
 
     @cython.cfunc

@@ -19,7 +19,6 @@ from forebay._assembly import Surroundings, assemble, system_surroundings
 from forebay._future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._send import SendPath
-from forebay._sender.lending import LentTurn
 from forebay._ticket import ThreadTicket
 from forebay._transacting import TransactionalCalls
 from forebay.config import ProducerConfig
@@ -102,7 +101,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             max_block_ms=config["max.block.ms"],
             sender_thread=parts.thread,
             node_error=parts.client.connection_error,
-            turn=LentTurn(parts.sender),
+            claim=parts.client.gil_claim,
         )
         self._inner = {*vars(SendPath), *vars(self)} - {"send", "send_nowait"}
         logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())

@@ -29,7 +29,7 @@ else:
 def mend(schedule: BatchSchedule, batches: list[Any], now: cython.double, gate: Gate | None) -> cython.void:
     """Every batch that waits, or was drained and not sent, is in its queue, and its queue is looked at.
 
-    For who has the turn.  An exception leaves it to be called again.
+    Sender thread only.  An exception leaves it to be called again.
 
     Args:
         batches: all that have no outcome.

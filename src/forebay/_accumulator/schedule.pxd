@@ -13,7 +13,6 @@ cdef class BatchSchedule:
     cdef readonly dict nodes
     cdef readonly double linger_ms
     cdef readonly double looked_at
-    cdef public double ahead_ms
     cdef readonly double delivery_timeout_ms
     cdef readonly bint adaptive
     cdef object backoff

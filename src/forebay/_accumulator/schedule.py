@@ -70,7 +70,6 @@ class BatchSchedule:
     ) -> None:
         self.linger_ms = linger_ms
         self.looked_at = -INFINITY  # the time of the last `ready`
-        self.ahead_ms = 0.0  # by so much a batch may go before its linger ends; the sender's
         self.delivery_timeout_ms = delivery_timeout_ms
         self.backoff = backoff
         self.adaptive = adaptive
@@ -260,7 +259,7 @@ class BatchSchedule:
                 return head.retry_at - now
             if count > 1 or self.sending_all or head.attempts > 0 or head.is_full():
                 return 0
-            due: cython.double = head.created + self.linger_ms - self.ahead_ms
+            due: cython.double = head.created + self.linger_ms
             if due <= now:
                 return 0
             if park:

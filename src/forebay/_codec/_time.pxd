@@ -1,6 +1,6 @@
-# The clocks without a Python call, for forebay._clock alone, and a nap.  Twin: _time.py.
+# The clocks without a Python call, for forebay._clock alone.  Twin: _time.py.
 
-from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, nanosleep, timespec
+from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 
 cdef extern from "ticks.h" nogil:
     # Of a nanosecond or less each; only differences mean something, and nothing does where they are not steady.
@@ -18,16 +18,3 @@ cdef inline long long wall_ns() noexcept nogil:
     cdef timespec t
     clock_gettime(CLOCK_REALTIME, &t)
     return t.tv_sec * <long long>1000000000 + t.tv_nsec
-
-
-# 20 microseconds of sleep, without the GIL; compiled code alone does.
-cdef inline void nap() noexcept nogil:
-    cdef timespec t
-    t.tv_sec = 0
-    t.tv_nsec = 20000
-    nanosleep(&t, NULL)
-
-
-# Nothing: the GIL is let go around it, and taken again before a thread that is woken by that can.
-cdef inline void give_way() noexcept nogil:
-    pass

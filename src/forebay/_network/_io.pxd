@@ -1,13 +1,12 @@
 # What the selector needs of C: a socket's two directions (Port), all sockets of one selector (Bank), poll(2),
 # sendmsg(2), recv(2).  Interpreted twin, same names and results: _io.py.  Nothing here takes or needs the GIL,
-# except where a function says so; the turn's owner owns everything but Bank.woken, Bank.polling and Bank.turn.
+# except where a function says so; the selector's thread owns everything but Bank.woken and Bank.polling.
 
 from cpython.buffer cimport Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove, memset
 
-from forebay._codec._time cimport nap
 
 
 cdef extern from *:
@@ -67,10 +66,6 @@ cdef extern from *:
 
     #define forebay_swap(at, value) __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST)
     #define forebay_load(at) __atomic_load_n(at, __ATOMIC_SEQ_CST)
-
-    static inline int forebay_replace(int *at, int expected, int value) {
-        return __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    }
     """
     struct pollfd:
         int fd
@@ -89,7 +84,6 @@ cdef extern from *:
     int connect_result "forebay_connect_result" (int fd) noexcept nogil
     int forebay_swap(int* at, int value) noexcept nogil
     int forebay_load(int* at) noexcept nogil
-    bint forebay_replace(int* at, int expected, int value) noexcept nogil
     Py_ssize_t sendmsg(int fd, const msghdr* message, int flags) noexcept nogil
     Py_ssize_t recv(int fd, void* to, size_t size, int flags) noexcept nogil
     void forebay_drain(int fd) noexcept nogil
@@ -112,12 +106,6 @@ cdef enum:                 # Port.events
     ENDED = 8              # the peer closed
     FAILED = 16            # Port.error says why
     POLLED = 32            # ready, and its transport is to be served under the GIL
-
-cdef enum:                 # Bank.turn: whose the ports and all else of a turn are
-    KEPT = 0               # the sender's thread's
-    LENDABLE = 1           # nobody's: that thread is in poll(2), or waits for the GIL
-    LENT = 2               # a thread's that sends, for a moment (forebay._sender.lending)
-    MOVED = 3              # the mover's, for as long (_mover.pxd), which needs no GIL
 
 cdef enum:
     VECTOR = 128           # buffers a sendmsg(2); below every system's IOV_MAX
@@ -158,8 +146,6 @@ cdef struct Bank:
     int ready_count
     int woken              # any thread, atomic
     int polling            # any thread, atomic
-    int turn               # any thread, atomic
-    int wanted             # any thread, atomic: the sender's thread has the GIL and waits for the turn
 
 ctypedef Bank* BankPointer
 
@@ -303,21 +289,6 @@ cdef inline void set_wake_fd(BankPointer bank, int fd) noexcept:
     bank.polls[0].fd = fd
 
 
-cdef inline void retake_turn(BankPointer bank) noexcept:
-    # As take_turn; a thread that sends may wait for a lock, and needs the GIL then.  The mover does not, and without
-    # the GIL its microseconds would become the milliseconds for which a thread that computes takes it.
-    if forebay_replace(&bank.turn, LENDABLE, KEPT):
-        return
-    forebay_swap(&bank.wanted, 1)
-    while not forebay_replace(&bank.turn, LENDABLE, KEPT):
-        if forebay_load(&bank.turn) == LENT:
-            with nogil:
-                take_turn(bank)
-            break
-        nap()
-    forebay_swap(&bank.wanted, 0)
-
-
 # -- any thread ---------------------------------------------------------------------------------------------
 
 cdef inline void wake_bank(BankPointer bank, int fd) noexcept nogil:
@@ -326,39 +297,7 @@ cdef inline void wake_bank(BankPointer bank, int fd) noexcept nogil:
         forebay_write_byte(fd)
 
 
-cdef inline bint borrow_turn(BankPointer bank) noexcept nogil:
-    return forebay_replace(&bank.turn, LENDABLE, LENT)
-
-
-cdef inline void return_turn(BankPointer bank) noexcept nogil:
-    forebay_swap(&bank.turn, LENDABLE)
-
-
-cdef inline bint borrow_to_move(BankPointer bank) noexcept nogil:
-    return forebay_replace(&bank.turn, LENDABLE, MOVED)
-
-
-cdef inline bint is_wanted(BankPointer bank) noexcept nogil:
-    return forebay_load(&bank.wanted) != 0
-
-
-cdef inline bint waits_for_gil(BankPointer bank) noexcept nogil:
-    # Whether the sender's thread is between its poll(2) and its next step: sure for who has borrowed the turn, else a
-    # hint.
-    return forebay_load(&bank.turn) != KEPT and not forebay_load(&bank.polling)
-
-
 # -- without the GIL ----------------------------------------------------------------------------------------
-
-cdef inline void leave_turn(BankPointer bank) noexcept nogil:
-    forebay_swap(&bank.turn, LENDABLE)
-
-
-cdef inline void take_turn(BankPointer bank) noexcept nogil:
-    # Who borrows it has the GIL and needs microseconds.
-    while not forebay_replace(&bank.turn, LENDABLE, KEPT):
-        nap()
-
 
 cdef inline void advance(PortPointer port, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t left
@@ -442,10 +381,9 @@ cdef inline int seen(BankPointer bank, int at) noexcept nogil:
 
 
 cdef inline void wait_ready(BankPointer bank, double timeout_ms) noexcept nogil:
-    # Lends the turn and fills seen().  An interrupting signal ends the wait with nothing seen.
+    # Fills seen().  An interrupting signal ends the wait with nothing seen.
     cdef int at
     forebay_swap(&bank.polling, 1)
-    leave_turn(bank)  # after the flag: who borrows the turn and does not see it knows that no poll(2) is under way
     if forebay_load(&bank.woken):
         timeout_ms = 0
     bank.polls[0].revents = 0

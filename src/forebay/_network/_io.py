@@ -167,39 +167,6 @@ def wake_bank(bank: Bank, fd: int) -> None:
             pass  # a full pipe wakes as well, a closed one has nobody to wake
 
 
-def borrow_turn(bank: Bank) -> bool:
-    """Never: between two lines of Python a signal's handler may run, and wait for the thread that lends its turn."""
-    return False
-
-
-def borrow_to_move(bank: Bank) -> bool:
-    return False
-
-
-def is_wanted(bank: Bank) -> bool:
-    return False
-
-
-def waits_for_gil(bank: Bank) -> bool:
-    return False
-
-
-def return_turn(bank: Bank) -> None:
-    pass
-
-
-def leave_turn(bank: Bank) -> None:
-    pass
-
-
-def take_turn(bank: Bank) -> None:
-    pass
-
-
-def retake_turn(bank: Bank) -> None:
-    pass
-
-
 def advance(port: Port, size: int) -> None:
     port.written += size
     while size > 0:
@@ -289,7 +256,6 @@ def _poller(bank: Bank) -> tuple[Any, dict[int, int]]:
 def wait_ready(bank: Bank, timeout_ms: float) -> None:
     poller, where = _poller(bank)
     bank.polling = 1
-    leave_turn(bank)
     if bank.woken:
         timeout_ms = 0
     limit = None if timeout_ms > _LONGEST_MS else max(timeout_ms, 0)

@@ -22,7 +22,6 @@ cdef class Channel:
     cpdef bytes take(self, Py_ssize_t size)
     cpdef long long int32_at(self, Py_ssize_t at)
     cpdef void write(self, list buffers, object on_written, bint prompt=*)
-    cdef bint is_native(self) noexcept
     cpdef bint takes_more(self)
     cpdef void mark_open(self, double now)
     cpdef object room(self)

@@ -165,12 +165,6 @@ class Channel:
         if port.written == port.queued:
             port.events |= WROTE  # nothing to wait for: the next turn says so
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def is_native(self) -> cython.bint:
-        """Whether the selector moves its bytes, and not its transport."""
-        return self.port.native != 0
-
     @cython.ccall
     def takes_more(self) -> cython.bint:
         """Whether all that was queued is written; where not, its end ends a turn from now on: somebody waits for it."""

@@ -90,7 +90,7 @@ class NetworkClient:
         random: Callable[[], float],
     ) -> None:
         self._selector = selector
-        self.gil_claim = getattr(selector, "claim", None)
+        self.gil_claim = selector.claim
         self._exchange = Exchange(selector, clock, metrics)
         self._metadata = self._picture = metadata
         self._options = options

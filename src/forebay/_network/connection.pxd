@@ -22,6 +22,5 @@ cdef class Connection:
     cpdef take_written(self, double now, list completed)
     cpdef list abort(self, double now, object error, bint timed_out)
     cdef bint _is_known(self, ClientRequest request) noexcept
-    cdef int learnt_newest(self, int api_key, int oldest) noexcept
     cdef ClientResponse _answer(self, ClientRequest request, object data, Py_ssize_t at, Py_ssize_t size, double now)
     cdef Py_ssize_t _header_size(self, ClientRequest request, object data, Py_ssize_t at, Py_ssize_t size) except? -1

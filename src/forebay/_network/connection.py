@@ -90,17 +90,6 @@ class Connection:
             and self._kind_by is self.versions
         )
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def learnt_newest(self, api_key: cython.int, oldest: cython.int) -> cython.int:
-        """The newest version that the latest request could have been made in, if it was of this API; else -1.
-
-        Also -1 if it was made in a version before ``oldest``.
-        """
-        if self._kind_api == api_key and self._kind_version >= oldest and self._kind_by is self.versions:
-            return self._kind_newest
-        return -1
-
     def _learn(self, request: ClientRequest) -> None:
         version: int = request.max_version
         if self.versions is not None:

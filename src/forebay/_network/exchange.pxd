@@ -1,6 +1,5 @@
 from forebay._clock cimport SystemClock
 from forebay._metrics.sensor cimport NodeSensors, Sensor
-from forebay._network.channel cimport Channel
 from forebay._network.selector cimport SocketSelector
 
 
@@ -10,7 +9,6 @@ cdef class Exchange:
     cdef object clock
     cdef SystemClock system_clock        # likewise
     cdef readonly double after
-    cdef readonly double until
     cdef Sensor requests
     cdef Sensor responses
     cdef Sensor bytes_out
@@ -20,9 +18,5 @@ cdef class Exchange:
     cpdef list turn(self, double wait, double now)
     cpdef double end(self) except? -1
     cdef double now(self) except? -1
-    cdef bint borrow(self) except? -1
-    cdef void give_back(self)
-    cdef bint writes(self, Channel channel) noexcept
-    cdef bint write_now(self, Channel channel, double now) except? -1
     cpdef void sent(self, NodeSensors node, Py_ssize_t size)
     cpdef void received(self, NodeSensors node, Py_ssize_t size, double latency)

@@ -12,12 +12,10 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._clock import SystemClock
     from cython.cimports.forebay._metrics.sensor import NodeSensors
-    from cython.cimports.forebay._network.channel import Channel
     from cython.cimports.forebay._network.selector import SocketSelector
 else:
     from forebay._clock import SystemClock
     from forebay._metrics.sensor import NodeSensors
-    from forebay._network.channel import Channel
     from forebay._network.selector import SocketSelector
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 @cython.final
 @cython.cclass
 class Exchange:
-    """For who has the turn; ``borrow`` for any thread.
+    """Sender thread only.
 
     Args:
         selector: moves the bytes.
@@ -43,7 +41,6 @@ class Exchange:
         self.clock = clock
         self.system_clock = clock if isinstance(clock, SystemClock) else None
         self.after = 0.0  # ms; when the selector's last turn ended
-        self.until = 0.0  # ms; when its wait ends, if nothing comes
         self.requests = metrics.requests
         self.responses = metrics.responses
         self.bytes_out = metrics.bytes_out
@@ -55,7 +52,6 @@ class Exchange:
     def turn(self, wait: cython.double, now: cython.double) -> list[Any]:
         """The selector's turn; the channels that it has news of."""
         changed: list[Any]
-        self.until = now + wait
         if self.sockets is not None:
             changed = self.sockets.turn(wait, now)
         else:
@@ -79,38 +75,6 @@ class Exchange:
             return self.system_clock.now()
         time: cython.double = self.clock.now()
         return time
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def borrow(self) -> cython.bint:
-        """See ``Selector.borrow``."""
-        if self.sockets is not None:
-            return self.sockets.borrow()
-        lent: cython.bint = self.selector.borrow()
-        return lent
-
-    @cython.cfunc
-    def give_back(self) -> cython.void:
-        """See ``Selector.give_back``."""
-        if self.sockets is not None:
-            self.sockets.give_back()
-        else:
-            self.selector.give_back()
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def writes(self, channel: Channel) -> cython.bint:
-        """Whether the selector writes for this channel, and not its transport."""
-        return self.sockets is None or channel.is_native()
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def write_now(self, channel: Channel, now: cython.double) -> cython.bint:
-        """See ``Selector.write_now``."""
-        if self.sockets is not None:
-            return self.sockets.write_now(channel, now)
-        written: cython.bint = self.selector.write_now(channel, now)
-        return written
 
     @cython.ccall
     def sent(self, node: NodeSensors, size: cython.Py_ssize_t) -> cython.void:

@@ -1,6 +1,5 @@
 from forebay._gil cimport GilClaim
 from forebay._network._io cimport BankPointer
-from forebay._network._mover cimport MoverPointer
 from forebay._network.channel cimport Channel
 
 
@@ -13,16 +12,11 @@ cdef class SocketSelector:
     cdef list crowded                    # channels whose input was full after the last turn
     cdef int next_id
     cdef readonly GilClaim claim
-    cdef MoverPointer mover              # once a thread has computed beside; NULL where there is none
-    cdef bint beside                     # whether it was begun
 
     cpdef list turn(self, double timeout_ms, double now)
     cpdef void close(self, Channel channel)
     cpdef void close_all(self)
     cpdef void wakeup(self) noexcept
-    cpdef bint borrow(self) noexcept
-    cpdef void give_back(self) noexcept
-    cpdef bint write_now(self, Channel channel, double now) except? -1
     cdef void _make_rooms(self)
     cdef void _move_bytes(self, double timeout_ms) noexcept
     cdef list _settle(self, double now)

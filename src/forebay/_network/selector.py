@@ -2,8 +2,7 @@
 
 ``SocketSelector.turn`` is one section without the GIL for all channels: it writes what is queued, waits in
 poll(2), reads what is there and writes what became writable; then, under the GIL, it tells what happened.  All of
-it belongs to who has the turn, except ``wakeup``: the sender thread, which lends it while it does nothing but wait
-(``borrow``).
+it belongs to the sender's thread, except ``wakeup``.
 """
 
 from __future__ import annotations
@@ -35,27 +34,18 @@ if cython.compiled:
         BankPointer,
         PortPointer,
         add_port,
-        borrow_to_move,
-        borrow_turn,
         connect_result,
         free_bank,
-        is_wanted,
-        leave_turn,
         new_bank,
         receive_some,
         remove_port,
-        retake_turn,
-        return_turn,
         seen,
         send_some,
         set_wake_fd,
-        take_turn,
         wait_ready,
-        waits_for_gil,
         wake_bank,
         watch,
     )
-    from cython.cimports.forebay._network._mover import ask_mover, end_mover, new_mover, no_mover
     from cython.cimports.forebay._network.channel import Channel
     from cython.cimports.forebay._network.serving import serve
 else:
@@ -76,27 +66,18 @@ else:
         BankPointer,
         PortPointer,
         add_port,
-        borrow_to_move,
-        borrow_turn,
         connect_result,
         free_bank,
-        is_wanted,
-        leave_turn,
         new_bank,
         receive_some,
         remove_port,
-        retake_turn,
-        return_turn,
         seen,
         send_some,
         set_wake_fd,
-        take_turn,
         wait_ready,
-        waits_for_gil,
         wake_bank,
         watch,
     )
-    from forebay._network._mover import ask_mover, end_mover, new_mover, no_mover
     from forebay._network.channel import Channel
     from forebay._network.serving import serve
 
@@ -110,6 +91,9 @@ it, and the system may well go on with that thread and come back after some mill
 
 class Selector(Protocol):
     """What the network client needs; here over sockets, in ``forebay.testing.memory`` without any."""
+
+    claim: GilClaim
+    """Set while the thread that runs the turns waits for the GIL."""
 
     def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
         """Begins a connection.  Whatever goes wrong arrives as a CLOSED channel in a later turn."""
@@ -140,25 +124,6 @@ class Selector(Protocol):
         """Ends the turn under way or else the next one at once.  Any thread, any signal handler; never raises."""
         ...
 
-    def borrow(self) -> bool:
-        """Takes what is the turn's for the calling thread, if the thread that turns only waits; any thread.
-
-        True: until ``give_back`` the caller may write to open channels, and the other thread's wait does not end.
-        """
-        ...
-
-    def give_back(self) -> None:
-        """Ends what ``borrow`` began."""
-        ...
-
-    def write_now(self, channel: Channel, now: float) -> bool:
-        """Between the two: moves what is queued on a channel that moves bytes itself (``native``).
-
-        Returns:
-            Whether all of it is written; what is left, and an error, the next turn deals with.
-        """
-        ...
-
 
 @cython.cclass
 class SocketSelector:
@@ -179,11 +144,8 @@ class SocketSelector:
         self.crowded = crowded
         self.next_id = 0
         self.claim = GilClaim()
-        self.mover = no_mover()
-        self.beside = False
 
     def __dealloc__(self) -> None:
-        end_mover(self.mover)
         free_bank(self.bank)
 
     def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
@@ -229,15 +191,11 @@ class SocketSelector:
     def close_all(self) -> cython.void:
         """See ``Selector.close_all``.  The wake pipe stays: another thread may be just about to write to it."""
         channel: Channel
-        with cython.nogil:
-            end_mover(self.mover)
-        self.mover = no_mover()
         for channel in list(self.channels):
             self.close(channel)
 
     def close_after_fork(self) -> None:
         """See ``Selector.close_after_fork``.  poll(2) registers nothing, so the parent does not notice."""
-        self.mover = no_mover()  # the parent's; here is no such thread to wait for
         set_wake_fd(self.bank, -1)
         self.wake_fd = -1
         self.pipe.close()
@@ -251,31 +209,6 @@ class SocketSelector:
     def wakeup(self) -> cython.void:
         """See ``Selector.wakeup``.  Many of them cost one byte in the pipe, none while no turn waits."""
         wake_bank(self.bank, self.wake_fd)
-
-    @cython.ccall
-    @cython.exceptval(check=False)
-    def borrow(self) -> cython.bint:
-        """See ``Selector.borrow``."""
-        return borrow_turn(self.bank)
-
-    @cython.ccall
-    @cython.exceptval(check=False)
-    def give_back(self) -> cython.void:
-        """See ``Selector.give_back``."""
-        return_turn(self.bank)
-
-    @cython.ccall
-    @cython.exceptval(-1)
-    def write_now(self, channel: Channel, now: cython.double) -> cython.bint:
-        """See ``Selector.write_now``.  What was written before and not told yet ends here, too."""
-        port: PortPointer = channel.port
-        _write(port, port.queued)
-        if port.events & WROTE:
-            channel.last_active = now
-            channel._complete()
-            # Only now: what an error left untold the next turn tells, or the answer would come to what was not written.
-            port.events &= ~WROTE
-        return port.error == 0 and channel.pending == 0
 
     @cython.cfunc
     def _make_rooms(self) -> cython.void:
@@ -292,22 +225,17 @@ class SocketSelector:
         bank: BankPointer = self.bank
         claim: GilClaim = self.claim
         at: cython.int
-        if claim.beside and not self.beside:
-            self.beside = True
-            self.mover = new_mover(_move_meanwhile, bank)
         for at in range(bank.size):
             _write(bank.ports[at], LITTLE)
         with cython.nogil:
             for at in range(bank.size):
                 if _before_wait(bank, at):
                     timeout_ms = 0
-            _wait(bank, timeout_ms)
-            leave_turn(bank)
+            wait_ready(bank, timeout_ms)
+            for at in range(bank.size):
+                _after_wait(bank.ports[at], seen(bank, at))
             claim.begin(monotonic_ms())
-            if claim.beside:
-                ask_mover(self.mover)
-        claim.end(monotonic_ms())
-        retake_turn(bank)
+        claim.end()
         bank.ready_count = 0
         for at in range(bank.size):
             if bank.ports[at].events:
@@ -396,45 +324,6 @@ def _before_wait(bank: BankPointer, at: cython.int) -> cython.bint:
     else:
         watch(bank, at, READABLE | (WRITABLE if queued else 0))
     return port.events & ~WROTE != 0 or (port.events & WROTE != 0 and port.prompt)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _move_meanwhile(bank: BankPointer) -> cython.int:
-    """On the mover's thread: reads and writes what can be, while the sender's thread waits for the GIL.
-
-    Returns:
-        Whether it still does.
-    """
-    at: cython.int
-    if not waits_for_gil(bank):
-        return 0
-    if borrow_to_move(bank):
-        # Anew: that thread may be in its next poll(2) by now, which would sleep on what is read from under it.
-        for at in range(bank.size if waits_for_gil(bank) else 0):
-            if is_wanted(bank):
-                break
-            port: PortPointer = bank.ports[at]
-            if port.native and port.state == OPEN and port.error == 0 and port.events & ENDED == 0:
-                port.error = receive_some(port)
-                if port.error:
-                    port.events |= FAILED
-                _write(port, port.queued)
-        return_turn(bank)
-    return 1
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _wait(bank: BankPointer, timeout_ms: cython.double) -> cython.void:
-    """Lends the turn and waits; then acts on what poll(2) found."""
-    at: cython.int
-    wait_ready(bank, timeout_ms)
-    take_turn(bank)
-    for at in range(bank.size):
-        _after_wait(bank.ports[at], seen(bank, at))
 
 
 @cython.cfunc

@@ -1,6 +1,5 @@
 from forebay._accumulator.ready_nodes cimport ReadyNodes
 from forebay._accumulator.schedule cimport BatchSchedule
-from forebay._gate cimport Gate
 from forebay._network.client cimport NetworkClient
 from forebay._transactions.manager cimport TransactionManager
 
@@ -13,5 +12,5 @@ cdef class Draining:
     cdef Py_ssize_t max_request_size
     cdef bint compresses
     cdef double collect(self, ReadyNodes found, list calls, double now) except? -2
-    cdef drain(self, int node_id, list calls, double now, Gate gate)
+    cdef drain(self, int node_id, list calls, double now)
     cpdef put_back(self, list calls, double now)

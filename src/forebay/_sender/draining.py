@@ -1,7 +1,7 @@
 """Draining: which batches leave in a turn, and in how many requests.
 
 Of each node that can take a request, everything that is due; what was drained, but could not be sent, goes back.
-For who has the turn.
+Sender thread only.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
-    from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._transactions.manager import TransactionManager
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.ready_nodes import ReadyNodes
-    from forebay._gate import Gate
     from forebay._network.client import NetworkClient
     from forebay._transactions.manager import TransactionManager
 
@@ -71,12 +69,12 @@ class Draining:
                     self.schedule.loads.update_node_latency(node_id, now, False)
                 continue
             self.schedule.loads.update_node_latency(node_id, now, True)
-            self.drain(node_id, calls, now, self.transactions)
+            self.drain(node_id, calls, now)
         return delay
 
     @cython.cfunc
-    def drain(self, node_id: cython.int, calls: list[Any], now: cython.double, gate: Gate | None) -> object:
-        """Adds the requests that can go to a node which is ready, of what the gate lets out."""
+    def drain(self, node_id: cython.int, calls: list[Any], now: cython.double) -> object:
+        """Adds the requests that can go to a node which is ready."""
         # A turn costs two hand-overs of the GIL, so what is due does not wait for the next one while the node takes it.
         # With a codec it does: the first request would leave only when the batches of all of them are compressed.
         slots: cython.int = 1 if self.compresses else self.client.slots(node_id, now)
@@ -84,7 +82,7 @@ class Draining:
         more: cython.bint = True
         batch: ProducerBatch
         while more and slots > 0 and room > 0:
-            batches: list[Any] = self.schedule.drain(node_id, room, now, gate)
+            batches: list[Any] = self.schedule.drain(node_id, room, now, self.transactions)
             if len(batches) == 0:
                 break
             slots -= 1

@@ -28,5 +28,4 @@ cdef class ProduceCall:
     cpdef void release(self)
 
 
-cdef int newest_for(ProducerBatch batch) noexcept
 cpdef list match(list batches, list answers)

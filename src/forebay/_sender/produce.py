@@ -96,7 +96,7 @@ class ProduceCall:
         batch: ProducerBatch
         for batch in batches:
             batch.hold(self.held)
-            self.newest = min(self.newest, newest_for(batch))
+            self.newest = min(self.newest, NEWEST_BY_NAME if batch.topic_id is None else NEWEST)
         return None
 
     @cython.cfunc
@@ -172,13 +172,6 @@ class ProduceCall:
         buffer: Buffer
         for buffer in held:
             buffer.release()
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def newest_for(batch: ProducerBatch) -> cython.int:
-    """The newest version that can carry the batch to its topic."""
-    return NEWEST_BY_NAME if batch.topic_id is None else NEWEST
 
 
 @cython.ccall

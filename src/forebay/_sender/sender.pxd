@@ -1,7 +1,6 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.batch cimport ProducerBatch
-from forebay._gil cimport GilClaim
 from forebay._network.client cimport NetworkClient
 from forebay._network.inflight cimport ClientResponse
 from forebay._protocol.produce_response cimport PartitionResponse, ProduceResponse
@@ -13,12 +12,11 @@ from forebay._sender.sensors cimport RequestSensors
 from forebay._transactions.manager cimport TransactionManager
 
 
-# Everything belongs to who has the turn but closing and forced, which any thread sets.
+# Everything belongs to the sender's thread but closing and forced, which any thread sets.
 cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule
     cdef NetworkClient client
-    cdef readonly GilClaim claim
     cdef object metadata
     cdef TransactionManager transactions
     cdef object metrics
@@ -43,7 +41,6 @@ cdef class Sender:
     cdef readonly bint closing
     cdef readonly bint forced
     cdef bint unsettled                  # a turn began to drain and did not come to its wait
-    cdef public object trouble           # what went wrong in a lent turn; raised by the next one of the sender's thread
     cpdef run_once(self, double now)
     cdef _begin_turn(self, double now)
     cpdef double _prepare(self, double now) except? -2

@@ -1,8 +1,8 @@
 """Sender: one turn takes batches from the accumulator to the brokers and their answers back to the batches.
 
 ``run_once(now)`` is the whole life of a producer's I/O thread, without the thread: it reads no clock, starts no
-thread and sleeps only inside the client's poll.  Everything here runs on that one thread (or on one that has borrowed
-its turn, see ``lending``), but ``request_close``, ``request_force_close`` and ``wakeup``.
+thread and sleeps only inside the client's poll.  Everything here runs on that one thread, but ``request_close``,
+``request_force_close`` and ``wakeup``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.mending import mend
     from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._network.client import NetworkClient
     from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
     from cython.cimports.forebay._network.picture import Picture
@@ -44,7 +43,6 @@ else:
     from forebay._accumulator.mending import mend
     from forebay._accumulator.ready_nodes import ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._gil import GilClaim
     from forebay._network.client import NetworkClient
     from forebay._network.inflight import ClientRequest, ClientResponse
     from forebay._network.picture import Picture
@@ -92,7 +90,6 @@ class Sender:
         self.accumulator = accumulator
         self.schedule = accumulator.schedule
         self.client = client
-        self.claim = GilClaim() if client.gil_claim is None else client.gil_claim
         self.metadata = metadata
         self.transactions = transactions
         self.metrics = metrics
@@ -116,7 +113,6 @@ class Sender:
         self.in_flight: dict[ProducerBatch, None] = {}
         self.next_roll, self.next_in_flight_expiry = -INFINITY, INFINITY
         self.closing = self.forced = self.unsettled = False
-        self.trouble: Exception | None = None
 
     def _make_outcomes(self, report: Callable[[BaseException, Any], None]) -> BatchOutcomes:
         return BatchOutcomes(
@@ -174,11 +170,7 @@ class Sender:
 
     @cython.cfunc
     def _begin_turn(self, now: cython.double) -> object:
-        """Says what went wrong in a lent turn, and mends what the turn before left half done."""
-        trouble, self.trouble = self.trouble, None
-        if trouble is not None:
-            self.unsettled = True
-            raise trouble
+        """Mends what the turn before left half done."""
         before, self.unsettled = self.unsettled, True  # mending may fail, too
         if before or self.schedule.torn:
             mend(self.schedule, self.accumulator.incomplete(), now, self.transactions)
@@ -224,7 +216,6 @@ class Sender:
     @cython.exceptval(-2)
     def send_ready(self, now: cython.double) -> cython.double:
         """Sends to each node that has something due what it can take; ms to wait in poll."""
-        self.schedule.ahead_ms = self.claim.ahead()
         send_all: cython.bint = self._send_all()
         found: ReadyNodes = self.schedule.ready(now, send_all)
         if found.leaderless is not None:

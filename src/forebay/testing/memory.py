@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
+from forebay._gil import GilClaim
 from forebay._network._io import CONNECTING, OPEN
 from forebay._network.channel import Channel
 from forebay._network.transport import Address
@@ -166,8 +167,7 @@ class MemorySelector:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._woken = False
-        self.lends = False
-        """Whether ``borrow`` gets the turn; for tests without a thread that turns."""
+        self.claim = GilClaim()
 
     # -- what the test says ------------------------------------------------------------------------------
 
@@ -245,20 +245,6 @@ class MemorySelector:
     def wakeup(self) -> None:
         """As ``Selector.wakeup``."""
         self._woken = True
-
-    def borrow(self) -> bool:
-        """As ``Selector.borrow``; what is queued meanwhile leaves with ``write_now``."""
-        return self.lends
-
-    def give_back(self) -> None:
-        """As ``Selector.give_back``."""
-
-    def write_now(self, channel: Channel, now: float) -> bool:
-        """As ``Selector.write_now``."""
-        link = self._near[channel.id][1]
-        if link is not None and link.open:
-            link._pull(now)
-        return channel.pending == 0
 
     # -- one turn ----------------------------------------------------------------------------------------
 

@@ -41,15 +41,6 @@ def test_a_byte_is_written_only_to_one_who_waits_and_only_once() -> None:
     pipe.close()
 
 
-def test_the_turn_is_lent_only_once_the_flag_of_the_wait_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who borrows it and finds the flag down reads from the sockets: no poll(2) may be on its way to wait for those."""
-    bank = _io.new_bank(-1)
-    flags: list[int] = []
-    monkeypatch.setattr(_io, "leave_turn", lambda bank: flags.append(bank.polling))
-    _io.wait_ready(bank, 0)
-    assert flags == [1]
-
-
 def test_a_bank_stays_dense_whatever_is_removed() -> None:
     bank = _io.new_bank(-1)
     ports = [_io.new_port(number, True) for number in range(5)]

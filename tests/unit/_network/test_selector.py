@@ -4,7 +4,6 @@ in tests/conformance."""
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import random
 import signal
@@ -211,32 +210,3 @@ def test_a_channel_says_what_it_is(world: SocketWorld) -> None:
     far.send(b"123")
     world.until(lambda: channel.received_size == 3)
     assert repr(channel) == f"<Channel {channel.id} to {world.address} OPEN received=3 pending=0>"
-
-
-def test_the_turn_is_lent_while_its_thread_waits_and_only_then(world: SocketWorld) -> None:
-    """Who has borrowed it writes without ending the wait; the turn does not go on before it has it back."""
-    selector = world.selector
-    channel, far = world.pair()
-    assert not selector.borrow()
-    thread = threading.Thread(target=lambda: selector.turn(10_000, world.now()))
-    if not is_compiled(selector):
-        assert not selector.borrow()  # a signal's handler could run in the middle
-        return
-    thread.start()
-    while not selector.borrow():
-        time.sleep(0.001)
-    assert not selector.borrow()  # one at a time
-    channel.write([b"lent"], None, prompt=False)
-    if selector.write_now(channel, world.now()):  # not where a transport writes
-        assert channel.pending == 0 and far.read() == b"lent"
-    selector.wakeup()
-    thread.join(0.1)
-    assert thread.is_alive()
-    selector.give_back()
-    thread.join(10)
-    assert not thread.is_alive() and not selector.borrow()
-
-
-def is_compiled(selector: Any) -> bool:
-    """Whether this selector's class is compiled: its source may be run beside it."""
-    return not inspect.isfunction(type(selector).turn)

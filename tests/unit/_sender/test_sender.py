@@ -210,20 +210,6 @@ def test_lingering() -> None:
     assert len(world.cluster.requests()) == 1
 
 
-def test_beside_a_thread_that_computes_it_ends_a_switch_interval_earlier() -> None:
-    """The sender may get the GIL that much later; and it looks again when the batch may go."""
-    world = World(linger_ms=50)
-    claim = world.sender.claim
-    for end in (world.now - 6, world.now):
-        claim.begin(end - 5)
-        claim.end(end)
-    world.send(b"a")
-    begun = world.now
-    while not world.cluster.requests():
-        world.wait()
-    assert world.now - begun == pytest.approx(45, abs=1.5)
-
-
 def test_the_turn_waits_until_the_linger_is_over() -> None:
     world = World(linger_ms=50)
     world.send()
