@@ -7,8 +7,6 @@ on purpose: code that compares one with the other fails on its first run.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import cython
 
 if cython.compiled:
@@ -17,16 +15,21 @@ else:
     from forebay._codec._time import monotonic_ns, ticks, ticks_are_steady, wall_ns
 
 
-class Clock(Protocol):
-    """A source of time, handed in wherever it is needed."""
+@cython.cclass
+class Clock:
+    """A source of time, handed in wherever it is needed.  Compiled, so that a call of it is no Python call."""
 
-    def now(self) -> float:
+    @cython.ccall
+    @cython.exceptval(-1)
+    def now(self) -> cython.double:
         """Monotonic time in milliseconds."""
-        ...
+        raise NotImplementedError
 
-    def wall(self) -> int:
+    @cython.ccall
+    @cython.exceptval(-1)
+    def wall(self) -> cython.longlong:
         """Unix time in milliseconds."""
-        ...
+        raise NotImplementedError
 
 
 @cython.ccall
@@ -39,7 +42,7 @@ def monotonic_ms() -> cython.double:
 
 @cython.final
 @cython.cclass
-class SystemClock:
+class SystemClock(Clock):
     """The machine's clocks.
 
     Reading the time is a tenth of a ``send()``, and the millisecond is mostly that of the record before.  So ``wall``
@@ -55,13 +58,13 @@ class SystemClock:
         self.valid = 0  # ticks from then on
 
     @cython.ccall
-    @cython.exceptval(check=False)
+    @cython.exceptval(-1)
     def now(self) -> cython.double:
         """Monotonic time in milliseconds."""
         return monotonic_ms()
 
     @cython.ccall
-    @cython.exceptval(check=False)
+    @cython.exceptval(-1)
     def wall(self) -> cython.longlong:
         """Unix time in milliseconds."""
         at: cython.ulonglong = ticks()

@@ -1,6 +1,6 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.topic cimport TopicState
-from forebay._clock cimport SystemClock
+from forebay._clock cimport Clock
 from forebay._codec._prim cimport RecordPointer
 from forebay._future cimport RecordFuture
 from forebay._gil cimport GilClaim
@@ -11,8 +11,7 @@ cdef class SendPath:
     cdef RecordAccumulator accumulator
     cdef object metadata
     cdef object wake
-    cdef object clock
-    cdef SystemClock system_clock
+    cdef Clock clock
     cdef object key_serializer
     cdef object value_serializer
     cdef object interceptors
@@ -78,5 +77,3 @@ cdef class SendPath:
     ) except? -1
     cdef void check_size(self, RecordPointer record)
     cdef object exhausted(self, TopicState state, int partition, RecordPointer record, double waited)
-    cdef long long wall(self) except? -1
-    cdef double now(self) except? -1

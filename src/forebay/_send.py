@@ -32,7 +32,7 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.partitioner import key_partition
     from cython.cimports.forebay._accumulator.topic import TopicState
     from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
-    from cython.cimports.forebay._clock import SystemClock
+    from cython.cimports.forebay._clock import Clock
     from cython.cimports.forebay._codec._prim import (
         RecordPointer,
         RecordView,
@@ -50,7 +50,7 @@ else:
     from forebay._accumulator.partitioner import key_partition
     from forebay._accumulator.topic import TopicState
     from forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
-    from forebay._clock import SystemClock
+    from forebay._clock import Clock
     from forebay._codec._prim import (
         RecordPointer,
         RecordView,
@@ -97,7 +97,7 @@ class SendPath:
         accumulator: RecordAccumulator,
         metadata: Any,
         wake: Callable[[], None],
-        clock: Any,
+        clock: Clock,
         key_serializer: Any,
         value_serializer: Any,
         interceptors: Any,
@@ -113,7 +113,6 @@ class SendPath:
     ) -> None:
         self.accumulator, self.metadata = accumulator, metadata
         self.wake, self.clock = wake, clock
-        self.system_clock = clock if isinstance(clock, SystemClock) else None
         self.key_serializer, self.value_serializer = key_serializer, value_serializer
         self.recent: TopicState | None = None
         self.plain_bytes = key_serializer.passes_bytes and value_serializer.passes_bytes
@@ -242,13 +241,13 @@ class SendPath:
             state = self.known(topic)
         deadline: cython.double = NO_DEADLINE
         if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
-            deadline = self.now() + self.max_block_ms
+            deadline = self.clock.now() + self.max_block_ms
             try:
                 state = self._topic_for_sending(plain_name(topic), number, blocking, deadline)
             except ApiError as error:
                 return self._refused(TopicPartition(plain_name(topic), number), error, on_delivery, blocking)
         if timestamp < 0:
-            timestamp = self.wall()  # after the wait for metadata: the record is of now
+            timestamp = self.clock.wall()  # after the wait for metadata: the record is of now
         if self.partitioner is None and self.is_plain(key, value):
             if number < 0 and key is not None:
                 number = self.choose_partition(state, key, key, value, value)
@@ -335,7 +334,7 @@ class SendPath:
         if self.claim.waiting and HAS_GIL:
             # The sender looks at everything there is once it has the GIL, so it is not woken.
             if self.claim.pass_by():
-                self.claim.give_way(self.now())
+                self.claim.give_way(self.clock.now())
         elif status & WORTH_WAKING:
             self.wake()
         return future
@@ -375,7 +374,7 @@ class SendPath:
         deadline: cython.double,
     ) -> cython.int:
         """The append that may need memory: a new batch, and a place in the pool's line if there is none."""
-        now: cython.double = self.now()
+        now: cython.double = self.clock.now()
         self.metadata.add_topic(state.name, now)
         status: cython.int = self.accumulator.append(state, partition, record, future, callback, None, now)
         if not status & APPENDED and self._on_sender_thread() and self.accumulator.returning.let_go():
@@ -399,11 +398,11 @@ class SendPath:
                 if now >= deadline:
                     raise self.exhausted(state, partition, record, now - begun)
                 ticket.wait(deadline - now)
-                now = self.now()
+                now = self.clock.now()
         finally:
             # Ctrl-C, timeout: the place in the line, or a grant that nobody took, goes back.
             self.accumulator.pool.cancel(ticket)
-            self.sensors.buffer_wait_ns.record((self.now() - begun) * 1e6)
+            self.sensors.buffer_wait_ns.record((self.clock.now() - begun) * 1e6)
 
     @cython.cfunc
     def exhausted(self, state: TopicState, partition: cython.int, record: RecordPointer, waited: cython.double) -> Any:
@@ -424,7 +423,7 @@ class SendPath:
         self, topic: str, partition: cython.int, blocking: cython.bint, deadline: cython.double
     ) -> TopicState:
         """The topic, once metadata knows it (and the partition, if one is asked for)."""
-        begun: cython.double = self.now()
+        begun: cython.double = self.clock.now()
         now: cython.double = begun
         checked_topic(topic)
         blocking = blocking and not self._on_sender_thread()
@@ -460,9 +459,9 @@ class SendPath:
                 self._await_metadata(above, deadline - now)
                 if self._state != OPEN:
                     raise self._refusal()
-                now = self.now()
+                now = self.clock.now()
         finally:
-            self.sensors.metadata_wait_ns.record((self.now() - begun) * 1e6)
+            self.sensors.metadata_wait_ns.record((self.clock.now() - begun) * 1e6)
 
     def _await_metadata(self, above: int, timeout_ms: float) -> None:
         ticket = ThreadTicket()
@@ -484,22 +483,6 @@ class SendPath:
     def _on_sender_thread(self) -> bool:
         """True inside callbacks: waiting there would wait for ourselves."""
         return self.sender_thread is not None and get_ident() == self.sender_thread.ident
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def wall(self) -> cython.longlong:
-        if self.system_clock is not None:
-            return self.system_clock.wall()
-        wall: cython.longlong = self.clock.wall()
-        return wall
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def now(self) -> cython.double:
-        if self.system_clock is not None:
-            return self.system_clock.now()
-        now: cython.double = self.clock.now()
-        return now
 
     def _refusal(self) -> KafkaError:
         return ForkedProducerError() if self._state == FORKED else ProducerClosedError()

@@ -132,7 +132,7 @@ class TableAppender:
             self.before = self.delivery.rows
             self.row = self.first_row + at
             self.delivery._trim()
-            self.alone.wall = self.path.wall()
+            self.alone.wall = self.path.clock.wall()
             count = 0
             if by_window and at >= self.mixed_until:
                 count = self.load(at, min(self.rows.capacity, self.columns.length - at))

@@ -196,7 +196,7 @@ class RowAppender:
     def ready(self, topic: str, number: cython.int) -> TopicState:
         state: TopicState | None = self.path.accumulator.topics.get(topic)
         if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
-            deadline: cython.double = self.path.now() + self.path.max_block_ms
+            deadline: cython.double = self.path.clock.now() + self.path.max_block_ms
             state = self.path._topic_for_sending(topic, number, True, deadline)
         return state
 

@@ -1,4 +1,4 @@
-from forebay._clock cimport SystemClock
+from forebay._clock cimport Clock
 from forebay._metrics.sensor cimport NodeSensors, Sensor
 from forebay._network.selector cimport SocketSelector
 
@@ -6,8 +6,7 @@ from forebay._network.selector cimport SocketSelector
 cdef class Exchange:
     cdef object selector
     cdef SocketSelector sockets          # the same one, or None where it is another kind
-    cdef object clock
-    cdef SystemClock system_clock        # likewise
+    cdef Clock clock
     cdef readonly double after
     cdef Sensor requests
     cdef Sensor responses
@@ -17,6 +16,5 @@ cdef class Exchange:
     cdef Sensor io_ns
     cpdef list turn(self, double wait, double now)
     cpdef double end(self) except? -1
-    cdef double now(self) except? -1
     cpdef void sent(self, NodeSensors node, Py_ssize_t size)
     cpdef void received(self, NodeSensors node, Py_ssize_t size, double latency)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._clock import SystemClock
+    from cython.cimports.forebay._clock import Clock
     from cython.cimports.forebay._metrics.sensor import NodeSensors
     from cython.cimports.forebay._network.selector import SocketSelector
 else:
-    from forebay._clock import SystemClock
+    from forebay._clock import Clock
     from forebay._metrics.sensor import NodeSensors
     from forebay._network.selector import SocketSelector
 
 if TYPE_CHECKING:
-    from forebay._clock import Clock
     from forebay._metrics.producer import ProducerMetrics
     from forebay._network.selector import Selector
 
@@ -39,7 +38,6 @@ class Exchange:
         self.selector = selector
         self.sockets = selector if isinstance(selector, SocketSelector) else None
         self.clock = clock
-        self.system_clock = clock if isinstance(clock, SystemClock) else None
         self.after = 0.0  # ms; when the selector's last turn ended
         self.requests = metrics.requests
         self.responses = metrics.responses
@@ -56,7 +54,7 @@ class Exchange:
             changed = self.sockets.turn(wait, now)
         else:
             changed = self.selector.turn(wait, now)
-        self.after = self.now()
+        self.after = self.clock.now()
         self.io_wait_ns.record((self.after - now) * 1e6)
         return changed
 
@@ -64,17 +62,9 @@ class Exchange:
     @cython.exceptval(-1)
     def end(self) -> cython.double:
         """What the selector brought is dealt with; the time."""
-        now: cython.double = self.now()
+        now: cython.double = self.clock.now()
         self.io_ns.record((now - self.after) * 1e6)
         return now
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def now(self) -> cython.double:
-        if self.system_clock is not None:
-            return self.system_clock.now()
-        time: cython.double = self.clock.now()
-        return time
 
     @cython.ccall
     def sent(self, node: NodeSensors, size: cython.Py_ssize_t) -> cython.void:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from forebay._clock import Clock
 
-class ManualClock:
+
+class ManualClock(Clock):
     """Monotonic and wall time start apart on purpose, so that mixing them up shows at once."""
 
     def __init__(self, now: float = 10_000.0, wall: int = 1_700_000_000_000) -> None:
