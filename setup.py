@@ -45,7 +45,7 @@ COMPILED = [
     "_accumulator.returning",
     "_accumulator.ready_nodes",
     "_accumulator.schedule",
-    "_accumulator.mending",
+    "_accumulator.drain",
     "_accumulator.accumulator",
     "_accumulator.bulk",
     "_accumulator.split",

@@ -30,6 +30,7 @@ from forebay.model import Headers, TopicPartition
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.partitioner import key_partition
+    from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
     from cython.cimports.forebay._accumulator.topic import TopicState
     from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
     from cython.cimports.forebay._clock import Clock
@@ -48,6 +49,7 @@ if cython.compiled:
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.partitioner import key_partition
+    from forebay._accumulator.states import APPENDED, WORTH_WAKING
     from forebay._accumulator.topic import TopicState
     from forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
     from forebay._clock import Clock
@@ -74,9 +76,6 @@ if TYPE_CHECKING:
 # States of the producer as send() sees them.
 OPEN = cython.declare(cython.int, 0)
 FORKED = cython.declare(cython.int, 2)
-
-APPENDED = cython.declare(cython.int, 1)
-WORTH_WAKING = cython.declare(cython.int, 6)  # a batch is full, or a new one has begun to linger: the sender is told
 
 STICKY = cython.declare(cython.int, -1)
 NO_DEADLINE = cython.declare(cython.double, -1.0)

@@ -10,6 +10,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.split import split_and_reenqueue
+from forebay._accumulator.states import OPEN
 from forebay._records.compression import CompressionType, compressor
 from forebay.errors import KafkaError, ProducerClosedError
 from tests.property.profile import SeededMachine, test_case
@@ -106,7 +107,7 @@ class AccumulatorMachine(SeededMachine):
         """As between transactions: nothing is taken, and what is open can be sent."""
         self.shelf.accumulator.seal()
         self.sealed = True
-        assert all(batch.closed_for_appends for batch in self.shelf.accumulator.incomplete())
+        assert all(batch.life != OPEN for batch in self.shelf.accumulator.incomplete())
 
     @precondition(lambda self: self.sealed)
     @rule()

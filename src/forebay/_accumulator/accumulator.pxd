@@ -4,6 +4,7 @@ from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.incomplete cimport IncompleteBatches
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._accumulator.returning cimport MemoryReturn
+from forebay._accumulator.drain cimport BatchDrain
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.topic cimport PartitionQueue, TopicChange, TopicState, change_of
 from forebay._codec._prim cimport RecordPointer
@@ -14,6 +15,7 @@ cdef class RecordAccumulator:
     cdef Mutex lock
     cdef readonly BufferPool pool
     cdef readonly BatchSchedule schedule
+    cdef readonly BatchDrain drain
     cdef readonly dict topics
     cdef readonly Py_ssize_t batch_size
     cdef readonly int codec_id

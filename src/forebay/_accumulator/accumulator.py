@@ -18,10 +18,12 @@ from forebay.errors import ProducerClosedError
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
     from cython.cimports.forebay._accumulator.closing import BatchCloser, check_ahead
+    from cython.cimports.forebay._accumulator.drain import BatchDrain
     from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.returning import MemoryReturn
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule
+    from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, MADE_FULL, OPEN, WAIT
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
     from cython.cimports.forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from cython.cimports.forebay._future import RecordFuture, new_future
@@ -30,10 +32,12 @@ if cython.compiled:
 else:
     from forebay._accumulator.batch import ProducerBatch, new_batch
     from forebay._accumulator.closing import BatchCloser, check_ahead
+    from forebay._accumulator.drain import BatchDrain
     from forebay._accumulator.incomplete import IncompleteBatches
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.returning import MemoryReturn
     from forebay._accumulator.schedule import BatchSchedule
+    from forebay._accumulator.states import APPENDED, BEGUN, MADE_FULL, OPEN, WAIT
     from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
     from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
     from forebay._future import RecordFuture, new_future
@@ -42,12 +46,7 @@ else:
 
 BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
 
-# What append answers.  WAIT: no memory now.  APPENDED, with FULL or NEW added when the sender should be woken.
-WAIT = cython.declare(cython.int, 0)
-APPENDED = cython.declare(cython.int, 1)
-FULL = cython.declare(cython.int, 2)
-NEW = cython.declare(cython.int, 4)
-# Between the steps of append only.
+# Between the steps of append, beside what it answers (states).
 NEEDS_BATCH = cython.declare(cython.int, 8)
 NEEDS_CHUNK = cython.declare(cython.int, 16)
 STICKY_MOVED = cython.declare(cython.int, 32)
@@ -85,6 +84,7 @@ class RecordAccumulator:
     ) -> None:
         self.pool = pool
         self.schedule = schedule
+        self.drain = BatchDrain(schedule)
         self.batch_size = max(batch_size, 1)
         self.make_partitioner = make_partitioner
         self.closer = BatchCloser(compressor, estimator)
@@ -250,7 +250,7 @@ class RecordAccumulator:
         future: RecordFuture | None,
         callback: Any,
     ) -> cython.int:
-        """APPENDED (and FULL), or NEEDS_BATCH, or NEEDS_CHUNK; the fast path of every send."""
+        """APPENDED (and MADE_FULL), or NEEDS_BATCH, or NEEDS_CHUNK; the fast path of every send."""
         sticky: cython.bint = partition < 0
         queue: PartitionQueue
         status: cython.int = STICKY_MOVED
@@ -279,7 +279,7 @@ class RecordAccumulator:
         callback: Any,
     ) -> cython.int:
         batch: ProducerBatch | None = queue.last
-        if sticky and (batch is None or batch.closed_for_appends) and topic.partitioner.update(0, True):
+        if sticky and (batch is None or batch.life != OPEN) and topic.partitioner.update(0, True):
             if topic.partitioner.is_changed(queue.partition):
                 return STICKY_MOVED
         if batch is None:
@@ -296,14 +296,14 @@ class RecordAccumulator:
         if not full:
             # Older batches of this queue are no news: who filled them has woken the sender.
             return APPENDED
-        return APPENDED | FULL | self.close_last(queue, batch)
+        return APPENDED | MADE_FULL | self.close_last(queue, batch)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def close_last(self, queue: PartitionQueue, batch: ProducerBatch) -> cython.int:
         # The thread that filled a batch compresses it, outside the lock; ``closing`` keeps the sender off until then.
-        self.schedule.unpark(queue)
-        if batch.closed_for_appends:
+        self.schedule.announce(queue)
+        if batch.life != OPEN:
             return 0
         batch.close_for_appends()
         check_ahead(batch)
@@ -321,23 +321,18 @@ class RecordAccumulator:
         callback: Any,
         now: cython.double,
     ) -> cython.int:
-        """A new batch that holds the record: APPENDED | NEW.  The batch is a further holder of the buffer then."""
+        """A new batch that holds the record: APPENDED | BEGUN.  The batch is a further holder of the buffer then."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         ratio: cython.double = self.closer.ratio(topic.name)
         batch: ProducerBatch = new_batch(queue, buffer, buffer.size, now, self.codec_id, ratio, self.max_raw_size, 0)
-        idle: cython.bint
         acquire(queue.lock)
         try:
-            idle = not queue.scheduled
             status: cython.int = self.start_locked(topic, partition < 0, batch, record, future, callback)
         finally:
             release(queue.lock)
-        # First, since compressing may be interrupted: the queue counts as scheduled already.
-        if status & NEW and idle:
-            self.schedule.activate(queue)
         if status & CLOSED_LAST:
             self.closer.close_full(queue)
-        return status & (APPENDED | NEW | FULL)
+        return status & (APPENDED | BEGUN | MADE_FULL)
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -367,15 +362,15 @@ class RecordAccumulator:
             self.incomplete_batches.discard(batch)
             raise
         cython.cast(Buffer, batch.chunk).retain()
-        queue.scheduled = True
+        self.schedule.announce(queue)
         full: cython.bint = batch.is_full()
         if sticky:
             topic.partitioner.update(batch.estimated_size(), full)
-        status = (status & CLOSED_LAST) | APPENDED | NEW
+        status = (status & CLOSED_LAST) | APPENDED | BEGUN
         if full:
             # One record as large as a batch: compressed here and not on the sender's thread.
-            return status | FULL | self.close_last(queue, batch)
-        return status | (FULL if len(queue.batches) > 1 else 0)
+            return status | MADE_FULL | self.close_last(queue, batch)
+        return status | (MADE_FULL if len(queue.batches) > 1 else 0)
 
     @cython.cfunc
     def extend(self, topic: TopicState, partition: cython.int, record: RecordPointer) -> cython.void:
@@ -429,6 +424,11 @@ class RecordAccumulator:
         self.incomplete_batches.discard(batch)
         self.returning.give_back(batch)
         return 0
+
+    def rebuild(self, now: float, gate: Any) -> None:
+        """Makes the schedule whole again after an exception in the middle of a turn; sender thread."""
+        queues = [queue for state in list(self.topics.values()) for queue in list(state.queues)]
+        self.schedule.rebuild(queues, self.incomplete(), now, gate)
 
     def incomplete(self) -> list[ProducerBatch]:
         """Every batch without an outcome: open, waiting or in flight."""

@@ -22,10 +22,7 @@ cdef class ProducerBatch(ChunkedBatch):
     cdef readonly int max_record_size
     cdef readonly int raw_limit
     cdef readonly Flag compressed
-    cdef readonly Flag closed_for_appends
-    cdef readonly Flag closed
-    cdef public Flag closing
-    cdef public Flag let_go
+    cdef readonly signed char life       # in states.pxd; ``become`` changes it
     cdef public Flag in_flight
     cdef public Flag maybe_written
     cdef readonly signed char final_state
@@ -76,6 +73,9 @@ cdef class ProducerBatch(ChunkedBatch):
     cpdef Py_ssize_t estimated_size(self) noexcept
     cdef void add_chunk(self, Buffer chunk, list spare)
     cpdef void close_for_appends(self) noexcept
+    cpdef int become(self, int life) except? -1
+    cdef bint is_others(self) noexcept
+    cdef int seal_bytes(self) except? -1
     cpdef int close(self, object compressor) except? -1
     cpdef list pieces(self)
     cpdef void close_with(self, bytes packed)

@@ -11,12 +11,24 @@ from typing import Any
 
 import cython
 
+from forebay._accumulator.states import LIFE_MOVES, LIVES, packed
 from forebay.errors import IllegalStateError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.account import new_account
     from cython.cimports.forebay._accumulator.chunks import ChunkedBatch
     from cython.cimports.forebay._accumulator.pool import Buffer, adopt
+    from cython.cimports.forebay._accumulator.states import (
+        ABORTED,
+        CLOSED,
+        CLOSING,
+        FAILED,
+        FULL,
+        LEFT,
+        NOT_FINAL,
+        OPEN,
+        SUCCEEDED,
+    )
     from cython.cimports.forebay._codec._prim import RecordPointer
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._future import RecordFuture, new_result
@@ -27,6 +39,17 @@ else:
     from forebay._accumulator.account import new_account
     from forebay._accumulator.chunks import ChunkedBatch
     from forebay._accumulator.pool import Buffer, adopt
+    from forebay._accumulator.states import (
+        ABORTED,
+        CLOSED,
+        CLOSING,
+        FAILED,
+        FULL,
+        LEFT,
+        NOT_FINAL,
+        OPEN,
+        SUCCEEDED,
+    )
     from forebay._codec._prim import RecordPointer
     from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._future import RecordFuture, new_result
@@ -46,11 +69,7 @@ NO_PIECES: list[Any] = []
 NO_ROOM = cython.declare(cython.Py_ssize_t, 0)
 NEEDS_CHUNK = cython.declare(cython.Py_ssize_t, -1)
 
-# Final states, set once; 4 is SPLIT, which ``split`` sets.
-NOT_FINAL = cython.declare(cython.int, 0)
-SUCCEEDED = cython.declare(cython.int, 1)
-FAILED = cython.declare(cython.int, 2)
-ABORTED = cython.declare(cython.int, 3)
+MOVES = cython.declare(cython.ulonglong, packed(LIFE_MOVES))
 
 
 # Not tracked by the garbage collector, which would walk all that waits again and again.  What refers back to a batch,
@@ -106,7 +125,8 @@ class ProducerBatch(ChunkedBatch):
         self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = self.drain_number = self.incarnation = self.stamped_for = 0
         self.final_state = NOT_FINAL
-        self.closed_for_appends = self.closing = self.closed = self.let_go = self.in_flight = self.by_name = False
+        self.life = OPEN
+        self.in_flight = self.by_name = False
         self.maybe_written = False  # an earlier attempt's fate is unknown
         self.asked = 0  # number of the metadata request that is to tell which topic it goes to; -1: answered
         self.last_error: Any = None
@@ -118,7 +138,7 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(-2)
     def try_append(self, record: RecordPointer, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
         """Writes the record if there is room: its size in bytes, or NO_ROOM, or NEEDS_CHUNK.  Queue's lock held."""
-        if self.closed_for_appends:
+        if self.life != OPEN:
             return NO_ROOM
         count: cython.int = self.record_count
         if count == 0:
@@ -153,7 +173,7 @@ class ProducerBatch(ChunkedBatch):
 
         Queue's lock held; a first record, with which a batch's times and account begin, goes by ``try_append``.
         """
-        if self.closed_for_appends or self.record_count == 0 or self.account.stopped:
+        if self.life != OPEN or self.record_count == 0 or self.account.stopped:
             return at
         rows.position = self.position
         rows.largest = self.max_record_size
@@ -268,7 +288,7 @@ class ProducerBatch(ChunkedBatch):
         body: cython.Py_ssize_t = record_body_size(
             delta, self.record_count, record.key_size, record.value_size, record.headers_size
         )
-        return not self.closed_for_appends and self.room_for(record_size(body)) == NEEDS_CHUNK
+        return self.life == OPEN and self.room_for(record_size(body)) == NEEDS_CHUNK
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -283,7 +303,7 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(check=False)
     def estimated_size(self) -> cython.Py_ssize_t:
         """Header and records in bytes: exact once closed or without compression, else by the topic's ratio."""
-        if self.closed:
+        if self.life == CLOSED:
             return HEADER_SIZE + self.payload_size
         if self.compressed:
             return HEADER_SIZE + cython.cast(cython.Py_ssize_t, self.raw_size * self.compression_ratio * RATIO_MARGIN)
@@ -293,7 +313,7 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(check=False)
     def is_full(self) -> cython.bint:
         """True if it takes no more records: closed for appends, or at its limit."""
-        return self.closed_for_appends or (self.record_count > 0 and self.write_limit <= self.estimated_size())
+        return self.life != OPEN or (self.record_count > 0 and self.write_limit <= self.estimated_size())
 
     @cython.cfunc
     def add_chunk(self, chunk: Buffer, spare: list[Any]) -> cython.void:
@@ -304,13 +324,41 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(check=False)
     def close_for_appends(self) -> cython.void:
         """Takes no further records; queue's lock held."""
-        self.closed_for_appends = True
+        if self.life == OPEN:
+            self.life = FULL
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def become(self, life: cython.int) -> cython.int:
+        """The only way to another state but FULL; queue's lock held.
+
+        Raises:
+            IllegalStateError: there is no such move.
+        """
+        if not (MOVES >> (8 * self.life + life)) & 1:
+            raise IllegalStateError(f"{self!r} is {LIVES[self.life]} and cannot become {LIVES[life]}")
+        self.life = life
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def is_others(self) -> cython.bint:
+        """Whether another thread is to compress it, or does so; queue's lock held."""
+        return self.life == LEFT or self.life == CLOSING
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def seal_bytes(self) -> cython.int:
+        """The payload is final.  Of a batch that is CLOSING the thread that compressed it says so, under the lock."""
+        if self.life == FULL:
+            self.become(CLOSED)
+        return 0
 
     @cython.ccall
     @cython.exceptval(-1)
     def close(self, compressor: Any) -> cython.int:
         """Makes the bytes final, compressing them with ``compressor`` if the batch has a codec; idempotent."""
-        if self.closed:
+        if self.life == CLOSED:
             return 0
         if self.compressed:
             self.close_with_pieces(compressor.compress_to_pieces(self.pieces(), self.topic))
@@ -318,13 +366,12 @@ class ProducerBatch(ChunkedBatch):
         self.payload = self.pieces()
         self.payload_size = self.raw_size
         self.chunk = None
-        self.closed = True
-        return 0
+        return self.seal_bytes()
 
     @cython.ccall
     def pieces(self) -> list[Any]:
         """The raw records in the chunks they stand in; closes the batch for appends."""
-        self.closed_for_appends = True
+        self.close_for_appends()
         return self.written()
 
     @cython.ccall
@@ -335,7 +382,7 @@ class ProducerBatch(ChunkedBatch):
         output: Buffer = adopt(self.first_chunk.pool, packed, self.first_chunk.owner)
         self.payload = [packed]
         self.payload_size = len(packed)
-        self.closed = True
+        self.seal_bytes()
         self.replace_chunks(output)
 
     @cython.cfunc
@@ -352,7 +399,7 @@ class ProducerBatch(ChunkedBatch):
         # Nothing may fail or come between until it is closed: the records are not there any more.
         self.payload = payload
         self.payload_size = cython.cast(Buffer, self.first_chunk).used
-        self.closed = True
+        self.seal_bytes()
         self.replace_chunks(self.first_chunk)
 
     @cython.ccall
@@ -462,7 +509,18 @@ class ProducerBatch(ChunkedBatch):
 
     @property
     def done(self) -> bool:
+        """It has its outcome."""
         return self.final_state != NOT_FINAL
+
+    @property
+    def closed(self) -> bool:
+        """Its bytes are final."""
+        return self.life == CLOSED
+
+    @property
+    def closing(self) -> bool:
+        """Another thread is to compress it, or does so."""
+        return self.is_others()
 
     def __reduce__(self) -> Any:
         raise TypeError("a ProducerBatch cannot be pickled: its memory belongs to a producer of this process")
@@ -471,7 +529,7 @@ class ProducerBatch(ChunkedBatch):
         state = (
             ("open", "succeeded", "failed", "aborted", "split")[self.final_state]
             if self.final_state
-            else ("closed" if self.closed else "full" if self.closed_for_appends else "open")
+            else LIVES[self.life].lower()
         )
         return (
             f"<ProducerBatch {self.topic}-{self.partition}: {self.record_count} records, "

@@ -18,6 +18,7 @@ from forebay._threads import get_ident
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+    from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._codec._memory import new_bytearray
     from cython.cimports.forebay._codec._prim import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
@@ -26,6 +27,7 @@ if cython.compiled:
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.pool import Buffer, BufferPool
+    from forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
     from forebay._accumulator.topic import PartitionQueue
     from forebay._codec._memory import new_bytearray
     from forebay._codec._prim import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
@@ -152,7 +154,8 @@ class BatchCloser:
     @cython.cfunc
     def try_closing(self, batch: ProducerBatch) -> cython.void:
         try:
-            self.close_batch(batch)
+            if batch.life == CLOSING:  # and not ABANDONED
+                self.close_batch(batch)
         except Exception:
             # The records were accepted, so no send() must raise: the sender tries again, and fails the batch if it
             # cannot be closed.
@@ -183,7 +186,7 @@ class BatchCloser:
     @cython.ccall
     def close_batch(self, batch: ProducerBatch) -> cython.void:
         """Makes a batch's bytes final and lets the ratio estimate learn from it."""
-        if batch.closed:
+        if batch.life == CLOSED:
             return
         if not batch.compressed:
             batch.close(None)
@@ -221,9 +224,11 @@ class BatchCloser:
         small: list[Any] = []
         for batch in batches:
             # Large ones one after the other, or there would be a copy of all of them at the same time.
-            if not batch.closed and self.copied(batch) > 0:
+            if batch.life == CLOSED:
+                continue
+            if self.copied(batch) > 0:
                 self.close_batch(batch)
-            elif not batch.closed:
+            else:
                 small.append(batch)
         if len(small) < 2:
             for batch in small:
@@ -288,6 +293,8 @@ def take_unit(queues: list[Any], taken: list[Any]) -> cython.bint:
             while len(queue.to_close) > 0 and size < UNIT:
                 batch = queue.to_close[0]  # the sender sends no later one before it
                 taken.append(batch)
+                if batch.life == LEFT:
+                    batch.become(CLOSING)
                 del queue.to_close[0]
                 size += batch.raw_size
         finally:
@@ -302,8 +309,9 @@ def hand_back(taken: list[Any]) -> cython.void:
     queue: PartitionQueue = batch.queue
     acquire(queue.lock)
     try:
-        batch.closing = False
-        abandoned: cython.bint = batch.let_go
+        abandoned: cython.bint = batch.life == ABANDONED
+        if not abandoned:
+            batch.become(CLOSED if len(batch.payload) > 0 else FULL)
     finally:
         release(queue.lock)
     if abandoned:

@@ -1,15 +1,12 @@
 from forebay._accumulator.topic cimport PartitionQueue
-from forebay._codec._due_heap cimport DueEntry
 
 
 cdef class ParkedQueues:
-    cdef DueEntry* heap
-    cdef Py_ssize_t count
-    cdef Py_ssize_t room
-    cdef long long puts
-    cdef void put(self, PartitionQueue queue)
-    cdef PartitionQueue pop(self, double now)
-    cdef PartitionQueue take_first(self)
+    cdef readonly list heap
+    cdef int put(self, PartitionQueue queue) except? -1
+    cdef int remove(self, PartitionQueue queue) except? -1
+    cdef PartitionQueue first(self)
     cdef double next_due(self) except? -2
-    cdef list listed(self)
-    cdef void clear(self)
+    cdef int rise(self, PartitionQueue queue, Py_ssize_t at) except? -1
+    cdef int sink(self, PartitionQueue queue, Py_ssize_t at) except? -1
+    cdef int set(self, Py_ssize_t at, PartitionQueue queue) except? -1

@@ -1,4 +1,4 @@
-"""ParkedQueues: the queues whose first batch lingers, by the time at which it is due."""
+"""ParkedQueues: the queues whose only batch lingers, by the time at which it is due."""
 
 from __future__ import annotations
 
@@ -9,30 +9,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._due_heap import (
-        drop_entries,
-        entry_count,
-        first_due,
-        first_item,
-        item_at,
-        more_entries,
-        no_entries,
-        put_entry,
-        take_entry,
-    )
+    from cython.cimports.forebay._codec._lists import put_item, take_item
 else:
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._due_heap import (
-        drop_entries,
-        entry_count,
-        first_due,
-        first_item,
-        item_at,
-        more_entries,
-        no_entries,
-        put_entry,
-        take_entry,
-    )
+    from forebay._codec._lists import put_item, take_item
 
 INFINITY: cython.double = math.inf
 
@@ -40,68 +20,84 @@ INFINITY: cython.double = math.inf
 @cython.final
 @cython.cclass
 class ParkedQueues:
-    """A heap; sender thread only.
+    """A binary heap; sender thread only.  Each queue knows its index (``parked_at``), so that any of them can leave.
 
-    A queue has one place in it, whatever became of the batch that it was put in for: nobody takes it out when that
-    batch goes early, and where a later batch waits longer, the queue moves back when it comes to the front.
+    The road not taken: ``heapq`` of tuples.  Each would be one more object for the garbage collector to walk.
     """
 
     def __init__(self) -> None:
-        self.heap = no_entries()
-        self.count = 0
-        self.room = 0
-        self.puts = 0
-
-    def __dealloc__(self) -> None:
-        drop_entries(self.heap, self.count)
+        self.heap: list[Any] = []
 
     @cython.cfunc
-    def put(self, queue: PartitionQueue) -> cython.void:
-        """Takes in a queue that has no place yet, to be due at ``queue.due``."""
-        count: cython.Py_ssize_t = entry_count(self.heap, self.count)
-        if count >= self.room:
-            self.heap = more_entries(self.heap, 2 * self.room + 16)
-            self.room = 2 * self.room + 16
-        self.puts += 1
-        queue.in_heap = True
-        put_entry(self.heap, count, queue.due, self.puts, queue)
-        self.count = count + 1
+    @cython.exceptval(-1)
+    def put(self, queue: PartitionQueue) -> cython.int:
+        """Takes in a queue, to be due at ``queue.due``."""
+        put_item(self.heap, queue)
+        self.rise(queue, len(self.heap) - 1)
+        return 0
 
     @cython.cfunc
-    def pop(self, now: cython.double) -> PartitionQueue | None:
-        """Takes out a parked queue that is due, or None."""
-        return self.take_first() if self.next_due() <= now and entry_count(self.heap, self.count) > 0 else None
+    @cython.exceptval(-1)
+    def remove(self, queue: PartitionQueue) -> cython.int:
+        """Takes a queue out."""
+        at: cython.Py_ssize_t = queue.parked_at
+        queue.parked_at = -1
+        last: PartitionQueue = take_item(self.heap, len(self.heap) - 1)
+        if last is not queue:
+            self.heap[at] = last
+            self.sink(last, at)
+            self.rise(last, last.parked_at)
+        return 0
 
     @cython.cfunc
-    def take_first(self) -> PartitionQueue:
-        count: cython.Py_ssize_t = entry_count(self.heap, self.count)
-        queue: PartitionQueue = first_item(self.heap)
-        take_entry(self.heap, count)
-        self.count = count - 1
-        queue.in_heap = False
-        return queue
+    def first(self) -> PartitionQueue | None:
+        """The queue that is due first, or None."""
+        return self.heap[0] if len(self.heap) > 0 else None
 
     @cython.cfunc
     @cython.exceptval(-2)
     def next_due(self) -> cython.double:
-        """When the next parked queue is due; infinite without one."""
-        queue: PartitionQueue
-        while entry_count(self.heap, self.count) > 0:
-            queue = first_item(self.heap)
-            if queue.parked and queue.due == first_due(self.heap):
-                return queue.due
-            self.take_first()
-            if queue.parked:
-                self.put(queue)
-        return INFINITY
+        """When the first queue is due (monotonic ms); infinite without one."""
+        if len(self.heap) == 0:
+            return INFINITY
+        queue: PartitionQueue = self.heap[0]
+        return queue.due
 
     @cython.cfunc
-    def listed(self) -> list[Any]:
-        """All queues that have a place, in no order."""
-        return [item_at(self.heap, at) for at in range(entry_count(self.heap, self.count))]
+    @cython.exceptval(-1)
+    def rise(self, queue: PartitionQueue, at: cython.Py_ssize_t) -> cython.int:
+        while at > 0:
+            parent: cython.Py_ssize_t = (at - 1) // 2
+            above: PartitionQueue = self.heap[parent]
+            if above.due <= queue.due:
+                break
+            self.set(at, above)
+            at = parent
+        self.set(at, queue)
+        return 0
 
     @cython.cfunc
-    def clear(self) -> cython.void:
-        """Takes all out."""
-        while entry_count(self.heap, self.count) > 0:
-            self.take_first()
+    @cython.exceptval(-1)
+    def sink(self, queue: PartitionQueue, at: cython.Py_ssize_t) -> cython.int:
+        count: cython.Py_ssize_t = len(self.heap)
+        while 2 * at + 1 < count:
+            child: cython.Py_ssize_t = 2 * at + 1
+            below: PartitionQueue = self.heap[child]
+            if child + 1 < count:
+                right: PartitionQueue = self.heap[child + 1]
+                if right.due < below.due:
+                    child += 1
+                    below = right
+            if queue.due <= below.due:
+                break
+            self.set(at, below)
+            at = child
+        self.set(at, queue)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def set(self, at: cython.Py_ssize_t, queue: PartitionQueue) -> cython.int:
+        self.heap[at] = queue
+        queue.parked_at = cython.cast(cython.int, at)
+        return 0

@@ -1,15 +1,12 @@
 """Which batches go out now: the sender thread's side of the accumulator.
 
-Queues that hold batches stand in line at their leader.  A line is served from its front, and a queue that gave a batch
-goes to the back: a drain that the size limit cut short goes on, next time, at the partition that did not fit.  A
-partition that may not be drained now (muted, backing off, held back by the gate) is passed over; the Java client stops
-serving the whole broker there.
+Queues that hold batches stand in the line of their leader, from which ``drain`` takes them.
 
-A turn costs what there is to do, not what waits: ``ready`` looks at the queues that are *watched*.  One whose only
-batch lingers is *parked* until its time comes, a second batch follows, or whoever fills the batch says so (``unpark``).
-It keeps its place in its line, since a request takes along what lingers, as in Java.
+A turn costs what there is to do, not what waits: ``ready`` looks at the queues that are WATCHED.  One whose only batch
+lingers is PARKED until its time comes, or until its batch is full (``announce``).  It stays in its line meanwhile,
+since a request takes along what lingers, as in Java.  ``states.PLACE_MOVES`` has the moves; the containers follow.
 
-All methods run on the sender's thread but ``activate``, ``unpark`` and ``look_at_all``.
+All methods run on the sender's thread but ``announce`` and ``look_at_all``.
 """
 
 from __future__ import annotations
@@ -25,8 +22,9 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.loads import PartitionLoads
     from cython.cimports.forebay._accumulator.parking import ParkedQueues
     from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicIncarnation
-    from cython.cimports.forebay._codec._lists import put_item
+    from cython.cimports.forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue
+    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._mutex import acquire, release
 else:
@@ -34,15 +32,13 @@ else:
     from forebay._accumulator.loads import PartitionLoads
     from forebay._accumulator.parking import ParkedQueues
     from forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
-    from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
-    from forebay._codec._lists import put_item
+    from forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
+    from forebay._accumulator.topic import PartitionQueue
+    from forebay._codec._lists import put_item, take_item
     from forebay._gate import Gate
     from forebay._mutex import Mutex, acquire, release
 
-NO_LEADER = cython.declare(cython.int, -1)
 INFINITY: cython.double = math.inf
-# Among other waits.
-EMPTY = cython.declare(cython.double, -1.0)
 
 
 @cython.final
@@ -74,36 +70,30 @@ class BatchSchedule:
         self.backoff = backoff
         self.adaptive = adaptive
         self.loads = PartitionLoads(availability_timeout_ms)
-        self.activated: list[Any] = []
+        self.announced: list[Any] = []
         self.nodes: dict[int, deque[Any]] = {}
         self.next_expiry = INFINITY
-        self.drains = 0
         self.watched: list[Any] = []
         self.parked = ParkedQueues()
-        self.all_due = self.torn = self.sending_all = self.dropped = self.more = self.cut_short = False
-        self.behind_check = INFINITY
+        self.all_due = self.torn = self.sending_all = False
         if not cython.compiled:
             self.lock = Mutex()
 
-    @cython.ccall
+    @cython.cfunc
     @cython.exceptval(-1)
-    def activate(self, queue: PartitionQueue) -> cython.int:
-        """A queue got its first batch, or what it has is not to linger any more; any thread."""
+    def announce(self, queue: PartitionQueue) -> cython.int:
+        """A queue got its first batch, or a batch that lingered is full; any thread, the queue's lock held."""
+        if queue.place == WATCHED or queue.place == ANNOUNCED:
+            return 0
+        queue.move(ANNOUNCED)
         acquire(self.lock)
         try:
-            put_item(self.activated, queue)
+            put_item(self.announced, queue)
         except MemoryError:
             self.torn = True  # the record is in its batch: its send() must not raise
         finally:
             release(self.lock)
         return 0
-
-    @cython.cfunc
-    def unpark(self, queue: PartitionQueue) -> cython.void:
-        """Something happened to a queue that may be parked; any thread, the queue's lock held."""
-        if queue.parked:
-            queue.parked = False
-            self.activate(queue)
 
     def look_at_all(self) -> None:
         """Nothing lingers in the next ``ready``: batches were closed without a word to their queues; any thread."""
@@ -111,43 +101,62 @@ class BatchSchedule:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def watch(self, queue: PartitionQueue) -> cython.int:
-        if not queue.watched:
-            queue.watched = True
-            put_item(self.watched, queue)
-        return 0
-
-    @cython.cfunc
-    @cython.exceptval(-1)
     def collect(self) -> cython.int:
-        if len(self.activated) == 0:
+        """Takes over the queues that were announced."""
+        if len(self.announced) == 0:
             return 0
         none: list[Any] = []
         acquire(self.lock)
         try:
-            fresh: list[Any] = self.activated
-            self.activated = none
+            fresh: list[Any] = self.announced
+            self.announced = none
         finally:
             release(self.lock)
         queue: PartitionQueue
         for queue in fresh:
-            if not queue.lined:
+            if queue.line == NO_LINE:
                 self.join_line(queue)
             self.watch(queue)
-            acquire(queue.lock)
-            try:
-                if len(queue.batches) > 0:
-                    self._expect_expiry(queue.batches[0])
-            finally:
-                release(queue.lock)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def watch(self, queue: PartitionQueue) -> cython.int:
+        """Looks at a queue from now on, wherever it was."""
+        acquire(queue.lock)
+        try:
+            if queue.place != WATCHED:
+                queue.move(WATCHED)
+            if len(queue.batches) > 0:
+                self._expect_expiry(queue.batches[0])
+        finally:
+            release(queue.lock)
+        return self.contain(queue, WATCHED)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def contain(self, queue: PartitionQueue, place: cython.int) -> cython.int:
+        """The containers follow a move that the sender made.  Another thread may have announced the queue since."""
+        if queue.watched_at >= 0 and place != WATCHED:
+            last: PartitionQueue = take_item(self.watched, len(self.watched) - 1)
+            if last is not queue:
+                self.watched[queue.watched_at] = last
+                last.watched_at = queue.watched_at
+            queue.watched_at = -1
+        if queue.parked_at >= 0 and place != PARKED:
+            self.parked.remove(queue)
+        if place == WATCHED and queue.watched_at < 0:
+            put_item(self.watched, queue)
+            queue.watched_at = cython.cast(cython.int, len(self.watched) - 1)
+        elif place == PARKED and queue.parked_at < 0:
+            self.parked.put(queue)
         return 0
 
     @cython.cfunc
     @cython.exceptval(-1)
     def join_line(self, queue: PartitionQueue) -> cython.int:
-        queue.lined = True
+        self._line(queue.leader_id).append(queue)
         queue.line = queue.leader_id
-        self._line(queue.line).append(queue)
         return 0
 
     def _line(self, node_id: int) -> deque[PartitionQueue]:
@@ -169,7 +178,7 @@ class BatchSchedule:
             for queue in moved:
                 self.join_line(queue)
                 self.move_memory(queue)
-                self.wake(queue)
+                self.watch(queue)
 
     @cython.cfunc
     def move_memory(self, queue: PartitionQueue) -> cython.void:
@@ -199,21 +208,17 @@ class BatchSchedule:
         self.collect()
         self.looked_at = now
         self.sending_all = send_all
-        self.behind_check = INFINITY
         everything: cython.bint = send_all
         if self.all_due:
             self.all_due = False  # before the look, so that a word that comes meanwhile counts for the next one
             everything = True
         self.wake_parked(INFINITY if everything else now)
         found: ReadyNodes = no_nodes()
-        queue: PartitionQueue
-        kept: list[Any] = []
-        for queue in self.watched:
-            if self.look_at(queue, now, found):
-                kept.append(queue)
-            else:
-                queue.watched = False
-        self.watched = kept
+        at: cython.Py_ssize_t = 0
+        while at < len(self.watched):
+            # One that is not watched any more leaves its place to the last one.
+            if self.look_at(self.watched[at], now, found):
+                at += 1
         found.next_check = min(found.next_check, self.parked.next_due() - now)
         if self.adaptive:
             self.loads.weigh(now)
@@ -222,12 +227,28 @@ class BatchSchedule:
     @cython.cfunc
     @cython.exceptval(-1)
     def look_at(self, queue: PartitionQueue, now: cython.double, found: ReadyNodes) -> cython.bint:
-        # True while it is to be watched: until it is empty, or parked.
+        """Notes in ``found`` what can be sent of a watched queue, and when; False if it is not watched any more."""
         if queue.line == NO_LEADER and len(queue.batches) > 0:
             found.note_leaderless(queue.topic)
             return True
-        wait: cython.double = self.wait_of(queue, now, True)
-        if wait == EMPTY or queue.parked:
+        wait: cython.double = 0
+        place: cython.int = WATCHED
+        acquire(queue.lock)
+        try:
+            if len(queue.batches) == 0:
+                place = IDLE
+            else:
+                wait = self.held_back(queue, now)
+                # In the same moment, so that nobody can fill the batch in between without a word.
+                if wait == 0 and self.lingers_until(queue) > now:
+                    place = PARKED
+                    queue.due = self.lingers_until(queue)
+            if place != WATCHED:
+                queue.move(place)
+        finally:
+            release(queue.lock)
+        if place != WATCHED:
+            self.contain(queue, place)
             return False
         if wait > 0:
             found.next_check = min(found.next_check, wait)
@@ -237,175 +258,45 @@ class BatchSchedule:
 
     @cython.cfunc
     @cython.exceptval(-2)
-    def wait_of(self, queue: PartitionQueue, now: cython.double, park: cython.bint) -> cython.double:
-        # Ms until its first batch can go, infinite where an event decides, EMPTY without one.  ``park``: in the same
-        # moment, so that nobody can fill the batch in between without a word.
-        acquire(queue.lock)
-        try:
-            count: cython.Py_ssize_t = len(queue.batches)
-            if count == 0:
-                if park:
-                    queue.scheduled = False
-                return EMPTY
-            # Also of a partition that may not be drained now: that is when its queue grows.
-            if count > 1 and self.adaptive:
-                self.loads.note(queue.state)
-            head: ProducerBatch = queue.batches[0]
-            kept: cython.double = queue.kept_back(head, now)
-            if kept > 0:
-                return kept
-            head.update_leader_epoch(queue.leader_epoch)
-            if self.backs_off(head, now):
-                return head.retry_at - now
-            if count > 1 or self.sending_all or head.attempts > 0 or head.is_full():
-                return 0
-            due: cython.double = head.created + self.linger_ms
-            if due <= now:
-                return 0
-            if park:
-                queue.parked = True
-                queue.due = due
-        finally:
-            release(queue.lock)
-        if park and not queue.in_heap:
-            self.parked.put(queue)
-        return due - now
+    def held_back(self, queue: PartitionQueue, now: cython.double) -> cython.double:
+        """Ms until the first batch may be drained, whether it lingers or not; infinite where an event decides.
+
+        The queue's lock is held, and it has a batch.
+        """
+        # Also of a partition that may not be drained now: that is when its queue grows.
+        if len(queue.batches) > 1 and self.adaptive:
+            self.loads.note(queue.state)
+        head: ProducerBatch = queue.batches[0]
+        wait: cython.double = queue.kept_back(head, now)
+        if wait > 0:
+            return wait
+        head.update_leader_epoch(queue.leader_epoch)
+        return head.retry_at - now if self.backs_off(head, now) else 0
 
     @cython.cfunc
-    @cython.exceptval(-1)
-    def wake(self, queue: PartitionQueue) -> cython.int:
-        acquire(queue.lock)
-        queue.parked = False
-        release(queue.lock)
-        return self.watch(queue)
+    @cython.exceptval(check=False)
+    def lingers_until(self, queue: PartitionQueue) -> cython.double:
+        """When the first batch has lingered long enough; the queue's lock is held, and it has a batch."""
+        head: ProducerBatch = queue.batches[0]
+        if len(queue.batches) > 1 or self.sending_all or head.attempts > 0 or head.is_full():
+            return -INFINITY
+        return head.created + self.linger_ms
 
     @cython.cfunc
     @cython.exceptval(-1)
     def wake_parked(self, now: cython.double) -> cython.int:
-        queue: PartitionQueue | None = self.parked.pop(now)
-        while queue is not None:
-            self.wake(queue)
-            queue = self.parked.pop(now)
+        """Watches the parked queues that are due."""
+        while self.parked.next_due() <= now:
+            queue: PartitionQueue | None = self.parked.first()
+            if queue is None:
+                break
+            self.watch(queue)
         return 0
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def backs_off(self, batch: ProducerBatch, now: cython.double) -> cython.bint:
         return batch.attempts > 0 and now < batch.retry_at and not batch.leader_changed_for_retry()
-
-    # Draining
-
-    @cython.ccall
-    def drain(
-        self, node_id: cython.int, max_size: cython.Py_ssize_t, now: cython.double, gate: Gate | None
-    ) -> list[Any]:
-        """At most one batch a partition for one request to ``node_id``, together at most ``max_size`` bytes.
-
-        A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
-        whether a partition may be drained and stamps producer id and sequence; it does so once for each batch.
-        ``more`` says afterwards whether the node has something that could follow at once, ``cut_short`` whether that is
-        for want of room in this request, and ``behind_check`` in how many ms from the last ``ready`` on something else
-        of all drained partitions can go.
-        """
-        batches: list[Any] = []
-        self.more = self.cut_short = False
-        line = self.nodes.get(node_id)
-        if line is None:
-            return batches
-        size: cython.Py_ssize_t = 0
-        queue: PartitionQueue
-        batch: ProducerBatch | None
-        passed_over: list[Any] = []
-        for _ in range(len(line)):
-            queue = line[0]
-            room: cython.Py_ssize_t = -1 if size == 0 else max(max_size - size, 0)
-            batch = self.take(queue, room, now, gate)
-            if batch is not None:
-                size += batch.estimated_size()
-                batches.append(batch)
-                if len(line) > 1:
-                    line.rotate(-1)
-                self.watch(queue)
-                self.look_behind(queue, now)
-            elif self.dropped:
-                line.popleft()
-                queue.lined = False
-            elif self._fits_not(queue, room):
-                self.more = self.cut_short = True
-                break
-            else:
-                passed_over.append(line.popleft())
-        if len(passed_over) > 0:
-            line.extendleft(reversed(passed_over))
-        return batches
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def look_behind(self, queue: PartitionQueue, now: cython.double) -> cython.int:
-        # The batch behind the one that was taken: it may be due at once, or before anything that ``ready`` saw.
-        if len(queue.batches) == 0:
-            return 0
-        wait: cython.double = self.wait_of(queue, now, False)
-        if wait == 0:
-            self.more = True
-        elif wait > 0:
-            self.behind_check = min(self.behind_check, wait)
-        return 0
-
-    def _fits_not(self, queue: PartitionQueue, room: cython.Py_ssize_t) -> bool:
-        if room < 0 or queue.muted:
-            return False
-        acquire(queue.lock)
-        try:
-            if len(queue.batches) == 0:
-                return False
-            head: ProducerBatch = queue.batches[0]
-            return not head.closing and head.estimated_size() > room
-        finally:
-            release(queue.lock)
-
-    @cython.cfunc
-    def take(
-        self, queue: PartitionQueue, room: cython.Py_ssize_t, now: cython.double, gate: Gate | None
-    ) -> ProducerBatch | None:
-        # ``dropped`` tells the caller that the queue is empty and left the line; from that moment an append may put
-        # it into ``activated``, so asking ``scheduled`` later would be a race.
-        self.dropped = False
-        if queue.muted:
-            return None
-        batch: ProducerBatch
-        acquire(queue.lock)
-        try:
-            if len(queue.batches) == 0:
-                queue.scheduled = False
-                queue.parked = False
-                self.dropped = True
-                return None
-            batch = queue.batches[0]
-            if batch.closing or self.backs_off(batch, now) or (room >= 0 and batch.estimated_size() > room):
-                return None
-        finally:
-            release(queue.lock)
-        # One look, before the gate judges it and for as long as the request lives.
-        incarnation: TopicIncarnation = queue.state.incarnation
-        batch.aim_at(incarnation.number, incarnation.topic_id, queue.leader_epoch)
-        # Only this thread takes from the head, so it is still there after the gate, which may run longer.
-        if gate is not None and not gate.may_drain(queue, batch):
-            return None
-        acquire(queue.lock)
-        try:
-            queue.pop_head()
-            queue.parked = False
-        finally:
-            release(queue.lock)
-        if gate is not None:
-            gate.stamp(queue, batch)
-        batch.drained = now
-        queue.state.last_used = now
-        if batch.drain_number == 0:
-            self.drains += 1
-            batch.drain_number = self.drains
-        return batch
 
     # Retry and expiry
 
@@ -424,15 +315,10 @@ class BatchSchedule:
             batch.account.settle()
         queue.insert(batch, gate)
         self._expect_expiry(batch)
-        acquire(queue.lock)
-        queue.scheduled = True
-        queue.parked = False
-        release(queue.lock)
-        if not queue.lined:
-            queue.lined = True
-            queue.line = queue.leader_id
-            self._line(queue.line).appendleft(queue)
         self.watch(queue)
+        if queue.line == NO_LINE:
+            self._line(queue.leader_id).appendleft(queue)
+            queue.line = queue.leader_id
 
     @cython.ccall
     def expired(self, now: cython.double) -> list[Any]:
@@ -450,25 +336,28 @@ class BatchSchedule:
 
     @cython.cfunc
     def expire(self, queue: PartitionQueue, now: cython.double, gone: list[Any]) -> cython.void:
-        # Those with sequences stand as they are asked for, not by age.  Empty, it is not scheduled any more: only one
-        # that is activated makes its first batch's expiry known, and that may come from a callback of those that go.
+        # Those with sequences stand as they are asked for, not by age.  Empty, the queue becomes IDLE: only one that is
+        # announced makes its first batch's expiry known, and that may come from a callback of those that go.
         batch: ProducerBatch
         at: cython.Py_ssize_t = 0
         acquire(queue.lock)
         try:
             while at < len(queue.batches):
                 batch = queue.batches[at]
-                if not batch.closing and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+                if not batch.is_others() and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
                     gone.append(queue.pop_at(at))
                     continue
                 self._expect_expiry(batch)
                 at += 1
                 if not batch.has_sequence():
                     break
-            if at == 0:
-                queue.scheduled = queue.parked = False
+            empty: cython.bint = len(queue.batches) == 0
+            if empty and queue.place != IDLE:
+                queue.move(IDLE)
         finally:
             release(queue.lock)
+        if empty:
+            self.contain(queue, IDLE)
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -491,6 +380,38 @@ class BatchSchedule:
                 if len(queue.batches) > 0:
                     return True
         return False
+
+    # After an exception in mid-turn
+
+    @cython.ccall
+    def rebuild(self, queues: list[Any], batches: list[Any], now: cython.double, gate: Gate | None) -> cython.void:
+        """Derives every container from what the queues hold: an exception, a lack of memory, may have torn them.
+
+        An exception leaves it to be called again.
+
+        Args:
+            queues: all there are.
+            batches: all that have no outcome.  One that was drained and not sent goes back into its queue.
+        """
+        queue: PartitionQueue
+        batch: ProducerBatch
+        self.torn = False  # before the look: what is torn from now on counts for the next time
+        self.collect()
+        self.nodes.clear()
+        self.watched.clear()
+        self.parked = ParkedQueues()
+        for queue in queues:
+            queue.line = NO_LINE
+            queue.watched_at = queue.parked_at = -1
+        for batch in batches:
+            queue = batch.queue
+            if not batch.done and not batch.in_flight and not queue.has(batch):
+                self.reenqueue(batch, now, gate)
+        for queue in queues:
+            # An empty one too, for its word may say that it is announced.  The next look makes it IDLE.
+            self.watch(queue)
+            if queue.line == NO_LINE:
+                self.join_line(queue)
 
     def __repr__(self) -> str:
         lines = ", ".join(f"{node_id}: {len(line)}" for node_id, line in self.nodes.items())

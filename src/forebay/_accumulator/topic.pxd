@@ -10,25 +10,24 @@ cdef class PartitionQueue(GatedQueue):
     # Guarded by lock.
     cdef readonly list batches
     cdef ProducerBatch last
-    cdef readonly bint scheduled
+    cdef readonly int place              # in states.pxd; ``move`` changes it
     cdef list to_close
     cdef double left_since
-    cdef bint parked
     # Written by whoever applies metadata, under the accumulator's lock; single words, read without it.
     cdef readonly int leader_id
     cdef readonly int leader_epoch
     # Sender thread only.
-    cdef bint watched
-    cdef bint lined
-    cdef int line
-    cdef bint in_heap
-    cdef double due
+    cdef readonly int line               # the node in whose line it stands, NO_LEADER or NO_LINE
+    cdef double due                      # ms; of the batch that lingers, while it is parked
+    cdef int watched_at                  # its index in BatchSchedule.watched, -1 outside
+    cdef int parked_at                   # its index in ParkedQueues.heap, -1 outside
     cdef public bint muted
     cdef public int in_flight
     cdef public object sensors
     cdef readonly TopicState state
+    cpdef int move(self, int place) except? -1
     cdef int add(self, ProducerBatch batch) except? -1
-    cdef bint keep_to_close(self, ProducerBatch batch) noexcept
+    cdef bint keep_to_close(self, ProducerBatch batch) except? -1
     cdef ProducerBatch pop_head(self)
     cdef ProducerBatch pop_at(self, Py_ssize_t at)
     cdef void take_all(self, bint unsent_only, list taken)

@@ -10,12 +10,14 @@ from typing import Any
 
 import cython
 
+from forebay._accumulator.states import PLACE_MOVES, PLACES, packed
 from forebay.errors import IllegalStateError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
     from cython.cimports.forebay._accumulator.pool import BufferPool
+    from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSING, FULL, IDLE, LEFT, NO_LINE
     from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._gate import Gate, GatedQueue
     from cython.cimports.forebay._mutex import acquire, release
@@ -23,12 +25,14 @@ else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
     from forebay._accumulator.pool import BufferPool
+    from forebay._accumulator.states import ABANDONED, CLOSING, FULL, IDLE, LEFT, NO_LINE
     from forebay._codec._lists import put_item, take_item
     from forebay._gate import Gate, GatedQueue
     from forebay._mutex import Mutex, acquire, release
 
 
 INFINITY: cython.double = math.inf
+MOVES = cython.declare(cython.ulonglong, packed(PLACE_MOVES))
 LEFT_MS = cython.declare(cython.double, 1000.0)
 """So long after the sender saw that nobody had begun to compress a batch, it does that itself."""
 
@@ -38,11 +42,9 @@ LEFT_MS = cython.declare(cython.double, 1000.0)
 class PartitionQueue(GatedQueue):
     """The batches of one partition, oldest first.  Appends go to ``last`` while it is open.
 
-    ``batches``, ``last``, ``scheduled`` (the schedule knows that it has batches), ``parked`` (but looks at it only when
-    the first one has lingered) and ``to_close`` (full batches that whoever filled them must compress; the sender keeps
-    off until then, or until it has seen the first one left for long, ``left_since``) are guarded by ``lock``.  To the
-    sender thread belong ``muted``, ``in_flight``, ``gate_state`` (the sequences of whoever gates draining), and the
-    schedule's ``watched``, ``lined``, ``line``, ``in_heap`` and ``due``.
+    ``place`` says where the schedule keeps it (``states.PLACE_MOVES``).  ``to_close`` holds full batches that the
+    thread which filled them compresses; the sender leaves them alone until then, or for a second (``left_since``).
+    topic.pxd says which lock or thread owns which field.
     """
 
     def __init__(self, state: TopicState, partition: cython.int) -> None:
@@ -50,22 +52,34 @@ class PartitionQueue(GatedQueue):
         self.state = state
         self.batches: list[Any] = []
         self.last: ProducerBatch | None = None
-        self.scheduled = False
-        self.parked = False
+        self.place = IDLE
         self.to_close: list[Any] = []
         self.left_since = -1.0
         self.leader_id = -1
         self.leader_epoch = -1
-        self.watched = False
-        self.lined = False
-        self.line = -1  # the node in whose line it stands, while it is lined
-        self.in_heap = False
+        self.line = NO_LINE
         self.due = 0.0
+        self.watched_at = self.parked_at = -1
         self.muted = False
         self.in_flight = 0
         self.sensors = None
         if not cython.compiled:
             self.lock = Mutex()
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def move(self, place: cython.int) -> cython.int:
+        """The only way to another place; lock held.
+
+        Raises:
+            IllegalStateError: there is no such move.
+        """
+        if not cython.compiled:
+            assert self.lock.locked(), "a queue moves under its lock"
+        if not (MOVES >> (8 * self.place + place)) & 1:
+            raise IllegalStateError(f"{self!r} is {PLACES[self.place]} and cannot become {PLACES[place]}")
+        self.place = place
+        return 0
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -75,14 +89,14 @@ class PartitionQueue(GatedQueue):
         return 0
 
     @cython.cfunc
-    @cython.exceptval(check=False)
+    @cython.exceptval(-1)
     def keep_to_close(self, batch: ProducerBatch) -> cython.bint:
         """Leaves a full batch to whoever filled it; False if there is no memory for that: the sender compresses it."""
         try:
             put_item(self.to_close, batch)
         except MemoryError:
             return False
-        batch.closing = True
+        batch.become(LEFT)
         return True
 
     @cython.cfunc
@@ -148,8 +162,10 @@ class PartitionQueue(GatedQueue):
         """Whether the memory of a batch with an outcome can go now; else whoever compresses it lets go of it."""
         acquire(self.lock)
         try:
-            batch.let_go = batch.closing
-            return not batch.closing
+            if not batch.is_others():
+                return True
+            batch.become(ABANDONED)
+            return False
         finally:
             release(self.lock)
 
@@ -162,9 +178,9 @@ class PartitionQueue(GatedQueue):
         """
         if self.muted:
             return INFINITY
-        if not head.closing:
+        if not head.is_others():
             return 0
-        if head not in self.to_close:
+        if head.life == CLOSING:
             self.left_since = -1
             return INFINITY
         if self.left_since < 0:
@@ -172,14 +188,14 @@ class PartitionQueue(GatedQueue):
         left: cython.double = self.left_since + LEFT_MS - now
         if left <= 0:
             self.to_close.remove(head)
-            head.closing = False
+            head.become(FULL)
             self.left_since = -1
         return max(left, 0)
 
     def __repr__(self) -> str:
         return (
             f"<PartitionQueue {self.topic}-{self.partition}: {len(self.batches)} batches, {self.in_flight} in flight, "
-            f"leader {self.leader_id}{', muted' if self.muted else ''}>"
+            f"leader {self.leader_id}, {PLACES[self.place]}{', muted' if self.muted else ''}>"
         )
 
 

@@ -16,6 +16,7 @@ from forebay.errors import KafkaError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.bulk import try_rows
+    from cython.cimports.forebay._accumulator.states import WORTH_WAKING
     from cython.cimports.forebay._accumulator.topic import TopicState
     from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, no_bytes, view_of
     from cython.cimports.forebay._columnar.columns import Columns
@@ -27,6 +28,7 @@ if cython.compiled:
     from cython.cimports.forebay._send import SendPath
 else:
     from forebay._accumulator.bulk import try_rows
+    from forebay._accumulator.states import WORTH_WAKING
     from forebay._accumulator.topic import TopicState
     from forebay._codec._prim import RecordView, bytearray_pointer, no_bytes, view_of
     from forebay._columnar.columns import Columns
@@ -39,7 +41,6 @@ else:
 
 from forebay._columnar.columns import NO_HEADERS
 
-WORTH_WAKING = cython.declare(cython.int, 6)
 STICKY = cython.declare(cython.int, -1)
 NULL = cython.declare(cython.longlong, -1)
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)

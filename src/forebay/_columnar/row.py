@@ -15,6 +15,7 @@ from forebay._records.reader import read_headers
 from forebay.errors import IllegalArgumentError
 
 if cython.compiled:
+    from cython.cimports.forebay._accumulator.states import APPENDED
     from cython.cimports.forebay._accumulator.topic import TopicState
     from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
     from cython.cimports.forebay._arrow.columns import BytesColumn
@@ -36,6 +37,7 @@ if cython.compiled:
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
     from cython.cimports.forebay._send import SendPath
 else:
+    from forebay._accumulator.states import APPENDED
     from forebay._accumulator.topic import TopicState
     from forebay._arguments import checked_partition, checked_timestamp
     from forebay._arrow.columns import BytesColumn
@@ -57,7 +59,6 @@ else:
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
     from forebay._send import SendPath
 
-APPENDED = cython.declare(cython.int, 1)
 STICKY = cython.declare(cython.int, -1)
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 UNBOUNDED = cython.declare(cython.double, -1.0)

@@ -1,3 +1,4 @@
+from forebay._accumulator.drain cimport BatchDrain
 from forebay._accumulator.ready_nodes cimport ReadyNodes
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._network.client cimport NetworkClient
@@ -6,6 +7,7 @@ from forebay._transactions.manager cimport TransactionManager
 
 cdef class Draining:
     cdef BatchSchedule schedule
+    cdef BatchDrain batches
     cdef NetworkClient client
     cdef object metadata
     cdef TransactionManager transactions

@@ -46,6 +46,7 @@ class Draining:
         max_request_size: int,
     ) -> None:
         self.schedule = accumulator.schedule
+        self.batches = accumulator.drain
         self.client = client
         self.metadata = metadata
         self.transactions = transactions
@@ -60,6 +61,7 @@ class Draining:
         ``prompt`` says that the turn is to end once the request is written, for more can follow it.
         """
         delay: cython.double = INFINITY
+        self.batches.begin()
         cluster = self.metadata.cluster()
         for node_id in found.nodes:
             node = cluster.node(node_id)
@@ -82,14 +84,14 @@ class Draining:
         more: cython.bint = True
         batch: ProducerBatch
         while more and slots > 0 and room > 0:
-            batches: list[Any] = self.schedule.drain(node_id, room, now, self.transactions)
+            batches: list[Any] = self.batches.drain(node_id, room, now, self.transactions)
             if len(batches) == 0:
                 break
             slots -= 1
-            more = self.schedule.more
+            more = self.batches.more
             for batch in batches:
                 room -= batch.estimated_size()
-            if self.schedule.cut_short:
+            if self.batches.cut_short:
                 room = 0  # the rest would hold little; in the next turn a whole request of it can go
             # With no slot left it is an answer that ends the turn.
             prompt: cython.bint = more and (self.compresses or (slots > 0 and room <= 0))

@@ -25,7 +25,6 @@ from forebay.model import TopicPartition
 if cython.compiled:
     from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.mending import mend
     from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._network.client import NetworkClient
@@ -40,7 +39,6 @@ if cython.compiled:
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.mending import mend
     from forebay._accumulator.ready_nodes import ReadyNodes
     from forebay._accumulator.topic import PartitionQueue
     from forebay._network.client import NetworkClient
@@ -171,9 +169,9 @@ class Sender:
     @cython.cfunc
     def _begin_turn(self, now: cython.double) -> object:
         """Mends what the turn before left half done."""
-        before, self.unsettled = self.unsettled, True  # mending may fail, too
+        before, self.unsettled = self.unsettled, True  # this may fail, too
         if before or self.schedule.torn:
-            mend(self.schedule, self.accumulator.incomplete(), now, self.transactions)
+            self.accumulator.rebuild(now, self.transactions)
         return None
 
     def has_work(self) -> bool:
@@ -251,7 +249,7 @@ class Sender:
         except BaseException:
             self.draining.put_back(calls, now)
             raise
-        return min(delay, self.schedule.behind_check)
+        return min(delay, self.accumulator.drain.behind_check)
 
     @cython.cfunc
     def _closed(self, calls: list[Any], now: cython.double) -> list[Any]:

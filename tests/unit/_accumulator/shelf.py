@@ -17,6 +17,7 @@ from forebay._accumulator.topic import PartitionQueue, TopicState
 from forebay._backoff import ExponentialBackoff
 from forebay._cluster import Cluster
 from forebay._future import RecordFuture
+from forebay._gate import Gate, StampedBatch
 from forebay._records.compression import Compressor
 from forebay._records.decoded import Batch
 from forebay._records.ratio import CompressionRatioEstimator
@@ -131,7 +132,8 @@ class Shelf:
 
     def drain(self, node: int, max_size: int = 1 << 30, gate: Any = None) -> list[ProducerBatch]:
         self.schedule.has_undrained()  # takes in what was activated, as ready() does
-        batches: list[ProducerBatch] = self.schedule.drain(node, max_size, self.now, gate)
+        self.accumulator.drain.begin()
+        batches: list[ProducerBatch] = self.accumulator.drain.drain(node, max_size, self.now, gate)
         return batches
 
     def drain_partitions(self, *nodes: int, max_size: int = 1 << 30) -> list[int]:
@@ -142,6 +144,24 @@ class Shelf:
         assert batch.complete(offset, -1, quiet)
         self.accumulator.deallocate(batch)
         self.accumulator.returning.serve(self.now, True)
+
+
+class Holding(Gate):
+    """A gate that holds back some partitions, and notes what it stamped."""
+
+    def __init__(self, *held: int) -> None:
+        self.held = held
+        self.stamped: list[int] = []
+
+    def may_drain(self, queue: Any, batch: StampedBatch) -> bool:
+        return queue.partition not in self.held
+
+    def stamp(self, queue: Any, batch: StampedBatch) -> int:
+        self.stamped.append(queue.partition)
+        return 0
+
+    def comes_before(self, batch: StampedBatch, other: StampedBatch) -> bool:
+        return other.base_sequence < 0 or batch.base_sequence < other.base_sequence
 
 
 def read(batch: ProducerBatch, compressor: Any = None) -> Batch:

@@ -7,6 +7,7 @@ from typing import Any
 
 from forebay._accumulator.account import BATCH_COST, BATCH_COST_FREE, BatchAccount
 from forebay._accumulator.pool import BufferPool
+from forebay._accumulator.states import OPEN
 from forebay.errors import KafkaError
 from tests.fakes.tickets import CountingTicket
 from tests.unit._accumulator.shelf import APPENDED, NEW, WAIT, Shelf, quiet
@@ -210,7 +211,7 @@ def test_a_line_that_never_ends_leaves_batches_their_size() -> None:
         if somebody_waits:
             assert shelf.pool.allocate(32 * 1024, 0, CountingTicket()) is None
         (batch,) = shelf.batches()
-        while not batch.closed_for_appends:
+        while batch.life == OPEN:
             shelf.status(0, b"v" * 90, None, callback=told)
         counts.append(batch.record_count)
         assert shelf.pool.queued() == somebody_waits
@@ -224,7 +225,7 @@ def test_a_batch_without_memory_for_callbacks_still_takes_records_without() -> N
     assert append()[0] & APPENDED
     assert append(callback=told)[0] == WAIT
     (batch,) = shelf.batches()
-    assert batch.closed_for_appends and batch.record_count == 2  # as if it were full, so that it goes out
+    assert batch.life != OPEN and batch.record_count == 2  # as if it were full, so that it goes out
 
 
 def test_callbacks_added_to_futures_are_counted() -> None:

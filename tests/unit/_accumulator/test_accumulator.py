@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.states import OPEN
 from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay.errors import IllegalArgumentError, KafkaError
@@ -199,7 +200,7 @@ def test_no_further_chunk_while_somebody_waits_for_memory() -> None:
     waiting = CountingTicket()
     assert shelf.pool.allocate(2048, 0, waiting) is None
     first = shelf.batches()[0]
-    while not first.closed_for_appends:
+    while first.life == OPEN:
         assert shelf.accumulator.append_bytes(shelf.topic, 0, b"value", now=shelf.now)[0] in (WAIT, APPENDED)
     assert len(first.payload) == 1 and first.closed  # closed and compressed by the thread that filled it
     assert waiting.woken == 0 and first.raw_size <= 1024
@@ -307,9 +308,8 @@ def test_a_batch_counts_before_the_schedule_hears_of_it() -> None:
     seen: list[tuple[bool, int]] = []
 
     class Spy:
-        def activate(self, queue: Any) -> None:
-            taken = shelf.accumulator.take_waiting()
-            seen.append((shelf.accumulator.has_incomplete(), len(taken)))
+        def announce(self, queue: Any) -> None:
+            seen.append((shelf.accumulator.has_incomplete(), len(queue.batches)))
 
     if hasattr(type(shelf.accumulator), "__pyx_vtable__"):
         shelf.append()  # compiled, the schedule cannot be replaced; the order is the same source's

@@ -16,6 +16,7 @@ import pytest
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import BatchCloser, header_of, observed_ratio
 from forebay._accumulator.helpers import CompressionHelpers
+from forebay._accumulator.states import CLOSING, FULL, LEFT, OPEN
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._records.batch_v2 import checksum
 from forebay._records.compression import CompressionType, Lz4Compressor, compressor
@@ -192,7 +193,7 @@ def test_who_fills_a_batch_takes_its_checksum(batch_size: int, size: int, ahead:
     while len(shelf.queue(0).batches) < 2:
         shelf.append(0, 1, b"v" * size)
     full, begun = shelf.queue(0).batches
-    assert (full.closed_for_appends, begun.closed_for_appends) == (True, False)
+    assert (full.life, begun.life) == (FULL, OPEN)
     assert [signed_before(full), signed_before(begun)] == [ahead, False]
 
 
@@ -200,7 +201,7 @@ def test_a_batch_that_is_full_to_the_byte_is_signed_by_who_filled_it() -> None:
     shelf = Shelf(batch_size=61 + 4 * RECORD)
     shelf.append(0, 4)
     (batch,) = shelf.queue(0).batches
-    assert batch.closed_for_appends and signed_before(batch)
+    assert batch.life != OPEN and signed_before(batch)
 
 
 def test_what_is_compressed_is_signed_as_it_is_sent() -> None:
@@ -342,7 +343,9 @@ def test_what_somebody_compresses_is_waited_for() -> None:
     shelf = Shelf(compressor=compressor(LZ4), batch_size=256)
     shelf.append(0, 1, os.urandom(50))
     (batch,) = shelf.batches()
-    batch.closing = True
+    batch.close_for_appends()
+    for life in (LEFT, CLOSING):
+        batch.become(life)
     for _ in range(3):
         shelf.clock.advance(10_000)
         assert shelf.ready().nodes == []

@@ -12,6 +12,7 @@ from forebay._accumulator.account import BatchAccount
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.pool import Buffer
 from forebay._accumulator.split import split, split_and_reenqueue
+from forebay._accumulator.states import OPEN
 from forebay._future import BatchResult
 from forebay._records.compression import CompressionType, compressor
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
@@ -143,7 +144,7 @@ def test_no_append_succeeds_after_seal_has_returned() -> None:
             for _ in range(3):
                 ended.wait(0.00001)
             assert records() == before
-            assert all(batch.closed_for_appends for batch in shelf.accumulator.incomplete())
+            assert all(batch.life != OPEN for batch in shelf.accumulator.incomplete())
             shelf.accumulator.unseal()
             ended.wait(0.0003)
     finally:

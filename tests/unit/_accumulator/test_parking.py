@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import math
-import random
 from collections import Counter
 
 from hypothesis import given
@@ -86,13 +85,13 @@ def test_a_drain_says_what_follows_at_once_and_what_later() -> None:
     shelf.clock.advance(2)
     shelf.append(0)
     assert shelf.ready().nodes == [0]
-    assert len(shelf.drain(0)) == 1 and shelf.schedule.more
-    assert len(shelf.drain(0)) == 1 and not shelf.schedule.more
-    assert shelf.schedule.behind_check == LINGER
+    assert len(shelf.drain(0)) == 1 and shelf.accumulator.drain.more
+    assert len(shelf.drain(0)) == 1 and not shelf.accumulator.drain.more
+    assert shelf.accumulator.drain.behind_check == LINGER
     shelf.clock.advance(LINGER)
     assert shelf.ready().nodes == [0]
-    assert len(shelf.drain(0)) == 1 and not shelf.schedule.more
-    assert shelf.schedule.behind_check == math.inf
+    assert len(shelf.drain(0)) == 1 and not shelf.accumulator.drain.more
+    assert shelf.accumulator.drain.behind_check == math.inf
 
 
 def test_flush_and_close_wait_for_nobody() -> None:
@@ -148,7 +147,7 @@ def test_a_retry_is_looked_at_although_the_queue_lingered() -> None:
     assert shelf.ready().next_check == wait
     shelf.clock.advance(wait)
     assert shelf.ready().nodes == [0]
-    assert shelf.drain(0) == [first] and shelf.schedule.more
+    assert shelf.drain(0) == [first] and shelf.accumulator.drain.more
 
 
 STEPS = st.lists(
@@ -180,20 +179,30 @@ def test_the_next_look_is_when_the_first_of_those_that_linger_is_due(steps: list
                 found.next_check == min((batches[0][0] for batches in waiting), default=math.inf) + LINGER - shelf.now
             )
             continue
-        for batch in shelf.schedule.drain(0, number * ROOM, shelf.now, None):
+        for batch in shelf.accumulator.drain.drain(0, number * ROOM, shelf.now, None):
             (created, count), *begun[batch.partition] = begun[batch.partition]
             assert (batch.created, batch.record_count) == (created, count)
 
 
-def test_those_that_are_due_at_the_same_time_come_in_their_order() -> None:
-    shelf = Shelf(leaders=(0,) * 40, linger=LINGER)
-    order = random.Random(3).sample(range(40), 40)
-    for partition in order:
-        shelf.append(partition)
-    shelf.ready()
-    shelf.clock.advance(LINGER)
-    shelf.ready()
-    assert [queue.partition for queue in shelf.schedule.watched] == order
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 39), st.floats(0, 100)), max_size=150))
+def test_any_queue_can_leave_the_heap(steps: list[tuple[bool, int, float]]) -> None:
+    """Queues go in and out as a random walk says, by way of the schedule; the first to come is always the first due."""
+    shelf = Shelf(leaders=(0,) * 40, linger=50, batch_size=ROOM)
+    waiting: dict[int, float] = {}
+    for fill, partition, pause in steps:
+        shelf.clock.advance(pause / 10)
+        if partition not in waiting:
+            shelf.append(partition)
+            waiting[partition] = shelf.now + 50
+        elif fill:
+            shelf.append(partition, 3)  # full, so that it is announced
+            waiting[partition] = -math.inf
+        shelf.ready()
+        parked = [queue.partition for queue in shelf.schedule.parked.heap]
+        lingering = {number for number, due in waiting.items() if due > shelf.now}
+        assert len(parked) == len(set(parked)) and set(parked) == lingering
+        heap = [waiting[number] for number in parked]
+        assert all(heap[(at - 1) // 2] <= heap[at] for at in range(1, len(heap)))
 
 
 def test_one_that_waits_is_nothing_for_the_garbage_collector() -> None:

@@ -3,50 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
-from forebay._gate import Gate, StampedBatch
-from tests.unit._accumulator.shelf import KEY, VALUE, Shelf
-
-
-class Holding(Gate):
-    """A gate that holds back some partitions, and notes what it stamped."""
-
-    def __init__(self, *held: int) -> None:
-        self.held = held
-        self.stamped: list[int] = []
-
-    def may_drain(self, queue: Any, batch: StampedBatch) -> bool:
-        return queue.partition not in self.held
-
-    def stamp(self, queue: Any, batch: StampedBatch) -> int:
-        self.stamped.append(queue.partition)
-        return 0
-
-    def comes_before(self, batch: StampedBatch, other: StampedBatch) -> bool:
-        return other.base_sequence < 0 or batch.base_sequence < other.base_sequence
-
-
-def test_drain_takes_turns() -> None:
-    """B testDrainBatches: one batch a partition, and the next drain goes on where the last one had to stop."""
-    shelf = Shelf(batch_size=5 + 61, linger=10, leaders=(0, 0, 1, 1))
-    for partition in range(4):
-        shelf.append(partition)
-    assert shelf.drain_partitions(0, 1, max_size=66) == [0, 2]
-    shelf.append(0)
-    shelf.append(2)
-    assert shelf.drain_partitions(0, 1, max_size=66) == [1, 3]
-    assert shelf.drain_partitions(0, 1, max_size=66) == [0, 2]
-    for partition in (1, 2, 3):
-        shelf.append(partition)
-    shelf.queue(3).muted = True
-    assert shelf.drain_partitions(0, 1, max_size=66) == [1, 2]
-    for partition in (0, 1, 2):
-        shelf.append(partition)
-    shelf.queue(3).muted = False
-    assert sorted(shelf.drain_partitions(0, 1)) == [0, 1, 2, 3]
+from tests.unit._accumulator.shelf import KEY, VALUE, Holding, Shelf
 
 
 def test_linger() -> None:
@@ -225,14 +185,6 @@ def test_soon_to_expire() -> None:
     assert [batch.partition for batch in shelf.drain(0)] == [1]
 
 
-def test_drain_for_a_node_without_partitions() -> None:
-    """B testDrainWithANodeThatDoesntHostAnyPartitions: nothing, and no error."""
-    shelf = Shelf(leaders=(0, 0, 0))
-    shelf.append()
-    assert shelf.drain(1) == []
-    assert len(shelf.drain(0)) == 1
-
-
 def test_send_all_does_not_linger() -> None:
     """B testRecordsDrainedWhenTransactionCompleting: linger does not count when everything is to be sent."""
     shelf = Shelf(linger=10)
@@ -249,53 +201,6 @@ def test_send_all_does_not_skip_a_backoff() -> None:
     shelf.schedule.reenqueue(batch, shelf.now, None)
     assert shelf.ready(send_all=True).nodes == []
     assert shelf.ready(send_all=True).next_check == 100
-
-
-def test_a_batch_larger_than_the_request_goes_alone() -> None:
-    shelf = Shelf(leaders=(0, 0, 0))
-    shelf.append(0, 1, bytes(5000))
-    shelf.append(1)
-    assert shelf.drain_partitions(0, max_size=1000) == [0]
-    assert shelf.drain_partitions(0, max_size=1000) == [1]
-
-
-def test_what_does_not_fit_is_first_in_the_next_request() -> None:
-    shelf = Shelf(leaders=(0, 0, 0))
-    shelf.append(0, 10)
-    shelf.append(1, 1, bytes(900))
-    shelf.append(2)
-    shelf.append(0)
-    assert shelf.drain_partitions(0, max_size=1000) == [0]
-    assert shelf.drain_partitions(0, max_size=2000) == [1, 2]
-
-
-def test_one_blocked_partition_does_not_hold_up_its_broker() -> None:
-    """The gate, a backoff or mute pass over one partition; the Java client stops serving the whole broker there."""
-    shelf = Shelf(leaders=(0, 0, 0, 0))
-    shelf.append(1)
-    (retried,) = shelf.drain(0)
-    shelf.schedule.reenqueue(retried, shelf.now, None)
-    for partition in (0, 2, 3):
-        shelf.append(partition)
-    shelf.queue(2).muted = True
-    gate = Holding(0)
-    assert [batch.partition for batch in shelf.drain(0, gate=gate)] == [3]
-    assert gate.stamped == [3]
-    shelf.queue(2).muted = False
-    shelf.clock.advance(100)
-    assert [batch.partition for batch in shelf.drain(0, gate=Holding())] == [1, 0, 2]
-
-
-def test_a_batch_that_backs_off_and_would_not_fit_is_passed_over_too() -> None:
-    shelf = Shelf(leaders=(0, 0, 0))
-    shelf.append(1, 1, bytes(900))
-    (retried,) = shelf.drain(0)
-    shelf.append(0)
-    shelf.append(2)
-    assert shelf.ready().nodes == [0]
-    shelf.schedule.reenqueue(retried, shelf.now, None)
-    shelf.append(0)
-    assert sorted(shelf.drain_partitions(0, max_size=500)) == [0, 2]
 
 
 def test_topics_without_a_leader_are_named() -> None:
@@ -360,17 +265,6 @@ def test_the_jitter_is_drawn_once_a_failure() -> None:
     assert shelf.ready().nodes == [0]
 
 
-def test_empty_queues_leave_the_line_and_come_back() -> None:
-    shelf = Shelf()
-    for _ in range(3):
-        shelf.append()
-        assert shelf.ready().nodes == [0]
-        assert len(shelf.drain(0)) == 1
-        assert not shelf.schedule.has_undrained()
-        assert shelf.drain(0) == []
-    assert "{0: 0}" in repr(shelf.schedule)
-
-
 def test_weights_follow_the_queues() -> None:
     """D adaptivePartitionsTest, from the schedule's side: long queues get fewer new records."""
     shelf = Shelf(batch_size=61 + 20, leaders=(0, 0, 0), adaptive=True)
@@ -417,52 +311,3 @@ def test_retries_without_sequences_keep_their_order() -> None:
             shelf.schedule.reenqueue(sent[at], shelf.now, None)
         assert shelf.batches() == waiting
         shelf.clock.advance(10_000)
-
-
-class Looking(Gate):
-    """Notes for which topic a batch was to go when it was judged; metadata comes in before it is stamped."""
-
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
-        self.judged: list[int] = []
-
-    def may_drain(self, queue: Any, batch: StampedBatch) -> bool:
-        self.judged.append(batch.incarnation)
-        self.shelf.topic_id = b"%016d" % len(self.judged)
-        self.shelf.update()
-        return True
-
-    def stamp(self, queue: Any, batch: StampedBatch) -> int:
-        self.judged.append(batch.incarnation)
-        return 0
-
-
-def test_a_batch_goes_to_the_topic_that_it_was_judged_for() -> None:
-    """Another thread may apply metadata between two steps of a drain."""
-    shelf = Shelf()
-    gate = Looking(shelf)
-    shelf.topic_id = b"first".ljust(16)
-    shelf.update()
-    shelf.append()
-    (batch,) = shelf.drain(0, gate=gate)
-    assert (batch.topic_id, batch.incarnation, gate.judged) == (b"first".ljust(16), 0, [0, 0])
-    shelf.schedule.reenqueue(batch, shelf.now, None)
-    shelf.clock.advance(1000)
-    assert shelf.drain(0) == [batch]
-    assert (batch.topic_id, batch.incarnation) == (b"%016d" % 1, 1)
-
-
-def test_another_topic_of_the_name_has_epochs_of_its_own() -> None:
-    """Else a batch that was meant for the topic before had its leader's epoch for ever, which no leader has now."""
-    shelf = Shelf(epoch=101)
-    shelf.topic_id = b"first".ljust(16)
-    shelf.update()
-    shelf.append()
-    (batch,) = shelf.drain(0)
-    assert (batch.incarnation, batch.leader_epoch) == (0, 101)
-    shelf.schedule.reenqueue(batch, shelf.now, None)
-    shelf.topic_id, shelf.epochs[0] = b"second".ljust(16), 0
-    shelf.update()
-    shelf.clock.advance(1000)
-    assert shelf.drain(0) == [batch]
-    assert (batch.incarnation, batch.leader_epoch) == (1, 0)

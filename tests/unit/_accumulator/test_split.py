@@ -10,6 +10,7 @@ import pytest
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import observed_ratio
 from forebay._accumulator.split import split, split_and_reenqueue, split_size, write
+from forebay._accumulator.states import OPEN
 from forebay._gate import Gate
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
@@ -78,7 +79,7 @@ def test_parts_are_batches_of_the_same_kind(kind: CompressionType | None) -> Non
         assert (found.magic, found.codec, found.base_offset) == (2, kind or CompressionType.NONE, 0)
         assert part.raw_size + HEADER <= 512
         assert (part.created, part.attempts) == (batch.created, 0)
-        assert part.closed_for_appends and not part.has_sequence()
+        assert part.life != OPEN and not part.has_sequence()
 
 
 def test_a_record_larger_than_the_target_is_alone() -> None:
@@ -165,7 +166,7 @@ def test_the_parts_are_ready_at_once_and_stand_first() -> None:
     later = shelf.batches()[-1]
     parts = shelf.batches()[:-1]
     assert len(parts) > 1 and sum(part.record_count for part in parts) == 30
-    assert all(part.closed_for_appends for part in parts) and not later.closed_for_appends
+    assert all(part.life != OPEN for part in parts) and later.life == OPEN
 
 
 @pytest.mark.parametrize("kind", [None, CompressionType.GZIP])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+
 import pytest
 
+from forebay._accumulator.states import ANNOUNCED, IDLE, PARKED, PLACE_MOVES, PLACES, WATCHED
 from forebay._cluster import Cluster
 from forebay.errors import IllegalStateError
 from forebay.model import Node, PartitionInfo
@@ -75,7 +79,7 @@ def test_how_it_prints() -> None:
     shelf.append(1)
     queue = shelf.queue(1)
     queue.muted = True
-    assert repr(queue) == "<PartitionQueue test-1: 1 batches, 0 in flight, leader 1, muted>"
+    assert repr(queue) == "<PartitionQueue test-1: 1 batches, 0 in flight, leader 1, ANNOUNCED, muted>"
     assert repr(shelf.topic) == "<TopicState test: 2 partitions, sticky 0>"
 
 
@@ -180,3 +184,21 @@ def test_older_metadata_brings_back_no_id() -> None:
     shelf.update()
     shelf.accumulator.refresh(TOPIC, old)
     assert seen(shelf) == (b"n" * 16, 1)
+
+
+WAYS: dict[int, list[int]] = {IDLE: [], ANNOUNCED: [ANNOUNCED], WATCHED: [WATCHED], PARKED: [WATCHED, PARKED]}
+
+
+@pytest.mark.parametrize(("source", "target"), [*itertools.product(WAYS, WAYS)])
+def test_a_queue_makes_the_moves_of_the_table_and_no_other(source: int, target: int) -> None:
+    queue = Shelf(leaders=(0,)).queue()
+    with getattr(queue, "lock", contextlib.nullcontext()):  # compiled it is C's, and nobody else is here
+        for place in WAYS[source]:
+            queue.move(place)
+        if target in PLACE_MOVES[source]:
+            queue.move(target)
+            assert queue.place == target
+            return
+        with pytest.raises(IllegalStateError, match=f"is {PLACES[source]} and cannot become {PLACES[target]}"):
+            queue.move(target)
+        assert queue.place == source

@@ -96,7 +96,7 @@ def test_what_was_drained_and_not_sent_goes_back() -> None:
     world = World()
     futures = [world.send(partition=partition) for partition in (0, 1)]
     world.accumulator.schedule.ready(world.now, True)
-    nodes = world.accumulator.schedule.drain(0, 10_000, world.now, None)
+    nodes = world.accumulator.drain.drain(0, 10_000, world.now, None)
     world.sender.draining.put_back([(0, nodes, False)], world.now)
     assert len(nodes) == 2
     world.run(500)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from forebay._accumulator.mending import mend
 from tests.unit._accumulator.shelf import Shelf
 
 
-def mended(shelf: Shelf) -> None:
-    mend(shelf.schedule, shelf.accumulator.incomplete(), shelf.now, None)
+def rebuilt(shelf: Shelf) -> None:
+    shelf.accumulator.rebuild(shelf.now, None)
 
 
 def test_what_was_drained_and_not_sent_waits_again_in_its_order() -> None:
@@ -15,7 +14,7 @@ def test_what_was_drained_and_not_sent_waits_again_in_its_order() -> None:
     for _ in range(7):
         shelf.append(0)
     first, second = shelf.drain(0)[0], shelf.drain(0)[0]
-    mended(shelf)
+    rebuilt(shelf)
     assert shelf.batches(0)[:2] == [first, second] and len(shelf.batches(0)) == 3
     shelf.clock.advance(10_000)
     assert shelf.ready().nodes == [0]
@@ -30,7 +29,7 @@ def test_a_queue_that_no_list_knows_of_is_sent() -> None:
     shelf.schedule.nodes.clear()
     shelf.schedule.watched.clear()
     assert shelf.ready().nodes == []
-    mended(shelf)
+    rebuilt(shelf)
     assert sorted(shelf.ready().nodes) == [0, 1]
     assert len(shelf.drain(0)) == 1 and len(shelf.drain(1)) == 1
     assert shelf.drain(0) == []
@@ -40,20 +39,20 @@ def test_what_lingers_goes_on_to_linger_and_stands_in_its_line_once() -> None:
     shelf = Shelf(linger=10)
     shelf.append(0)
     shelf.ready()
-    mended(shelf)
-    mended(shelf)
+    rebuilt(shelf)
+    rebuilt(shelf)
     found = shelf.ready()
     assert (found.nodes, found.next_check, shelf.schedule.watched) == ([], 10, [])
-    assert [len(line) for line in shelf.schedule.nodes.values()] == [1]
+    assert [list(line).count(shelf.queue(0)) for line in shelf.schedule.nodes.values()] == [1, 0]
     shelf.clock.advance(10)
     assert shelf.ready().nodes == [0]
     assert len(shelf.drain(0)) == 1
 
 
-def test_what_is_torn_is_mended_once() -> None:
+def test_what_is_torn_is_rebuilt_once() -> None:
     shelf = Shelf()
     shelf.schedule.torn = True
-    mended(shelf)
+    rebuilt(shelf)
     assert not shelf.schedule.torn and shelf.ready().nodes == []
 
 
@@ -63,6 +62,6 @@ def test_a_queue_whose_batches_are_all_in_flight_is_looked_at_for_its_next_one()
     shelf.ready()
     (batch,) = shelf.drain(0)
     batch.in_flight = True
-    mended(shelf)
+    rebuilt(shelf)
     shelf.append(0)
     assert shelf.ready().nodes == [0]

@@ -1,0 +1,179 @@
+"""BatchDrain: the batches for one request, out of the line of the node that it goes to.
+
+A line is served from its front, and a queue that gave a batch goes to the back.  A drain that the size limit cut short
+goes on, next time, at the partition that did not fit.  A partition that may not be drained now (muted, backing off,
+held back by the gate) is passed over; the Java client stops serving the whole broker there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.batch import ProducerBatch
+    from cython.cimports.forebay._accumulator.schedule import BatchSchedule
+    from cython.cimports.forebay._accumulator.states import IDLE, NO_LINE, WATCHED
+    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicIncarnation
+    from cython.cimports.forebay._gate import Gate
+    from cython.cimports.forebay._mutex import acquire, release
+else:
+    from forebay._accumulator.batch import ProducerBatch
+    from forebay._accumulator.schedule import BatchSchedule
+    from forebay._accumulator.states import IDLE, NO_LINE, WATCHED
+    from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
+    from forebay._gate import Gate
+    from forebay._mutex import acquire, release
+
+INFINITY: cython.double = math.inf
+
+
+@cython.final
+@cython.cclass
+class BatchDrain:
+    """Sender thread only.
+
+    After a drain ``more`` says whether the node has something that could follow at once, and ``cut_short`` whether that
+    is for want of room in this request.  ``behind_check`` is how many ms it takes until something else can go of the
+    partitions that were drained since ``begin``.
+    """
+
+    def __init__(self, schedule: BatchSchedule) -> None:
+        self.schedule = schedule
+        self.drains = 0
+        self.more = self.cut_short = False
+        self.behind_check = INFINITY
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def begin(self) -> cython.void:
+        """Nothing is drained yet in this turn."""
+        self.behind_check = INFINITY
+
+    @cython.ccall
+    def drain(
+        self, node_id: cython.int, max_size: cython.Py_ssize_t, now: cython.double, gate: Gate | None
+    ) -> list[Any]:
+        """At most one batch a partition for one request to ``node_id``, together at most ``max_size`` bytes.
+
+        A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
+        whether a partition may be drained and stamps producer id and sequence; it does so once for each batch.
+        """
+        batches: list[Any] = []
+        self.more = self.cut_short = False
+        line = self.schedule.nodes.get(node_id)
+        if line is None:
+            return batches
+        size: cython.Py_ssize_t = 0
+        queue: PartitionQueue
+        batch: ProducerBatch | None
+        passed_over: list[Any] = []
+        for _ in range(len(line)):
+            queue = line[0]
+            room: cython.Py_ssize_t = -1 if size == 0 else max(max_size - size, 0)
+            batch = self.take(queue, room, now, gate)
+            if batch is not None:
+                size += batch.estimated_size()
+                batches.append(batch)
+                if len(line) > 1:
+                    line.rotate(-1)
+                self.look_behind(queue, now)
+            elif queue.place == IDLE:
+                # An append that comes now announces it, and so it gets a line again.
+                line.popleft()
+                queue.line = NO_LINE
+            elif self._fits_not(queue, room):
+                self.more = self.cut_short = True
+                break
+            else:
+                passed_over.append(line.popleft())
+        if len(passed_over) > 0:
+            line.extendleft(reversed(passed_over))
+        return batches
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def look_behind(self, queue: PartitionQueue, now: cython.double) -> cython.int:
+        # The batch behind the one that was taken: it may be due at once, or before anything that ``ready`` saw.
+        wait: cython.double = INFINITY
+        acquire(queue.lock)
+        try:
+            if len(queue.batches) > 0:
+                wait = self.schedule.held_back(queue, now)
+                if wait == 0:
+                    wait = max(self.schedule.lingers_until(queue) - now, 0)
+        finally:
+            release(queue.lock)
+        if wait == 0:
+            self.more = True
+        else:
+            self.behind_check = min(self.behind_check, wait)
+        return 0
+
+    def _fits_not(self, queue: PartitionQueue, room: cython.Py_ssize_t) -> bool:
+        if room < 0 or queue.muted:
+            return False
+        acquire(queue.lock)
+        try:
+            if len(queue.batches) == 0:
+                return False
+            head: ProducerBatch = queue.batches[0]
+            return not head.is_others() and head.estimated_size() > room
+        finally:
+            release(queue.lock)
+
+    @cython.cfunc
+    def take(
+        self, queue: PartitionQueue, room: cython.Py_ssize_t, now: cython.double, gate: Gate | None
+    ) -> ProducerBatch | None:
+        batch: ProducerBatch | None = self.head_for(queue, room, now)
+        if batch is None:
+            return None
+        # One look, before the gate judges it and for as long as the request lives.
+        incarnation: TopicIncarnation = queue.state.incarnation
+        batch.aim_at(incarnation.number, incarnation.topic_id, queue.leader_epoch)
+        # Only this thread takes from the head, so it is still there after the gate, which may run longer.
+        if gate is not None and not gate.may_drain(queue, batch):
+            return None
+        self.take_head(queue)
+        if gate is not None:
+            gate.stamp(queue, batch)
+        batch.drained = now
+        queue.state.last_used = now
+        if batch.drain_number == 0:
+            self.drains += 1
+            batch.drain_number = self.drains
+        return batch
+
+    @cython.cfunc
+    def head_for(self, queue: PartitionQueue, room: cython.Py_ssize_t, now: cython.double) -> ProducerBatch | None:
+        """The first batch, if it may be drained and fits into ``room`` bytes (-1: any size)."""
+        if queue.muted:
+            return None
+        acquire(queue.lock)
+        try:
+            if len(queue.batches) > 0:
+                batch: ProducerBatch = queue.batches[0]
+                fits: cython.bint = room < 0 or batch.estimated_size() <= room
+                return batch if fits and not batch.is_others() and not self.schedule.backs_off(batch, now) else None
+            if queue.place != IDLE:
+                queue.move(IDLE)
+        finally:
+            release(queue.lock)
+        self.schedule.contain(queue, IDLE)
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def take_head(self, queue: PartitionQueue) -> cython.int:
+        acquire(queue.lock)
+        try:
+            queue.pop_head()
+            place: cython.int = WATCHED if len(queue.batches) > 0 else IDLE
+            if queue.place != place:
+                queue.move(place)
+        finally:
+            release(queue.lock)
+        return self.schedule.contain(queue, place)
