@@ -75,11 +75,6 @@ cdef class ProducerBatch(ChunkedBatch):
     cpdef void close_for_appends(self) noexcept
     cpdef int become(self, int life) except? -1
     cdef bint is_others(self) noexcept
-    cdef int seal_bytes(self) except? -1
-    cpdef int close(self, object compressor) except? -1
-    cpdef list pieces(self)
-    cpdef void close_with(self, bytes packed)
-    cdef void close_with_pieces(self, list packed)
     cdef void aim_at(self, int incarnation, bytes topic_id, int leader_epoch) noexcept
     cpdef bint update_leader_epoch(self, int epoch) noexcept
     cpdef bint leader_changed_for_retry(self) noexcept

@@ -1,7 +1,7 @@
 """ProducerBatch: the records of one partition that travel, are acknowledged and fail together.
 
 Records are written once, uncompressed, into chunks of the pool.  A batch is open, then closed for appends, then
-closed (compressed, its bytes final), and completes once.  After ``close`` its records are never touched again:
+closed (``closing.close``: its bytes are final), and completes once.  After that its records are never touched again:
 a retry sends the same bytes under a header made anew.
 """
 
@@ -15,20 +15,10 @@ from forebay._accumulator.states import LIFE_MOVES, LIVES, packed
 from forebay.errors import IllegalStateError
 
 if cython.compiled:
+    from cython.cimports.forebay._accumulator import states
     from cython.cimports.forebay._accumulator.account import new_account
     from cython.cimports.forebay._accumulator.chunks import ChunkedBatch
-    from cython.cimports.forebay._accumulator.pool import Buffer, adopt
-    from cython.cimports.forebay._accumulator.states import (
-        ABORTED,
-        CLOSED,
-        CLOSING,
-        FAILED,
-        FULL,
-        LEFT,
-        NOT_FINAL,
-        OPEN,
-        SUCCEEDED,
-    )
+    from cython.cimports.forebay._accumulator.pool import Buffer
     from cython.cimports.forebay._codec._prim import RecordPointer
     from cython.cimports.forebay._delivery_callbacks import DeliveryCallbacks
     from cython.cimports.forebay._future import RecordFuture, new_result
@@ -36,20 +26,10 @@ if cython.compiled:
     from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
     from cython.cimports.forebay._records.rows import RowWindow
 else:
+    from forebay._accumulator import states
     from forebay._accumulator.account import new_account
     from forebay._accumulator.chunks import ChunkedBatch
-    from forebay._accumulator.pool import Buffer, adopt
-    from forebay._accumulator.states import (
-        ABORTED,
-        CLOSED,
-        CLOSING,
-        FAILED,
-        FULL,
-        LEFT,
-        NOT_FINAL,
-        OPEN,
-        SUCCEEDED,
-    )
+    from forebay._accumulator.pool import Buffer
     from forebay._codec._prim import RecordPointer
     from forebay._delivery_callbacks import DeliveryCallbacks
     from forebay._future import RecordFuture, new_result
@@ -124,8 +104,8 @@ class ProducerBatch(ChunkedBatch):
         self.set_producer_state(-1, -1, -1, False)
         self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = self.drain_number = self.incarnation = self.stamped_for = 0
-        self.final_state = NOT_FINAL
-        self.life = OPEN
+        self.final_state = states.NOT_FINAL
+        self.life = states.OPEN
         self.in_flight = self.by_name = False
         self.maybe_written = False  # an earlier attempt's fate is unknown
         self.asked = 0  # number of the metadata request that is to tell which topic it goes to; -1: answered
@@ -138,7 +118,7 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(-2)
     def try_append(self, record: RecordPointer, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
         """Writes the record if there is room: its size in bytes, or NO_ROOM, or NEEDS_CHUNK.  Queue's lock held."""
-        if self.life != OPEN:
+        if self.life != states.OPEN:
             return NO_ROOM
         count: cython.int = self.record_count
         if count == 0:
@@ -173,7 +153,7 @@ class ProducerBatch(ChunkedBatch):
 
         Queue's lock held; a first record, with which a batch's times and account begin, goes by ``try_append``.
         """
-        if self.life != OPEN or self.record_count == 0 or self.account.stopped:
+        if self.life != states.OPEN or self.record_count == 0 or self.account.stopped:
             return at
         rows.position = self.position
         rows.largest = self.max_record_size
@@ -288,7 +268,7 @@ class ProducerBatch(ChunkedBatch):
         body: cython.Py_ssize_t = record_body_size(
             delta, self.record_count, record.key_size, record.value_size, record.headers_size
         )
-        return self.life == OPEN and self.room_for(record_size(body)) == NEEDS_CHUNK
+        return self.life == states.OPEN and self.room_for(record_size(body)) == NEEDS_CHUNK
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -303,7 +283,7 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(check=False)
     def estimated_size(self) -> cython.Py_ssize_t:
         """Header and records in bytes: exact once closed or without compression, else by the topic's ratio."""
-        if self.life == CLOSED:
+        if self.life == states.CLOSED:
             return HEADER_SIZE + self.payload_size
         if self.compressed:
             return HEADER_SIZE + cython.cast(cython.Py_ssize_t, self.raw_size * self.compression_ratio * RATIO_MARGIN)
@@ -313,7 +293,7 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(check=False)
     def is_full(self) -> cython.bint:
         """True if it takes no more records: closed for appends, or at its limit."""
-        return self.life != OPEN or (self.record_count > 0 and self.write_limit <= self.estimated_size())
+        return self.life != states.OPEN or (self.record_count > 0 and self.write_limit <= self.estimated_size())
 
     @cython.cfunc
     def add_chunk(self, chunk: Buffer, spare: list[Any]) -> cython.void:
@@ -324,8 +304,8 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(check=False)
     def close_for_appends(self) -> cython.void:
         """Takes no further records; queue's lock held."""
-        if self.life == OPEN:
-            self.life = FULL
+        if self.life == states.OPEN:
+            self.life = states.FULL
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -344,63 +324,7 @@ class ProducerBatch(ChunkedBatch):
     @cython.exceptval(check=False)
     def is_others(self) -> cython.bint:
         """Whether another thread is to compress it, or does so; queue's lock held."""
-        return self.life == LEFT or self.life == CLOSING
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def seal_bytes(self) -> cython.int:
-        """The payload is final.  Of a batch that is CLOSING the thread that compressed it says so, under the lock."""
-        if self.life == FULL:
-            self.become(CLOSED)
-        return 0
-
-    @cython.ccall
-    @cython.exceptval(-1)
-    def close(self, compressor: Any) -> cython.int:
-        """Makes the bytes final, compressing them with ``compressor`` if the batch has a codec; idempotent."""
-        if self.life == CLOSED:
-            return 0
-        if self.compressed:
-            self.close_with_pieces(compressor.compress_to_pieces(self.pieces(), self.topic))
-            return 0
-        self.payload = self.pieces()
-        self.payload_size = self.raw_size
-        self.chunk = None
-        return self.seal_bytes()
-
-    @cython.ccall
-    def pieces(self) -> list[Any]:
-        """The raw records in the chunks they stand in; closes the batch for appends."""
-        self.close_for_appends()
-        return self.written()
-
-    @cython.ccall
-    def close_with(self, packed: bytes) -> cython.void:
-        """Makes ``packed``, the compressed records, the batch's bytes, and lets the raw chunks go."""
-        if self.first_chunk is None:
-            return  # aborted meanwhile (a forced close), and its memory let go
-        output: Buffer = adopt(self.first_chunk.pool, packed, self.first_chunk.owner)
-        self.payload = [packed]
-        self.payload_size = len(packed)
-        self.seal_bytes()
-        self.replace_chunks(output)
-
-    @cython.cfunc
-    def close_with_pieces(self, packed: list[Any]) -> cython.void:
-        """The same with pieces, which are put together in the first chunk, over its records, if that suits.
-
-        A join of a megabyte would be memory fresh from the system that goes back to it afterwards, page by page: nine
-        tenths of the page faults of a running ``send_batch`` with lz4, a third of them with zstd.
-        """
-        payload: list[Any] = self.write_over(packed) if len(packed) > 1 else []
-        if len(payload) == 0:
-            self.close_with(packed[0] if len(packed) == 1 else b"".join(packed))
-            return
-        # Nothing may fail or come between until it is closed: the records are not there any more.
-        self.payload = payload
-        self.payload_size = cython.cast(Buffer, self.first_chunk).used
-        self.seal_bytes()
-        self.replace_chunks(self.first_chunk)
+        return self.life == states.LEFT or self.life == states.CLOSING
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -468,7 +392,7 @@ class ProducerBatch(ChunkedBatch):
         Raises:
             IllegalStateError: it was acknowledged before.
         """
-        if not self._finish(SUCCEEDED):
+        if not self._finish(states.SUCCEEDED):
             return False
         return self.result.settle(base_offset, log_append_time, None, None, self.record_count, report)
 
@@ -480,7 +404,7 @@ class ProducerBatch(ChunkedBatch):
         Raises:
             IllegalStateError: it was acknowledged before.
         """
-        if not self._finish(FAILED):
+        if not self._finish(states.FAILED):
             return False
         return self.result.settle(-1, -1, error, record_errors, self.record_count, report)
 
@@ -492,30 +416,30 @@ class ProducerBatch(ChunkedBatch):
         Raises:
             IllegalStateError: it has an outcome.
         """
-        if self.final_state != NOT_FINAL:
+        if self.final_state != states.NOT_FINAL:
             raise IllegalStateError(f"{self!r} cannot be aborted: it has an outcome already")
-        self.final_state = ABORTED
+        self.final_state = states.ABORTED
         return self.result.settle(-1, -1, error, None, self.record_count, report)
 
     @cython.cfunc
     @cython.exceptval(-1)
     def _finish(self, state: cython.int) -> cython.bint:
-        if self.final_state == NOT_FINAL:
+        if self.final_state == states.NOT_FINAL:
             self.final_state = state
             return True
-        if self.final_state == SUCCEEDED:
+        if self.final_state == states.SUCCEEDED:
             raise IllegalStateError(f"{self!r} was acknowledged already")
         return False
 
     @property
     def done(self) -> bool:
         """It has its outcome."""
-        return self.final_state != NOT_FINAL
+        return self.final_state != states.NOT_FINAL
 
     @property
     def closed(self) -> bool:
         """Its bytes are final."""
-        return self.life == CLOSED
+        return self.life == states.CLOSED
 
     @property
     def closing(self) -> bool:

@@ -17,7 +17,7 @@ from forebay._threads import get_ident
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool, adopt
     from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
     from cython.cimports.forebay._codec._memory import new_bytearray
@@ -26,7 +26,7 @@ if cython.compiled:
     from cython.cimports.forebay._records.batch_v2 import fill_header
 else:
     from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.pool import Buffer, BufferPool
+    from forebay._accumulator.pool import Buffer, BufferPool, adopt
     from forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
     from forebay._accumulator.topic import PartitionQueue
     from forebay._codec._memory import new_bytearray
@@ -189,7 +189,7 @@ class BatchCloser:
         if batch.life == CLOSED:
             return
         if not batch.compressed:
-            batch.close(None)
+            close(batch, None)
             return
         pool: BufferPool = batch.account.pool
         owner: Any = batch.account.owner
@@ -198,7 +198,7 @@ class BatchCloser:
         if copied > 0:
             pool.charge(owner, copied)
         try:
-            batch.close(self.compressor)
+            close(batch, self.compressor)
         finally:
             if copied > 0:
                 pool.credit(owner, copied)
@@ -219,7 +219,7 @@ class BatchCloser:
         batch: ProducerBatch
         if self.codec_id == 0:
             for batch in batches:
-                batch.close(None)
+                close(batch, None)
             return
         small: list[Any] = []
         for batch in batches:
@@ -239,12 +239,70 @@ class BatchCloser:
             if self.compressor.copied_by_many([batch.raw_size for batch in small]):
                 charge(small, charges)
             topics = [batch.topic for batch in small]
-            packed = self.compressor.compress_many([batch.pieces() for batch in small], topics)
+            packed = self.compressor.compress_many([pieces_of(batch) for batch in small], topics)
         finally:
             credit(charges)
         for batch, output in zip(small, packed, strict=True):
-            batch.close_with(output)
+            close_with(batch, output)
             self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
+
+
+@cython.ccall
+@cython.exceptval(-1)
+def close(batch: ProducerBatch, compressor: Any) -> cython.int:
+    """Makes a batch's bytes final, compressing them with ``compressor`` if it has a codec; idempotent."""
+    if batch.life == CLOSED:
+        return 0
+    if batch.compressed:
+        close_with_pieces(batch, compressor.compress_to_pieces(pieces_of(batch), batch.topic))
+        return 0
+    batch.payload = pieces_of(batch)
+    batch.payload_size = batch.raw_size
+    batch.chunk = None
+    return sealed(batch)
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def sealed(batch: ProducerBatch) -> cython.int:
+    # The payload is final.  Of a batch that is CLOSING the thread that compressed it says so, in ``hand_back``.
+    return batch.become(CLOSED) if batch.life == FULL else 0
+
+
+@cython.ccall
+def pieces_of(batch: ProducerBatch) -> list[Any]:
+    """A batch's raw records in the chunks they stand in; closes it for appends."""
+    batch.close_for_appends()
+    return batch.written()
+
+
+@cython.ccall
+def close_with(batch: ProducerBatch, packed: bytes) -> cython.void:
+    """Makes ``packed``, the compressed records, a batch's bytes, and lets the raw chunks go."""
+    if batch.first_chunk is None:
+        return  # aborted meanwhile (a forced close), and its memory let go
+    output: Buffer = adopt(batch.first_chunk.pool, packed, batch.first_chunk.owner)
+    batch.payload = [packed]
+    batch.payload_size = len(packed)
+    sealed(batch)
+    batch.replace_chunks(output)
+
+
+@cython.cfunc
+def close_with_pieces(batch: ProducerBatch, packed: list[Any]) -> cython.void:
+    """The same with pieces, which are put together in the first chunk, over its records, if that suits.
+
+    A join of a megabyte would be memory fresh from the system, which goes back to it afterwards page by page.
+    """
+    payload: list[Any] = batch.write_over(packed) if len(packed) > 1 else []
+    if len(payload) == 0:
+        close_with(batch, packed[0] if len(packed) == 1 else b"".join(packed))
+        return
+    # Nothing may fail or come between until it is closed: the records are not there any more.
+    batch.payload = payload
+    batch.payload_size = cython.cast(Buffer, batch.first_chunk).used
+    sealed(batch)
+    batch.replace_chunks(batch.first_chunk)
 
 
 @cython.ccall

@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import header_of
+from forebay._accumulator.closing import close, header_of
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.ready_nodes import ReadyNodes
@@ -166,6 +166,6 @@ class Holding(Gate):
 
 def read(batch: ProducerBatch, compressor: Any = None) -> Batch:
     """Closes a batch, and reads its bytes back."""
-    batch.close(compressor)
+    close(batch, compressor)
     (found,) = read_batches(bytes(header_of(batch)) + b"".join(bytes(piece) for piece in batch.payload))
     return found

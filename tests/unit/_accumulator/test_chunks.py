@@ -10,7 +10,7 @@ import pytest
 
 from forebay._accumulator import chunks
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import header_of
+from forebay._accumulator.closing import close, close_with, header_of, pieces_of
 from forebay._accumulator.pool import Buffer
 from forebay._records.batch_v2 import checksum
 from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
@@ -35,7 +35,7 @@ def filled(count: int) -> Shelf:
 def test_what_is_written_is_in_the_chunks_in_their_order(count: int) -> None:
     shelf = filled(count)
     (batch,) = shelf.batches()
-    pieces = batch.pieces()
+    pieces = pieces_of(batch)
     assert len(pieces) == len(batch.buffers) == count
     assert [bytes(piece) for piece in pieces] == [
         bytes(buffer.view(0, len(piece))) for buffer, piece in zip(batch.buffers, pieces, strict=True)
@@ -65,7 +65,7 @@ def test_compressed_bytes_take_their_place(count: int) -> None:
     shelf = filled(count)
     (batch,) = shelf.batches()
     raw: list[Buffer] = batch.buffers
-    batch.close(shelf.compressor)
+    close(batch, shelf.compressor)
     (output,) = batch.buffers
     assert bytes(output.data) == batch.payload[0] and output not in raw
     assert [buffer.holds for buffer in raw] == [0] * count
@@ -102,7 +102,7 @@ def test_pieces_are_put_together_in_the_first_chunk_if_they_fill_most_of_it(coun
     raw: list[Buffer] = batch.buffers
     before = shelf.pool.available()
     packed = bytes(range(250)) * 5
-    batch.close(InPieces(b"", packed[:300], packed[300:301], packed[301:size]))
+    close(batch, InPieces(b"", packed[:300], packed[300:301], packed[301:size]))
     (output,), (payload,) = batch.buffers, batch.payload
     assert (output is raw[0]) == (suits and not INTERPRETED)
     assert batch.closed and bytes(payload) == packed[:size] and batch.payload_size == size
@@ -116,7 +116,7 @@ def test_pieces_are_put_together_in_the_first_chunk_if_they_fill_most_of_it(coun
 def test_a_piece_alone_is_kept_as_it_is() -> None:
     (batch,) = filled(2).batches()
     packed = bytes(900)
-    batch.close(InPieces(packed))
+    close(batch, InPieces(packed))
     assert batch.payload[0] is packed
 
 
@@ -125,7 +125,7 @@ def test_a_chunk_with_compressed_bytes_is_used_again_when_nobody_sends_them_any_
     shelf = filled(2)
     (batch,) = shelf.batches()
     first = batch.buffers[0]
-    batch.close(InPieces(b"1" * 450, b"2" * 450))
+    close(batch, InPieces(b"1" * 450, b"2" * 450))
     (payload,) = batch.payload
     held: list[Any] = []
     batch.hold(held)
@@ -141,7 +141,7 @@ def test_pieces_of_what_was_let_go_are_dropped() -> None:
     shelf = filled(2)
     (batch,) = shelf.batches()
     batch.release()
-    batch.close(InPieces(bytes(450), bytes(450)))
+    close(batch, InPieces(bytes(450), bytes(450)))
     assert batch.buffers == [] and not batch.closed
     assert shelf.pool.available() == shelf.pool.total
 
@@ -150,9 +150,9 @@ def test_what_is_no_bytes_among_the_pieces_leaves_the_records_as_they_were() -> 
     shelf = filled(2)
     (batch,) = shelf.batches()
     with pytest.raises(TypeError):
-        batch.close(InPieces(bytes(450), 450 * "x"))  # type: ignore[arg-type]
+        close(batch, InPieces(bytes(450), 450 * "x"))  # type: ignore[arg-type]
     assert not batch.closed
-    batch.close(shelf.compressor)
+    close(batch, shelf.compressor)
     assert read(batch, shelf.compressor).count == batch.record_count
 
 
@@ -199,7 +199,7 @@ def test_a_lack_of_memory_never_leaves_half_of_a_batch_overwritten() -> None:
         failed = False
         testcapi.set_nomemory(number, number + 1)
         try:
-            batch.close(packer)
+            close(batch, packer)
         except MemoryError:
             failed = True
         finally:
@@ -222,7 +222,7 @@ def test_a_batch_that_was_let_go_takes_no_compressed_bytes() -> None:
     shelf = filled(2)
     (batch,) = shelf.batches()
     batch.release()
-    batch.close_with(b"too late")
+    close_with(batch, b"too late")
     assert batch.buffers == [] and not batch.closed
     assert shelf.pool.available() == shelf.pool.total
 

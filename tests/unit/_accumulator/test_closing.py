@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import BatchCloser, header_of, observed_ratio
+from forebay._accumulator.closing import BatchCloser, close, header_of, observed_ratio
 from forebay._accumulator.helpers import CompressionHelpers
 from forebay._accumulator.states import CLOSING, FULL, LEFT, OPEN
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
@@ -167,7 +167,7 @@ def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -
     append_columns(world.producer, sink_columns(table, "t"), BatchDelivery())
     world.producer.send("t", b"behind them")
     (batch,) = world.queue("t").batches
-    batch.close(None)
+    close(batch, None)
     header = header_of(batch)
     payload = bytes(batch.payload[0])
     assert int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
@@ -176,7 +176,7 @@ def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -
 
 def signed_before(batch: ProducerBatch) -> bool:
     """Whether the records' checksum had been taken before now: a byte that changes now is none of it."""
-    batch.close(None)
+    close(batch, None)
     before = bytes(batch.payload[0])
     ctypes.memset(pa.py_buffer(batch.payload[0]).address + 10, before[10] ^ 1, 1)
     header = header_of(batch)
