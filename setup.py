@@ -16,19 +16,19 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 COMPILED = [
-    "_clock",
-    "_gil",
+    "_runtime.clock",
+    "_runtime.gil",
     "_gate",
-    "_ticket",
-    "_callback_thread",
+    "_runtime.ticket",
+    "_delivery.callback_thread",
     "_metrics.sensor",
-    "_delivery_callbacks",
-    "_outcome",
-    "_future",
-    "_record_metadata",
-    "_future_failed",
-    "_future_split",
-    "_codec.piece",
+    "_delivery.callbacks",
+    "_delivery.outcome",
+    "_delivery.future",
+    "_delivery.metadata",
+    "_delivery.failed",
+    "_delivery.split",
+    "_runtime.piece",
     "_records.batch_v2",
     "_records.rows",
     "_accumulator.shares",
@@ -80,10 +80,10 @@ COMPILED = [
     "_columnar.row",
     "_columnar.append",
     "_arguments",
-    "_send",
+    "_send.path",
 ]
 
-HEADERS = [f"src/forebay/{name}.h" for name in ("_codec/crc32c", "_codec/ticks", "futex", "mutex", "parking")]
+HEADERS = [f"src/forebay/_runtime/{name}.h" for name in ("crc32c", "ticks", "futex", "mutex", "parking")]
 JOBS = int(os.environ.get("FOREBAY_BUILD_JOBS", os.cpu_count() or 1))
 ONLY = [name for name in os.environ.get("FOREBAY_BUILD_ONLY", "").split(",") if name]
 WITHOUT_COMPILER = (
@@ -118,7 +118,7 @@ def extensions() -> list[Extension]:
             # No debug lines, which Python's own flags ask for: a sixth of the compiler's time, and symbols stay.
             # GCC takes Cython's own checks of None for an access beyond it.
             extra_compile_args=["-O3", "-g0", "-Wno-array-bounds"],
-            include_dirs=["src/forebay", "src/forebay/_codec"],
+            include_dirs=["src/forebay/_runtime"],
             depends=HEADERS,
         )
         for name in COMPILED

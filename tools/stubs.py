@@ -17,9 +17,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "forebay"
 
 # The classes that are, or are a base of, something public.
 PUBLIC = {
-    "_send": ["SendPath"],
-    "_future": ["RecordFuture"],
-    "_record_metadata": ["RecordMetadata"],
+    "_send/path": ["SendPath"],
+    "_delivery/future": ["RecordFuture"],
+    "_delivery/metadata": ["RecordMetadata"],
     "_columnar/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.

@@ -12,7 +12,7 @@ from forebay._interpreted import implementation
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forebay._columnar import BatchDelivery
-    from forebay._future import RecordFuture
+    from forebay._delivery.future import RecordFuture
     from forebay._version import VERSION as __version__
     from forebay.config import ProducerConfig
     from forebay.control import Control

@@ -22,9 +22,6 @@ from forebay._accumulator.partitioner import (
 )
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
-from forebay._backoff import ExponentialBackoff
-from forebay._clock import Clock, SystemClock
-from forebay._logging import RateLimitedLogger
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
 from forebay._network.metadata import Metadata
@@ -33,10 +30,13 @@ from forebay._network.resolver import Resolver
 from forebay._network.selector import SocketSelector
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
+from forebay._runtime.backoff import ExponentialBackoff
+from forebay._runtime.clock import Clock, SystemClock
+from forebay._runtime.log import RateLimitedLogger
+from forebay._runtime.threads import RLock, get_ident, refusal
 from forebay._sender.options import SenderOptions
 from forebay._sender.sender import Sender
 from forebay._sender.thread import SenderThread
-from forebay._threads import RLock, get_ident, refusal
 from forebay._transactions.manager import TransactionManager
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id

@@ -1,6 +1,6 @@
 cimport cython
 
-from forebay._flag cimport Flag
+from forebay._runtime.flag cimport Flag
 
 
 cdef class GatedQueue:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Form = Literal["compiled", "interpreted", "missing"]
 
 VARIABLE = "FOREBAY_INTERPRETED"
-WITNESS = "_future"
+WITNESS = "_delivery.future"
 """The module that is looked for; the build makes all or none.  Asking for each would cost every start."""
 
 
@@ -91,7 +91,10 @@ def choose(
             raise ImportError(f"{VARIABLE}=1 runs {package} on Cython's pure-Python mode: pip install 'Cython>=3.3'")
         meta_path.insert(0, SourceOnlyFinder(package))
         return "interpreted"
-    if any(os.path.exists(os.path.join(folder, f"{WITNESS}{suffix}")) for suffix in machinery.EXTENSION_SUFFIXES):
+    if any(
+        os.path.exists(os.path.join(folder, f"{WITNESS.replace('.', os.sep)}{suffix}"))
+        for suffix in machinery.EXTENSION_SUFFIXES
+    ):
         return "compiled"
     message = (
         f"{package} in {folder} is not compiled for {executable}. In a clone run `make build`; elsewhere reinstall it "

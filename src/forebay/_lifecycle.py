@@ -18,7 +18,7 @@ import sys
 import weakref
 from typing import Any, Protocol
 
-from forebay._outcome import note_fork
+from forebay._delivery.outcome import note_fork
 from forebay._sender.thread import SenderThread
 
 logger = logging.getLogger("forebay.producer")

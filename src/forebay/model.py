@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from forebay._record_metadata import RecordMetadata as RecordMetadata
+from forebay._delivery.metadata import RecordMetadata as RecordMetadata
 
 if TYPE_CHECKING:
     from forebay._inputs import ConsumerGroupMetadata as ConsumerGroupMetadata

@@ -1,6 +1,6 @@
 """KafkaProducer: the front end for threads.
 
-``send`` is in ``forebay._send`` (compiled); here are the producer's life and everything that is not done per
+``send`` is in ``forebay._send.path`` (compiled); here are the producer's life and everything that is not done per
 record.  The sender's thread holds no reference to this object, so a producer that is dropped without ``close``
 still delivers what it accepted.
 """
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 from forebay import _lifecycle
 from forebay._arguments import IfThere
 from forebay._assembly import Surroundings, assemble, system_surroundings
-from forebay._future import RecordFuture
+from forebay._delivery.future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
-from forebay._send import SendPath
-from forebay._ticket import ThreadTicket
-from forebay._transacting import TransactionalCalls
+from forebay._runtime.ticket import ThreadTicket
+from forebay._send.path import SendPath
+from forebay._send.transactional import TransactionalCalls
 from forebay.config import ProducerConfig
 from forebay.errors import (
     ApiError,

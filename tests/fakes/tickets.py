@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from forebay._ticket import Ticket
+from forebay._runtime.ticket import Ticket
 
 
 class CountingTicket(Ticket):

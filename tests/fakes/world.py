@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from forebay._assembly import Surroundings
-from forebay._future import RecordFuture
+from forebay._delivery.future import RecordFuture
 from forebay.model import RecordMetadata
 from forebay.producer import KafkaProducer
 from forebay.testing.clock import ManualClock

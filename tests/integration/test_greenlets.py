@@ -236,7 +236,7 @@ def test_everything_works(embedded: EmbeddedBroker, topic: TopicFactory, world: 
 HELD_LOCKS = """
     import collections, greenlet, traceback
     import forebay._columnar, forebay._transactions.session, forebay._accumulator.helpers
-    from forebay import _threads
+    from forebay._runtime import threads as _threads
     held, taken, switches = collections.Counter(), [0], [0]
     def watched(make):
         class Watched:
@@ -257,7 +257,7 @@ HELD_LOCKS = """
         return Watched
     for module_name, module in list(sys.modules.items()):
         # A ticket's lock is there to be waited for, and so is that of a thread that gives way.
-        if module_name.startswith("forebay.") and module_name not in ("forebay._ticket", "forebay._parking"):
+        if module_name.startswith("forebay.") and module_name not in ("forebay._runtime.ticket", "forebay._runtime.parking"):
             for lock in {"Lock", "RLock", "Mutex"} & set(vars(module)):
                 setattr(module, lock, watched(getattr(_threads, lock.replace("Mutex", "Lock"))))
     def switched(event, greenlets):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from forebay._future import RecordFuture
+from forebay._delivery.future import RecordFuture
 from forebay.errors import BufferExhaustedError, KafkaError
 from tests.fakes.broker import NAMES
 from tests.fakes.world import World

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from forebay._future import RecordFuture
+from forebay._delivery.future import RecordFuture
 from forebay._transactions.result import TransactionalResult
 from forebay.errors import BufferExhaustedError, KafkaError, TimeoutError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from forebay._future import RecordFuture
+from forebay._delivery.future import RecordFuture
 from forebay.errors import ClusterAuthorizationError, KafkaError, ProducerClosedError, TimeoutError
 from tests.fakes.answers import hold
 from tests.fakes.waiting import meanwhile

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay._future import RecordFuture
+from forebay._delivery.future import RecordFuture
 from forebay.errors import (
     IllegalArgumentError,
     KafkaError,

@@ -15,7 +15,7 @@ import forebay
 from forebay import _interpreted
 from forebay._interpreted import SourceOnlyFinder, choose
 
-SHOW = "import forebay, forebay._future as f; print(forebay.implementation, f.__file__.rsplit('.', 1)[1])"
+SHOW = "import forebay, forebay._delivery.future as f; print(forebay.implementation, f.__file__.rsplit('.', 1)[1])"
 
 
 def run(

@@ -1,5 +1,5 @@
 from forebay._accumulator.pool cimport Buffer, BufferPool
-from forebay._flag cimport Flag
+from forebay._runtime.flag cimport Flag
 
 
 cdef class BatchAccount:

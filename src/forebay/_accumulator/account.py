@@ -17,10 +17,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-    from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._runtime.mutex import acquire, release
 else:
     from forebay._accumulator.pool import Buffer, BufferPool
-    from forebay._mutex import acquire, release
+    from forebay._runtime.mutex import acquire, release
 
 # Bytes, with CPython 3.11 on 64-bit Linux, rather too many than too few (bench/memory.py shows the sum of it).
 BATCH_COST = 1536

@@ -1,4 +1,4 @@
-from forebay._mutex cimport Mutex
+from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.incomplete cimport IncompleteBatches
@@ -7,8 +7,8 @@ from forebay._accumulator.returning cimport MemoryReturn
 from forebay._accumulator.drain cimport BatchDrain
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.topic cimport PartitionQueue, TopicChange, TopicState, change_of
-from forebay._codec._prim cimport RecordPointer
-from forebay._future cimport RecordFuture
+from forebay._runtime.primitives cimport RecordPointer
+from forebay._delivery.future cimport RecordFuture
 
 
 cdef class RecordAccumulator:

@@ -25,10 +25,10 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.schedule import BatchSchedule
     from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, MADE_FULL, OPEN, WAIT
     from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
-    from cython.cimports.forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
-    from cython.cimports.forebay._future import RecordFuture, new_future
-    from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._delivery.future import RecordFuture, new_future
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+    from cython.cimports.forebay._runtime.mutex import acquire, release
+    from cython.cimports.forebay._runtime.primitives import RecordPointer, RecordView, record_view, view_of
 else:
     from forebay._accumulator.batch import ProducerBatch, new_batch
     from forebay._accumulator.closing import BatchCloser, check_ahead
@@ -39,10 +39,10 @@ else:
     from forebay._accumulator.schedule import BatchSchedule
     from forebay._accumulator.states import APPENDED, BEGUN, MADE_FULL, OPEN, WAIT
     from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
-    from forebay._codec._prim import RecordPointer, RecordView, record_view, view_of
-    from forebay._future import RecordFuture, new_future
-    from forebay._mutex import Mutex, acquire, release
+    from forebay._delivery.future import RecordFuture, new_future
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+    from forebay._runtime.mutex import Mutex, acquire, release
+    from forebay._runtime.primitives import RecordPointer, RecordView, record_view, view_of
 
 BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
 

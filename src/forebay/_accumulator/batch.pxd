@@ -1,10 +1,10 @@
-from forebay._codec._prim cimport RecordPointer
+from forebay._runtime.primitives cimport RecordPointer
 from forebay._accumulator.account cimport BatchAccount
 from forebay._accumulator.chunks cimport ChunkedBatch
 from forebay._accumulator.pool cimport Buffer, BufferPool
-from forebay._delivery_callbacks cimport DeliveryCallbacks
-from forebay._flag cimport Flag
-from forebay._future cimport BatchResult, RecordFuture
+from forebay._delivery.callbacks cimport DeliveryCallbacks
+from forebay._runtime.flag cimport Flag
+from forebay._delivery.future cimport BatchResult, RecordFuture
 from forebay._gate cimport GatedQueue
 from forebay._records.rows cimport RowWindow
 

@@ -13,7 +13,7 @@ from _queue import Empty, SimpleQueue
 from collections.abc import Callable
 from typing import Any
 
-from forebay._threads import start_thread
+from forebay._runtime.threads import start_thread
 
 logger = logging.getLogger("forebay.sender")
 

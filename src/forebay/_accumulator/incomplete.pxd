@@ -1,4 +1,4 @@
-from forebay._mutex cimport Mutex
+from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 
 

@@ -13,13 +13,13 @@ import cython
 if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._lists import put_item, take_item
-    from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._runtime.lists import put_item, take_item
+    from cython.cimports.forebay._runtime.mutex import acquire, release
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._lists import put_item, take_item
-    from forebay._mutex import Mutex, acquire, release
+    from forebay._runtime.lists import put_item, take_item
+    from forebay._runtime.mutex import Mutex, acquire, release
 
 
 @cython.final

@@ -9,10 +9,10 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._lists import put_item, take_item
+    from cython.cimports.forebay._runtime.lists import put_item, take_item
 else:
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._lists import put_item, take_item
+    from forebay._runtime.lists import put_item, take_item
 
 INFINITY: cython.double = math.inf
 

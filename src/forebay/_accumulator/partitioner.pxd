@@ -1,4 +1,4 @@
-from forebay._mutex cimport Mutex
+from forebay._runtime.mutex cimport Mutex
 
 
 cpdef int key_partition(bytes key, int count) noexcept

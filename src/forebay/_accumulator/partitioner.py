@@ -20,11 +20,11 @@ import cython
 from forebay.errors import IllegalArgumentError, IllegalStateError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._prim import bytes_pointer, murmur2
-    from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._runtime.mutex import acquire, release
+    from cython.cimports.forebay._runtime.primitives import bytes_pointer, murmur2
 else:
-    from forebay._codec._prim import bytes_pointer, murmur2
-    from forebay._mutex import Mutex, acquire, release
+    from forebay._runtime.mutex import Mutex, acquire, release
+    from forebay._runtime.primitives import bytes_pointer, murmur2
 
 if TYPE_CHECKING:
     from forebay._cluster import Cluster

@@ -1,6 +1,6 @@
 from forebay._accumulator.shares cimport Shares
-from forebay._flag cimport Flag
-from forebay._mutex cimport Mutex
+from forebay._runtime.flag cimport Flag
+from forebay._runtime.mutex cimport Mutex
 
 
 cdef class Buffer:

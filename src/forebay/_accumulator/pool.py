@@ -22,16 +22,16 @@ from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 if cython.compiled:
     from cython.cimports.forebay._accumulator.shares import Share, Shares
-    from cython.cimports.forebay._codec._lists import put_item, take_item
-    from cython.cimports.forebay._codec._memory import free_memory, new_memory, show_memory, whole_view
-    from cython.cimports.forebay._codec._prim import kept_bytes_pointer
-    from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._runtime.lists import put_item, take_item
+    from cython.cimports.forebay._runtime.memory import free_memory, new_memory, show_memory, whole_view
+    from cython.cimports.forebay._runtime.mutex import acquire, release
+    from cython.cimports.forebay._runtime.primitives import kept_bytes_pointer
 else:
     from forebay._accumulator.shares import Share, Shares
-    from forebay._codec._lists import put_item, take_item
-    from forebay._codec._memory import free_memory, new_memory, show_memory, whole_view
-    from forebay._codec._prim import kept_bytes_pointer
-    from forebay._mutex import Mutex, acquire, release
+    from forebay._runtime.lists import put_item, take_item
+    from forebay._runtime.memory import free_memory, new_memory, show_memory, whole_view
+    from forebay._runtime.mutex import Mutex, acquire, release
+    from forebay._runtime.primitives import kept_bytes_pointer
 
 # A waiter's states; QUEUED is left once, under the pool's lock.
 QUEUED = cython.declare(cython.int, 0)

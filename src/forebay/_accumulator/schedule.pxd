@@ -1,5 +1,5 @@
 from forebay._gate cimport Gate
-from forebay._mutex cimport Mutex
+from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.loads cimport PartitionLoads
 from forebay._accumulator.parking cimport ParkedQueues

@@ -24,9 +24,9 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
     from cython.cimports.forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
     from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._gate import Gate
-    from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._runtime.lists import put_item, take_item
+    from cython.cimports.forebay._runtime.mutex import acquire, release
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.loads import PartitionLoads
@@ -34,9 +34,9 @@ else:
     from forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
     from forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
     from forebay._accumulator.topic import PartitionQueue
-    from forebay._codec._lists import put_item, take_item
     from forebay._gate import Gate
-    from forebay._mutex import Mutex, acquire, release
+    from forebay._runtime.lists import put_item, take_item
+    from forebay._runtime.mutex import Mutex, acquire, release
 
 INFINITY: cython.double = math.inf
 

@@ -26,19 +26,19 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
     from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
     from cython.cimports.forebay._accumulator.states import SPLIT
-    from cython.cimports.forebay._codec._prim import RecordView, optional_size, record_view, view_of
-    from cython.cimports.forebay._future_split import split_result
+    from cython.cimports.forebay._delivery.split import split_result
     from cython.cimports.forebay._gate import Gate
     from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+    from cython.cimports.forebay._runtime.primitives import RecordView, optional_size, record_view, view_of
 else:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._accumulator.batch import ProducerBatch, new_batch
     from forebay._accumulator.pool import Buffer, BufferPool
     from forebay._accumulator.states import SPLIT
-    from forebay._codec._prim import RecordView, optional_size, record_view, view_of
-    from forebay._future_split import split_result
+    from forebay._delivery.split import split_result
     from forebay._gate import Gate
     from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+    from forebay._runtime.primitives import RecordView, optional_size, record_view, view_of
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 NO_LIMIT: cython.int = 0x7FFFFFFF

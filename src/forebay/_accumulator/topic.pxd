@@ -1,5 +1,5 @@
 from forebay._gate cimport Gate, GatedQueue
-from forebay._mutex cimport Mutex
+from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.partitioner cimport BuiltInPartitioner
 from forebay._accumulator.pool cimport BufferPool

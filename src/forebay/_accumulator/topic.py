@@ -18,17 +18,17 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
     from cython.cimports.forebay._accumulator.pool import BufferPool
     from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSING, FULL, IDLE, LEFT, NO_LINE
-    from cython.cimports.forebay._codec._lists import put_item, take_item
     from cython.cimports.forebay._gate import Gate, GatedQueue
-    from cython.cimports.forebay._mutex import acquire, release
+    from cython.cimports.forebay._runtime.lists import put_item, take_item
+    from cython.cimports.forebay._runtime.mutex import acquire, release
 else:
     from forebay._accumulator.batch import ProducerBatch
     from forebay._accumulator.partitioner import BuiltInPartitioner
     from forebay._accumulator.pool import BufferPool
     from forebay._accumulator.states import ABANDONED, CLOSING, FULL, IDLE, LEFT, NO_LINE
-    from forebay._codec._lists import put_item, take_item
     from forebay._gate import Gate, GatedQueue
-    from forebay._mutex import Mutex, acquire, release
+    from forebay._runtime.lists import put_item, take_item
+    from forebay._runtime.mutex import Mutex, acquire, release
 
 
 INFINITY: cython.double = math.inf

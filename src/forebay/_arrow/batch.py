@@ -13,10 +13,31 @@ import cython
 from forebay.errors import IllegalArgumentError
 
 if cython.compiled:
+    from cython.cimports.forebay._arrow.abi import (
+        array_buffer,
+        array_child,
+        array_length,
+        array_offset,
+        array_released,
+        bit_at,
+        capsule_address,
+        drop_array,
+        drop_schema,
+        new_array,
+        new_schema,
+        schema_child,
+        schema_child_count,
+        schema_format,
+        schema_name,
+        stream_error,
+        stream_next,
+        stream_schema,
+    )
     from cython.cimports.forebay._arrow.columns import BytesColumn, Column
     from cython.cimports.forebay._arrow.headers import HeadersColumn
     from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
-    from cython.cimports.forebay._codec._arrow_abi import (
+else:
+    from forebay._arrow.abi import (
         array_buffer,
         array_child,
         array_length,
@@ -36,30 +57,9 @@ if cython.compiled:
         stream_next,
         stream_schema,
     )
-else:
     from forebay._arrow.columns import BytesColumn, Column
     from forebay._arrow.headers import HeadersColumn
     from forebay._arrow.numbers import IntColumn, TimestampColumn
-    from forebay._codec._arrow_abi import (
-        array_buffer,
-        array_child,
-        array_length,
-        array_offset,
-        array_released,
-        bit_at,
-        capsule_address,
-        drop_array,
-        drop_schema,
-        new_array,
-        new_schema,
-        schema_child,
-        schema_child_count,
-        schema_format,
-        schema_name,
-        stream_error,
-        stream_next,
-        stream_schema,
-    )
 
 from forebay._arrow.columns import bytes_column
 from forebay._arrow.headers import headers_column

@@ -1,4 +1,4 @@
-from forebay._codec._arrow_abi cimport CellSource
+from forebay._arrow.abi cimport CellSource
 
 
 cdef class Column:

@@ -13,8 +13,7 @@ import cython
 from forebay.errors import IllegalArgumentError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from cython.cimports.forebay._codec._arrow_abi import (
+    from cython.cimports.forebay._arrow.abi import (
         CellSource,
         array_buffer,
         array_buffers,
@@ -32,10 +31,10 @@ if cython.compiled:
         schema_dictionary,
         schema_format,
     )
-    from cython.cimports.forebay._codec._prim import bytes_pointer, no_bytes, utf8_pointer, utf8_size
+    from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+    from cython.cimports.forebay._runtime.primitives import bytes_pointer, no_bytes, utf8_pointer, utf8_size
 else:
-    from forebay._codec._arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from forebay._codec._arrow_abi import (
+    from forebay._arrow.abi import (
         CellSource,
         array_buffer,
         array_buffers,
@@ -53,7 +52,8 @@ else:
         schema_dictionary,
         schema_format,
     )
-    from forebay._codec._prim import bytes_pointer, no_bytes, utf8_pointer, utf8_size
+    from forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+    from forebay._runtime.primitives import bytes_pointer, no_bytes, utf8_pointer, utf8_size
 
 # Layouts of bytes.  The last three are not Arrow's: fixed sizes less zeros at the end (NumPy's S), addresses of Python
 # objects, and runs, whose ends are searched.

@@ -1,5 +1,5 @@
 from forebay._arrow.columns cimport BytesColumn, Column
-from forebay._codec._arrow_abi cimport CellSource
+from forebay._arrow.abi cimport CellSource
 
 
 cdef class HeadersColumn(Column):

@@ -7,23 +7,22 @@ import cython
 from forebay.errors import IllegalArgumentError
 
 if cython.compiled:
+    from cython.cimports.forebay._arrow.abi import (
+        array_buffer,
+        array_child,
+        array_offset,
+        bit_at,
+        load_integer,
+        schema_child,
+        schema_child_count,
+        schema_dictionary,
+        schema_format,
+        schema_name,
+    )
     from cython.cimports.forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
-    from cython.cimports.forebay._codec._arrow_abi import (
-        array_buffer,
-        array_child,
-        array_offset,
-        bit_at,
-        load_integer,
-        schema_child,
-        schema_child_count,
-        schema_dictionary,
-        schema_format,
-        schema_name,
-    )
-    from cython.cimports.forebay._codec._prim import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
+    from cython.cimports.forebay._runtime.primitives import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
 else:
-    from forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
-    from forebay._codec._arrow_abi import (
+    from forebay._arrow.abi import (
         array_buffer,
         array_child,
         array_offset,
@@ -35,7 +34,8 @@ else:
         schema_format,
         schema_name,
     )
-    from forebay._codec._prim import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
+    from forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
+    from forebay._runtime.primitives import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
 
 from forebay._arrow.columns import refused
 

@@ -5,7 +5,7 @@ Needed for mistakes alone, so it is imported when one is told of, and reads sche
 
 from __future__ import annotations
 
-from forebay._codec._arrow_abi import ArrowSchema
+from forebay._arrow.abi import ArrowSchema
 
 LONGEST = 300
 """Characters of a name in a message; a structure may have a thousand fields."""

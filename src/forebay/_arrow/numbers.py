@@ -7,17 +7,17 @@ import cython
 from forebay.errors import IllegalArgumentError
 
 if cython.compiled:
-    from cython.cimports.forebay._arrow.columns import Column
-    from cython.cimports.forebay._codec._arrow_abi import (
+    from cython.cimports.forebay._arrow.abi import (
         array_buffer,
         bit_at,
         load_integer,
         schema_dictionary,
         schema_format,
     )
+    from cython.cimports.forebay._arrow.columns import Column
 else:
+    from forebay._arrow.abi import array_buffer, bit_at, load_integer, schema_dictionary, schema_format
     from forebay._arrow.columns import Column
-    from forebay._codec._arrow_abi import array_buffer, bit_at, load_integer, schema_dictionary, schema_format
 
 from forebay._arrow.columns import integer_width, refused
 

@@ -18,26 +18,26 @@ if cython.compiled:
     from cython.cimports.forebay._accumulator.bulk import try_rows
     from cython.cimports.forebay._accumulator.states import WORTH_WAKING
     from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._codec._prim import RecordView, bytearray_pointer, no_bytes, view_of
     from cython.cimports.forebay._columnar.columns import Columns
     from cython.cimports.forebay._columnar.deliveries import BatchDelivery
     from cython.cimports.forebay._columnar.row import RowAppender
     from cython.cimports.forebay._columnar.shares import Share
-    from cython.cimports.forebay._future import BatchResult
+    from cython.cimports.forebay._delivery.future import BatchResult
     from cython.cimports.forebay._records.rows import RowWindow
-    from cython.cimports.forebay._send import SendPath
+    from cython.cimports.forebay._runtime.primitives import RecordView, bytearray_pointer, no_bytes, view_of
+    from cython.cimports.forebay._send.path import SendPath
 else:
     from forebay._accumulator.bulk import try_rows
     from forebay._accumulator.states import WORTH_WAKING
     from forebay._accumulator.topic import TopicState
-    from forebay._codec._prim import RecordView, bytearray_pointer, no_bytes, view_of
     from forebay._columnar.columns import Columns
     from forebay._columnar.deliveries import BatchDelivery
     from forebay._columnar.row import RowAppender
     from forebay._columnar.shares import Share
-    from forebay._future import BatchResult
+    from forebay._delivery.future import BatchResult
     from forebay._records.rows import RowWindow
-    from forebay._send import SendPath
+    from forebay._runtime.primitives import RecordView, bytearray_pointer, no_bytes, view_of
+    from forebay._send.path import SendPath
 
 from forebay._columnar.columns import NO_HEADERS
 

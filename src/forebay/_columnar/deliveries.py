@@ -16,14 +16,14 @@ from forebay.model import TopicPartition
 
 if cython.compiled:
     from cython.cimports.forebay._columnar.shares import Share
-    from cython.cimports.forebay._future import BatchResult, RecordFuture, new_future
+    from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, new_future
 else:
     from forebay._columnar.shares import Share
-    from forebay._future import BatchResult, RecordFuture, new_future
+    from forebay._delivery.future import BatchResult, RecordFuture, new_future
 
-from forebay._clock import SystemClock
-from forebay._threads import RLock
-from forebay._ticket import Latch
+from forebay._runtime.clock import SystemClock
+from forebay._runtime.threads import RLock
+from forebay._runtime.ticket import Latch
 from forebay.errors._base import own_copy
 
 logger = logging.getLogger("forebay.callbacks")

@@ -1,10 +1,10 @@
 from forebay._accumulator.topic cimport TopicState
-from forebay._codec._prim cimport RecordPointer
+from forebay._runtime.primitives cimport RecordPointer
 from forebay._columnar.columns cimport Columns
 from forebay._columnar.deliveries cimport BatchDelivery
 from forebay._columnar.topics cimport TopicTable
-from forebay._future cimport RecordFuture
-from forebay._send cimport SendPath
+from forebay._delivery.future cimport RecordFuture
+from forebay._send.path cimport SendPath
 
 
 cdef class RowAppender:

@@ -20,7 +20,13 @@ if cython.compiled:
     from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
     from cython.cimports.forebay._arrow.columns import BytesColumn
     from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
-    from cython.cimports.forebay._codec._prim import (
+    from cython.cimports.forebay._columnar.columns import Columns
+    from cython.cimports.forebay._columnar.deliveries import BatchDelivery
+    from cython.cimports.forebay._columnar.shares import Share
+    from cython.cimports.forebay._columnar.topics import TopicTable
+    from cython.cimports.forebay._delivery.future import new_future
+    from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+    from cython.cimports.forebay._runtime.primitives import (
         RecordPointer,
         RecordView,
         bytes_pointer,
@@ -29,20 +35,20 @@ if cython.compiled:
         record_view,
         view_of,
     )
-    from cython.cimports.forebay._columnar.columns import Columns
-    from cython.cimports.forebay._columnar.deliveries import BatchDelivery
-    from cython.cimports.forebay._columnar.shares import Share
-    from cython.cimports.forebay._columnar.topics import TopicTable
-    from cython.cimports.forebay._future import new_future
-    from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-    from cython.cimports.forebay._send import SendPath
+    from cython.cimports.forebay._send.path import SendPath
 else:
     from forebay._accumulator.states import APPENDED
     from forebay._accumulator.topic import TopicState
     from forebay._arguments import checked_partition, checked_timestamp
     from forebay._arrow.columns import BytesColumn
     from forebay._arrow.numbers import IntColumn, TimestampColumn
-    from forebay._codec._prim import (
+    from forebay._columnar.columns import Columns
+    from forebay._columnar.deliveries import BatchDelivery
+    from forebay._columnar.shares import Share
+    from forebay._columnar.topics import TopicTable
+    from forebay._delivery.future import new_future
+    from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+    from forebay._runtime.primitives import (
         RecordPointer,
         RecordView,
         bytes_pointer,
@@ -51,13 +57,7 @@ else:
         record_view,
         view_of,
     )
-    from forebay._columnar.columns import Columns
-    from forebay._columnar.deliveries import BatchDelivery
-    from forebay._columnar.shares import Share
-    from forebay._columnar.topics import TopicTable
-    from forebay._future import new_future
-    from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-    from forebay._send import SendPath
+    from forebay._send.path import SendPath
 
 STICKY = cython.declare(cython.int, -1)
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)

@@ -1,4 +1,4 @@
-from forebay._future cimport BatchResult
+from forebay._delivery.future cimport BatchResult
 
 
 cdef class Share:

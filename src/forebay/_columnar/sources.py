@@ -16,7 +16,7 @@ from forebay._columnar.columns import Columns
 from forebay._columnar.deliveries import BatchDelivery
 from forebay._columnar.objects import ENDLESS, is_listed, is_numpy
 from forebay._columnar.roles import ROLES, Role
-from forebay._send import SendPath
+from forebay._send.path import SendPath
 from forebay.errors import IllegalArgumentError
 
 TABLES = (

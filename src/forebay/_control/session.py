@@ -9,13 +9,13 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from forebay._backoff import ExponentialBackoff
-from forebay._clock import Clock
 from forebay._network.client import NetworkClient
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.metadata import Metadata
 from forebay._protocol.versions import SUPPORTED, Range, api_name
-from forebay._threads import hub_of_caller, pause
+from forebay._runtime.backoff import ExponentialBackoff
+from forebay._runtime.clock import Clock
+from forebay._runtime.threads import hub_of_caller, pause
 from forebay.errors import DisconnectError, KafkaError, RetriableError, TimeoutError, error_for
 from forebay.model import Node
 

@@ -24,7 +24,7 @@ from forebay._metrics.names import (
 from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue
 from forebay._metrics.sensor import NODE_FIELDS, TOPIC_FIELDS, NodeSensors, Sensor, TopicSensors
 from forebay._metrics.shared import SharedSensor
-from forebay._threads import Lock
+from forebay._runtime.threads import Lock
 
 _Tags = tuple[tuple[str, str], ...]
 

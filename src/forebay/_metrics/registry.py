@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from forebay._metrics.sensor import Sensor
 from forebay._metrics.shared import SharedSensor
-from forebay._threads import Lock
+from forebay._runtime.threads import Lock
 
 MetricValue = float | int | str
 

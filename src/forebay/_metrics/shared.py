@@ -7,7 +7,7 @@ For what is rare or slow anyway (waits, refusals, failures); what happens once a
 from __future__ import annotations
 
 from forebay._metrics.sensor import Sensor
-from forebay._threads import RLock
+from forebay._runtime.threads import RLock
 
 
 class SharedSensor:

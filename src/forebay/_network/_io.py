@@ -11,7 +11,7 @@ import os
 import select
 from typing import Any, TypeAlias
 
-from forebay._threads import original
+from forebay._runtime.threads import original
 
 CONNECTING = 0
 OPEN = 1

@@ -15,8 +15,6 @@ import cython
 from forebay.errors import IllegalArgumentError, IllegalStateError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._lists import put_item, take_item
-    from cython.cimports.forebay._codec._prim import bytearray_pointer, bytes_at, get_int32
     from cython.cimports.forebay._network._io import (
         CLOSED,
         CONNECTING,
@@ -31,9 +29,9 @@ if cython.compiled:
         release_written,
         unsent,
     )
+    from cython.cimports.forebay._runtime.lists import put_item, take_item
+    from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, get_int32
 else:
-    from forebay._codec._lists import put_item, take_item
-    from forebay._codec._prim import bytearray_pointer, bytes_at, get_int32
     from forebay._network._io import (
         CLOSED,
         CONNECTING,
@@ -48,6 +46,8 @@ else:
         release_written,
         unsent,
     )
+    from forebay._runtime.lists import put_item, take_item
+    from forebay._runtime.primitives import bytearray_pointer, bytes_at, get_int32
 
 log = logging.getLogger("forebay.network")
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
-from forebay._logging import RateLimitedLogger
 from forebay._network.broker_versions import ApiVersions, client_throttles
 from forebay._network.connection_states import ABSENT, ConnectionStates, State
 from forebay._network.connector import Connector
@@ -22,6 +21,7 @@ from forebay._network.lost import describe_loss, describe_unready, loss_error
 from forebay._network.metadata_updater import MetadataUpdater
 from forebay._network.node_choice import choose_node, patience_left
 from forebay._network.overdue import idle_at, overdue_at, timeout_error
+from forebay._runtime.log import RateLimitedLogger
 from forebay.errors import (
     AuthenticationError,
     DisconnectError,
@@ -45,13 +45,13 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from forebay._clock import Clock
     from forebay._metrics.producer import ProducerMetrics
     from forebay._network.metadata import Metadata
     from forebay._network.options import NetworkOptions
     from forebay._network.resolver import NameResolver
     from forebay._network.selector import Selector
     from forebay._protocol.versions import Range
+    from forebay._runtime.clock import Clock
     from forebay.model import Node
 
 _INFINITY: float = float("inf")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
-from forebay._backoff import ExponentialBackoff
+from forebay._runtime.backoff import ExponentialBackoff
 from forebay.errors import AuthenticationError, IllegalStateError, KafkaError
 from forebay.model import Node
 

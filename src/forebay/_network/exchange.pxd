@@ -1,4 +1,4 @@
-from forebay._clock cimport Clock
+from forebay._runtime.clock cimport Clock
 from forebay._metrics.sensor cimport NodeSensors, Sensor
 from forebay._network.selector cimport SocketSelector
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._clock import Clock
     from cython.cimports.forebay._metrics.sensor import NodeSensors
     from cython.cimports.forebay._network.selector import SocketSelector
+    from cython.cimports.forebay._runtime.clock import Clock
 else:
-    from forebay._clock import Clock
     from forebay._metrics.sensor import NodeSensors
     from forebay._network.selector import SocketSelector
+    from forebay._runtime.clock import Clock
 
 if TYPE_CHECKING:
     from forebay._metrics.producer import ProducerMetrics

@@ -15,9 +15,9 @@ import cython
 from forebay.errors import DisconnectError, IllegalStateError, ProtocolError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._lists import put_item, take_item
+    from cython.cimports.forebay._runtime.lists import put_item, take_item
 else:
-    from forebay._codec._lists import put_item, take_item
+    from forebay._runtime.lists import put_item, take_item
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from forebay._backoff import ExponentialBackoff
 from forebay._cluster import Cluster
-from forebay._logging import RateLimitedLogger
 from forebay._network.metadata_snapshot import (
     INVALID_TOPIC,
     TOPIC_AUTHORIZATION_FAILED,
@@ -24,8 +22,10 @@ from forebay._network.metadata_snapshot import (
 )
 from forebay._network.picture import Picture
 from forebay._protocol.metadata import MetadataResponse
-from forebay._threads import RLock
-from forebay._ticket import Ticket
+from forebay._runtime.backoff import ExponentialBackoff
+from forebay._runtime.log import RateLimitedLogger
+from forebay._runtime.threads import RLock
+from forebay._runtime.ticket import Ticket
 from forebay.errors import KafkaError
 from forebay.model import Node, TopicPartition
 

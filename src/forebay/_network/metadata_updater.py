@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
-from forebay._logging import RateLimitedLogger
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.metadata import Metadata, MetadataQuery
 from forebay._network.options import NetworkOptions
 from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
+from forebay._runtime.log import RateLimitedLogger
 from forebay.errors import AuthenticationError, KafkaError, error_for
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from forebay._network.transport import Address
-from forebay._threads import start_thread
+from forebay._runtime.threads import start_thread
 from forebay.errors import KafkaError, NetworkError
 
 log = logging.getLogger("forebay.network")

@@ -1,4 +1,4 @@
-from forebay._gil cimport GilClaim
+from forebay._runtime.gil cimport GilClaim
 from forebay._network._io cimport BankPointer
 from forebay._network.channel cimport Channel
 

@@ -17,8 +17,6 @@ from forebay._network.transport import PlainTransport, WakePipe
 from forebay.errors import DisconnectError, NetworkError
 
 if cython.compiled:
-    from cython.cimports.forebay._clock import monotonic_ms
-    from cython.cimports.forebay._gil import GilClaim
     from cython.cimports.forebay._network._io import (
         CLOSED,
         CONNECTING,
@@ -48,9 +46,9 @@ if cython.compiled:
     )
     from cython.cimports.forebay._network.channel import Channel
     from cython.cimports.forebay._network.serving import serve
+    from cython.cimports.forebay._runtime.clock import monotonic_ms
+    from cython.cimports.forebay._runtime.gil import GilClaim
 else:
-    from forebay._clock import monotonic_ms
-    from forebay._gil import GilClaim
     from forebay._network._io import (
         CLOSED,
         CONNECTING,
@@ -80,6 +78,8 @@ else:
     )
     from forebay._network.channel import Channel
     from forebay._network.serving import serve
+    from forebay._runtime.clock import monotonic_ms
+    from forebay._runtime.gil import GilClaim
 
 if TYPE_CHECKING:
     from forebay._network.transport import Address, Connector, Transport

@@ -17,8 +17,8 @@ from forebay._protocol.versions import api_name, is_flexible, request_header_ver
 from forebay.errors import IllegalArgumentError, ProtocolError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._memory import new_bytearray
-    from cython.cimports.forebay._codec._prim import (
+    from cython.cimports.forebay._runtime.memory import new_bytearray
+    from cython.cimports.forebay._runtime.primitives import (
         bytearray_pointer,
         bytes_pointer,
         put_int8,
@@ -27,8 +27,8 @@ if cython.compiled:
         put_raw,
     )
 else:
-    from forebay._codec._memory import new_bytearray
-    from forebay._codec._prim import (
+    from forebay._runtime.memory import new_bytearray
+    from forebay._runtime.primitives import (
         bytearray_pointer,
         bytes_pointer,
         put_int8,

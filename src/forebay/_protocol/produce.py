@@ -17,8 +17,9 @@ import cython
 from forebay.errors import IllegalArgumentError, UnsupportedVersionError
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._memory import new_bytearray
-    from cython.cimports.forebay._codec._prim import (
+    from cython.cimports.forebay._runtime.memory import new_bytearray
+    from cython.cimports.forebay._runtime.piece import piece
+    from cython.cimports.forebay._runtime.primitives import (
         bytearray_pointer,
         bytes_pointer,
         put_int8,
@@ -27,10 +28,10 @@ if cython.compiled:
         put_raw,
         put_varint,
     )
-    from cython.cimports.forebay._codec.piece import piece
 else:
-    from forebay._codec._memory import new_bytearray
-    from forebay._codec._prim import (
+    from forebay._runtime.memory import new_bytearray
+    from forebay._runtime.piece import piece
+    from forebay._runtime.primitives import (
         bytearray_pointer,
         bytes_pointer,
         put_int8,
@@ -39,7 +40,6 @@ else:
         put_raw,
         put_varint,
     )
-    from forebay._codec.piece import piece
 
 NEWEST = cython.declare(cython.int, 13)
 FIRST_BY_ID = cython.declare(cython.int, 13)

@@ -14,9 +14,9 @@ from forebay.errors import ProtocolError, UnsupportedVersionError
 from forebay.model import Node
 
 if cython.compiled:
-    from cython.cimports.forebay._codec._prim import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
+    from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
 else:
-    from forebay._codec._prim import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
+    from forebay._runtime.primitives import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
 
 NEWEST = cython.declare(cython.int, 13)
 FIRST_BY_ID = cython.declare(cython.int, 13)

@@ -1,4 +1,4 @@
-from forebay._codec._prim cimport RecordPointer
+from forebay._runtime.primitives cimport RecordPointer
 
 
 cdef Py_ssize_t record_body_size(

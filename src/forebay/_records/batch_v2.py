@@ -15,7 +15,7 @@ import cython
 
 if cython.compiled:
     from cython.cimports.forebay._arguments import checked_headers
-    from cython.cimports.forebay._codec._prim import (
+    from cython.cimports.forebay._runtime.primitives import (
         SECTION_ROOM,
         RecordPointer,
         RecordView,
@@ -45,7 +45,7 @@ if cython.compiled:
     )
 else:
     from forebay._arguments import checked_headers
-    from forebay._codec._prim import (
+    from forebay._runtime.primitives import (
         SECTION_ROOM,
         RecordPointer,
         RecordView,

@@ -7,7 +7,7 @@ rises fast, so that a batch seldom turns out larger than promised.
 from __future__ import annotations
 
 from forebay._records.compression import CompressionType
-from forebay._threads import Lock
+from forebay._runtime.threads import Lock
 
 INITIAL_RATIO = 1.0
 IMPROVING_STEP = 0.005

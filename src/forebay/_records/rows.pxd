@@ -1,6 +1,6 @@
 from forebay._arrow.columns cimport BytesColumn
 from forebay._arrow.headers cimport HeadersColumn
-from forebay._codec._arrow_abi cimport CellSource
+from forebay._arrow.abi cimport CellSource
 
 
 cdef class Cells:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
+    from cython.cimports.forebay._arrow.abi import CellSource, bit_at, load_integer, pointer_to
     from cython.cimports.forebay._arrow.columns import BytesColumn, seek_cell
     from cython.cimports.forebay._arrow.headers import HeadersColumn
-    from cython.cimports.forebay._codec._arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from cython.cimports.forebay._codec._arrow_abi import CellSource, bit_at, load_integer, pointer_to
-    from cython.cimports.forebay._codec._prim import (
+    from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+    from cython.cimports.forebay._runtime.primitives import (
         bytearray_pointer,
         bytearray_pointer_at,
         crc32c,
@@ -26,11 +26,11 @@ if cython.compiled:
         zigzag,
     )
 else:
+    from forebay._arrow.abi import CellSource, bit_at, load_integer, pointer_to
     from forebay._arrow.columns import BytesColumn, seek_cell
     from forebay._arrow.headers import HeadersColumn
-    from forebay._codec._arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from forebay._codec._arrow_abi import CellSource, bit_at, load_integer, pointer_to
-    from forebay._codec._prim import (
+    from forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+    from forebay._runtime.primitives import (
         bytearray_pointer,
         bytearray_pointer_at,
         crc32c,

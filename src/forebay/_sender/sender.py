@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
-from forebay._logging import RateLimitedLogger
 from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
+from forebay._runtime.log import RateLimitedLogger
 from forebay._sender.options import SenderOptions
 from forebay._sender.produce import error_in, moved_leader
 from forebay._sender.producer_id import ProducerIdRequests

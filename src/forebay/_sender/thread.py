@@ -10,11 +10,11 @@ import logging
 import threading
 from typing import Any
 
-from forebay._callback_thread import note_sender_thread
-from forebay._clock import Clock
+from forebay._delivery.callback_thread import note_sender_thread
+from forebay._runtime.clock import Clock
+from forebay._runtime.threads import get_ident, start_thread
+from forebay._runtime.ticket import Latch
 from forebay._sender.sender import Sender
-from forebay._threads import get_ident, start_thread
-from forebay._ticket import Latch
 from forebay.errors import KafkaError
 
 logger = logging.getLogger("forebay.sender")

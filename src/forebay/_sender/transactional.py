@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from forebay._backoff import ExponentialBackoff
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._protocol.find_coordinator import TRANSACTION
 from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
+from forebay._runtime.backoff import ExponentialBackoff
 from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
 from forebay._transactions.requests import FIRST_OF_V2, Pending
 from forebay._transactions.session import TransactionSession

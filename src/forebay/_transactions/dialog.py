@@ -40,7 +40,7 @@ from forebay.errors._base import AnyError, judged
 from forebay.model import Node, TransactionIdentity
 
 if TYPE_CHECKING:
-    from forebay._backoff import ExponentialBackoff
+    from forebay._runtime.backoff import ExponentialBackoff
     from forebay._transactions.manager import TransactionManager
 
 log = logging.getLogger("forebay.transactions")

@@ -54,8 +54,8 @@ else:
     from forebay._transactions.sequences import PartitionSequences
 
 if TYPE_CHECKING:
-    from forebay._backoff import ExponentialBackoff
     from forebay._protocol.init_producer_id import InitProducerIdResponse
+    from forebay._runtime.backoff import ExponentialBackoff
     from forebay._transactions.dialog import TransactionDialog
 
 log = logging.getLogger("forebay.transactions")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay._ticket import ThreadTicket, Ticket
+from forebay._runtime.ticket import ThreadTicket, Ticket
 from forebay.errors import KafkaError
 
 

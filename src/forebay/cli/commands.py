@@ -51,7 +51,7 @@ def produce(**values: Any) -> int:
     The format goes by the file's suffix (.json .jsonl .csv .tsv .parquet; else lines).  Ends with a count of what
     was acknowledged; the exit code is 1 if a record failed or the input was bad.
     """
-    from forebay._clock import SystemClock
+    from forebay._runtime.clock import SystemClock
     from forebay.cli import produce as command
     from forebay.producer import KafkaProducer
 
@@ -82,7 +82,7 @@ def produce(**values: Any) -> int:
 @flags.apply(flags.PERF)
 def perf(**values: Any) -> int:
     """Measure throughput and latency, with the flags and the output of kafka-producer-perf-test."""
-    from forebay._clock import SystemClock
+    from forebay._runtime.clock import SystemClock
     from forebay.cli import perf as command
     from forebay.cli.rows import unescape
     from forebay.producer import KafkaProducer

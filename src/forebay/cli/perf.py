@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from forebay._clock import Clock
+from forebay._runtime.clock import Clock
 from forebay.cli import payloads, sending
 from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, reason
 from forebay.cli.latency import Stats

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from forebay._clock import Clock
+from forebay._runtime.clock import Clock
 from forebay.cli import inputs, sending
 from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, told
 from forebay.cli.inputs import Layout

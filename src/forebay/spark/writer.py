@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pyspark import TaskContext
 
-from forebay._clock import Clock, SystemClock
+from forebay._runtime.clock import Clock, SystemClock
 from forebay.errors import KafkaError
 from forebay.spark import producers
 from forebay.spark.commit import TaskReport

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay._clock import Clock
+from forebay._runtime.clock import Clock
 
 
 class ManualClock(Clock):

@@ -14,10 +14,10 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from forebay._gil import GilClaim
 from forebay._network._io import CONNECTING, OPEN
 from forebay._network.channel import Channel
 from forebay._network.transport import Address
+from forebay._runtime.gil import GilClaim
 from forebay.errors import DisconnectError, NetworkError
 from forebay.testing.clock import ManualClock
 

@@ -14,14 +14,14 @@ from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.ready_nodes import ReadyNodes
 from forebay._accumulator.schedule import BatchSchedule
 from forebay._accumulator.topic import PartitionQueue, TopicState
-from forebay._backoff import ExponentialBackoff
 from forebay._cluster import Cluster
-from forebay._future import RecordFuture
+from forebay._delivery.future import RecordFuture
 from forebay._gate import Gate, StampedBatch
 from forebay._records.compression import Compressor
 from forebay._records.decoded import Batch
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay._records.reader import read_batches
+from forebay._runtime.backoff import ExponentialBackoff
 from forebay.model import Node, PartitionInfo
 from forebay.testing.clock import ManualClock
 

@@ -9,7 +9,7 @@ import pytest
 
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import close, header_of, observed_ratio
-from forebay._future import RecordFuture
+from forebay._delivery.future import RecordFuture
 from forebay._records.compression import CompressionType, compressor
 from forebay.errors import IllegalStateError, KafkaError, NotLeaderOrFollowerError
 from forebay.model import RecordMetadata

@@ -22,7 +22,7 @@ from forebay._accumulator.partitioner import (
     key_partition,
 )
 from forebay._cluster import Cluster
-from forebay._codec import _prim
+from forebay._runtime import primitives as _prim
 from forebay.errors import IllegalArgumentError, IllegalStateError
 from forebay.model import Node, PartitionInfo
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from forebay._accumulator.pool import Buffer, BufferPool, adopt
-from forebay._ticket import ThreadTicket
+from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import IllegalArgumentError, KafkaError
 from tests.fakes.tickets import CountingTicket
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from forebay._arrow.abi import ArrowSchema, capsule_address
 from forebay._arrow.batch import ArrowBatch
 from forebay._arrow.names import LONGEST, type_name
-from forebay._codec._arrow_abi import ArrowSchema, capsule_address
 from forebay.errors import IllegalArgumentError
 
 HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])

@@ -10,8 +10,8 @@ import pytest
 
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._columnar import deliveries as deliveries_module
-from forebay._future import BatchResult
-from forebay._future_split import split_result
+from forebay._delivery.future import BatchResult
+from forebay._delivery.split import split_result
 from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
 from tests.fakes.world import World

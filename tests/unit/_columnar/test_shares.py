@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from forebay._columnar.shares import Share
-from forebay._future import BatchResult
-from forebay._future_split import split_result
+from forebay._delivery.future import BatchResult
+from forebay._delivery.split import split_result
 from forebay.errors import KafkaError
 from tests.fakes.world import World
 from tests.unit._columnar.tables import append

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from forebay._clock import SystemClock
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.exchange import Exchange
 from forebay._network.selector import SocketSelector
+from forebay._runtime.clock import SystemClock
 from forebay.testing.clock import ManualClock
 
 

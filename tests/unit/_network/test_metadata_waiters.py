@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from forebay._ticket import ThreadTicket
+from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import AuthenticationError, DisconnectError, InvalidTopicError, KafkaError
 
 from .metadata_cases import Waker, metadata, update

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forebay._callback_thread import note_sender_thread
+from forebay._delivery.callback_thread import note_sender_thread
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from tests.fakes.answers import hold
 from tests.fakes.broker import PRODUCE

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay._backoff import ExponentialBackoff
 from forebay._gate import GatedQueue, StampedBatch
 from forebay._protocol.init_producer_id import InitProducerIdResponse
+from forebay._runtime.backoff import ExponentialBackoff
 from forebay._transactions.manager import TransactionManager
 from forebay._transactions.sequences import PartitionSequences
 from forebay.errors import (

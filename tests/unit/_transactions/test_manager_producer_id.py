@@ -6,8 +6,8 @@ from math import inf
 
 import pytest
 
-from forebay._backoff import ExponentialBackoff
 from forebay._protocol.init_producer_id import InitProducerIdResponse
+from forebay._runtime.backoff import ExponentialBackoff
 from forebay._transactions.manager import TransactionManager
 from forebay._transactions.state import State
 from forebay.errors import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from forebay._backoff import ExponentialBackoff
+from forebay._runtime.backoff import ExponentialBackoff
 from forebay._transactions.initialization import InitProducerIdCall
 from forebay._transactions.manager import TransactionManager
 from forebay._transactions.requests import EndTxnCall

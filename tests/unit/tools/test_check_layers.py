@@ -48,10 +48,10 @@ def test_downwards_and_within_a_layer_is_fine(tree: Path) -> None:
 
 def test_upwards_is_refused_in_both_kinds_of_file(tree: Path) -> None:
     write(tree, "_codec.py", both("_pool.a", "A"))
-    write(tree, "_net/c.pxd", "cimport cython\n\nfrom forebay._send cimport send\n")
+    write(tree, "_net/c.pxd", "cimport cython\n\nfrom forebay._send.path cimport send\n")
     assert check(tree) == [
         "src/forebay/_codec.py:3: forebay._codec cimports forebay._pool.a, a layer above",
-        "src/forebay/_net/c.pxd:3: forebay._net.c cimports forebay._send, a layer above",
+        "src/forebay/_net/c.pxd:3: forebay._net.c cimports forebay._send.path, a layer above",
     ]
 
 
@@ -140,6 +140,6 @@ def test_modules_that_are_not_compiled_and_other_classes_are_let_alone(tree: Pat
 
 def test_the_packages_own_struct_is_among_those_looked_for() -> None:
     package = Path(__file__).parents[3] / "src" / "forebay"
-    structs = {"forebay._codec._prim": structs_of_pxd((package / "_codec" / "_prim.pxd").read_text())}
+    structs = {"forebay._runtime.primitives": structs_of_pxd((package / "_runtime" / "primitives.pxd").read_text())}
     tree = ast.parse((package / "_accumulator" / "accumulator.py").read_text())
     assert structs_in_scope(tree, "forebay._accumulator.accumulator", structs) == {"RecordView"}

@@ -1,0 +1,21 @@
+from forebay._runtime.arrays cimport ObjectPointer
+
+
+cdef class DeliveryCallbacks:
+    cdef ObjectPointer* functions
+    cdef Py_ssize_t function_count
+    cdef Py_ssize_t function_room
+    cdef long long* numbers
+    cdef readonly Py_ssize_t count
+    cdef Py_ssize_t room
+    # What seek found.
+    cdef Py_ssize_t next_function
+    cdef long long timestamp
+    cdef long long key_size
+    cdef long long value_size
+    cdef bint repeats(self, object function) noexcept
+    cdef int reserve(self, Py_ssize_t index, Py_ssize_t expected) except? -1
+    cdef void add(self, Py_ssize_t index, object function, long long timestamp, long long key_size, long long value_size) noexcept
+    cdef void put(self, object function, long long timestamp, long long key_size, long long value_size) noexcept
+    cdef object seek(self, Py_ssize_t index)
+    cdef void share(self, list parts, list ends)

@@ -1,0 +1,163 @@
+"""DeliveryCallbacks: what ``on_delivery`` of a batch's records needs until the batch has its outcome.
+
+Two numbers a record, and the function only where it is another one than the record's before: 16 bytes where a future
+would be 64, in plain arrays, for many records wait.  Nothing here is known to the garbage collector, which would walk
+all of it again and again, and might run a finaliser under the lock that appends are made under; the cycle that a
+callback may close (it refers to its future, that to the batch) is cut when the batch has its outcome.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._runtime.arrays import (
+        drop_numbers,
+        drop_objects,
+        is_object_at,
+        more_numbers,
+        more_objects,
+        no_numbers,
+        no_objects,
+        object_at,
+        put_object,
+    )
+else:
+    from forebay._runtime.arrays import (
+        drop_numbers,
+        drop_objects,
+        is_object_at,
+        more_numbers,
+        more_objects,
+        no_numbers,
+        no_objects,
+        object_at,
+        put_object,
+    )
+
+# A record's second number: both sizes plus one, in 32 bits each, of which the highest is free.
+ANOTHER_FUNCTION = cython.declare(cython.longlong, 1 << 31)
+SIZE = cython.declare(cython.longlong, (1 << 31) - 1)
+
+LEAST = cython.declare(cython.Py_ssize_t, 16)
+"""Records for which there is room from the beginning."""
+
+
+@cython.final
+@cython.no_gc
+@cython.cclass
+class DeliveryCallbacks:
+    """The callbacks of records 0, 1, 2 ... of one batch; records without one count as if theirs were None.
+
+    Appends are made under the lock of the batch's queue; once the batch is closed, all of it is the sender's thread's.
+    """
+
+    def __init__(self) -> None:
+        self.functions = no_objects()
+        self.function_count = 0
+        self.function_room = 0
+        self.numbers = no_numbers()
+        self.count = 0
+        self.room = 0
+        self.timestamp = self.key_size = self.value_size = -1
+        self.next_function = 0
+
+    def __dealloc__(self) -> None:
+        drop_objects(self.functions, self.function_count)
+        drop_numbers(self.numbers)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def repeats(self, function: Any) -> cython.bint:
+        """Whether the latest record's callback is this one."""
+        return self.function_count > 0 and is_object_at(self.functions, self.function_count - 1, function)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def reserve(self, index: cython.Py_ssize_t, expected: cython.Py_ssize_t) -> cython.int:
+        """Makes room for the callback of record ``index``, which ``add`` then cannot lack.
+
+        Args:
+            expected: how many records the batch will have, as far as one can tell: room is made for that many, but for
+                twice as many as there are at most.
+        """
+        if index >= self.room:
+            room: cython.Py_ssize_t = max(index + 1, LEAST, min(expected, 2 * (index + 1)))
+            self.numbers = more_numbers(self.numbers, 2 * self.count, 2 * room)
+            self.room = room
+        # One for the record, and one for None if records without a callback came before it.
+        if self.function_count + 2 > self.function_room:
+            room = max(2, self.function_count + min(self.function_count, LEAST) + 2)
+            self.functions = more_objects(self.functions, self.function_count, room)
+            self.function_room = room
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def add(
+        self,
+        index: cython.Py_ssize_t,
+        function: Any,
+        timestamp: cython.longlong,
+        key_size: cython.longlong,
+        value_size: cython.longlong,
+    ) -> cython.void:
+        """The callback of record ``index``; room for it was reserved."""
+        while self.count < index:
+            self.put(None, -1, -1, -1)
+        self.put(function, timestamp, key_size, value_size)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def put(
+        self, function: Any, timestamp: cython.longlong, key_size: cython.longlong, value_size: cython.longlong
+    ) -> cython.void:
+        sizes: cython.longlong = ((key_size + 1) << 32) | (value_size + 1)
+        if not self.repeats(function):
+            put_object(self.functions, self.function_count, function)
+            self.function_count += 1
+            sizes |= ANOTHER_FUNCTION
+        self.numbers[2 * self.count] = timestamp
+        self.numbers[2 * self.count + 1] = sizes
+        self.count += 1
+
+    @cython.cfunc
+    def seek(self, index: cython.Py_ssize_t) -> Any:
+        """The callback of record ``index``; its timestamp and sizes are in the fields of these names then.
+
+        Records are asked for in order, each once.
+        """
+        sizes: cython.longlong = self.numbers[2 * index + 1]
+        self.timestamp = self.numbers[2 * index]
+        self.key_size = (sizes >> 32) - 1
+        self.value_size = (sizes & SIZE) - 1
+        if sizes & ANOTHER_FUNCTION:
+            self.next_function += 1
+        return object_at(self.functions, self.next_function - 1)
+
+    @cython.cfunc
+    def share(self, parts: list[Any], ends: list[Any]) -> cython.void:
+        """Copies the callbacks to ``parts``: those of the records before ``ends[0]`` to the first, and so on.
+
+        A batch that is split; ``seek`` has not been called.
+        """
+        at: cython.Py_ssize_t
+        number: cython.Py_ssize_t
+        begin: cython.Py_ssize_t = 0
+        function: Any
+        part: DeliveryCallbacks
+        for number in range(len(parts)):
+            part = parts[number]
+            end: cython.Py_ssize_t = min(ends[number], self.count)
+            for at in range(begin, end):
+                function = self.seek(at)
+                if function is not None:
+                    part.reserve(at - begin, end - begin)
+                    part.add(at - begin, function, self.timestamp, self.key_size, self.value_size)
+            begin = ends[number]
+        self.next_function = 0
+
+    def __reduce__(self) -> Any:
+        raise TypeError("DeliveryCallbacks cannot be pickled: they belong to a batch of this process")

@@ -1,0 +1,121 @@
+"""BatchOutcome: what became of a batch's records, and the callbacks that came with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+from forebay._delivery.callback_thread import leave_forked_child, report_safely
+from forebay.errors._base import own_copy
+
+if cython.compiled:
+    from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
+    from cython.cimports.forebay._delivery.metadata import RecordMetadata, new_metadata
+    from cython.cimports.forebay._runtime.memory import is_unshared
+else:
+    from forebay._delivery.callbacks import DeliveryCallbacks
+    from forebay._delivery.metadata import RecordMetadata, new_metadata
+    from forebay._runtime.memory import is_unshared
+
+PENDING = cython.declare(cython.int, 0)
+
+# How many forks lie between this process and the one that imported us: a result of before is another process's.
+_forks = cython.declare(cython.int, 0)
+
+
+def note_fork() -> None:
+    """To be called once in each forked child."""
+    global _forks
+    _forks = (_forks + 1) & 0x7FFF  # a result keeps it in two bytes
+
+
+# Not tracked by the garbage collector, for the same reasons as RecordFuture.
+@cython.no_gc
+@cython.cclass
+class BatchOutcome:
+    """The values of a BatchResult, which says who may read and set them when."""
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def begin_outcome(self, topic: str, partition: cython.int) -> cython.void:
+        self.topic = topic
+        self.partition = partition
+        self.base_offset = self.log_append_time = -1
+        self.error = None
+        self.record_errors: dict[int, Any] | None = None
+        self.state = PENDING
+        self.born = _forks
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def is_foreign(self) -> cython.bint:
+        """Whether it belongs to a process that this one was forked from."""
+        return self.born != _forks
+
+    @cython.cfunc
+    def run_deliveries(self, deliveries: DeliveryCallbacks, report: Any) -> cython.void:
+        shared: Any = None if self.error is None else own_copy(self.error)
+        at: cython.int = 0
+        while at < deliveries.count:
+            at = self.deliver_from(at, deliveries, shared, report)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def deliver_from(self, at: cython.int, calls: DeliveryCallbacks, shared: Any, report: Any) -> cython.int:
+        # Up to a callback that raises; where to go on.  A try around each one would be a tenth of its cost.
+        metadata: RecordMetadata | None = None
+        error: Any = shared
+        try:
+            while at < calls.count:
+                function: Any = calls.seek(at)
+                at += 1
+                if function is None:
+                    continue
+                # One that no callback kept serves again; of a failed batch all are the same.
+                if metadata is None or not is_unshared(metadata):
+                    metadata = new_metadata(self.topic, self.partition)
+                if shared is None:
+                    locate(metadata, self, at - 1, calls.timestamp, calls.key_size, calls.value_size)
+                elif self.record_errors is not None:
+                    error = own_copy(self.record_errors[at - 1]) if at - 1 in self.record_errors else shared
+                function(metadata, error)
+                if self.is_foreign():
+                    leave_forked_child(None)
+        except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
+            self.tell(raised, report)
+        return at
+
+    @cython.cfunc
+    def tell(self, raised: Any, report: Any) -> cython.void:
+        if self.is_foreign():
+            leave_forked_child(raised)
+        report_safely(report, raised, self)
+
+    @cython.cfunc
+    def metadata_of(
+        self, at: cython.int, timestamp: cython.longlong, key_size: cython.longlong, value_size: cython.longlong
+    ) -> RecordMetadata:
+        """RecordMetadata of this result's record ``at`` as it stands now."""
+        metadata: RecordMetadata = new_metadata(self.topic, self.partition)
+        if self.error is None and self.state != PENDING:
+            locate(metadata, self, at, timestamp, key_size, value_size)
+        return metadata
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def locate(
+    metadata: RecordMetadata,
+    outcome: BatchOutcome,
+    at: cython.int,
+    timestamp: cython.longlong,
+    key_size: cython.longlong,
+    value_size: cython.longlong,
+) -> cython.void:
+    """Fills in what is known of a batch's record ``at`` once the batch was written."""
+    metadata._offset = outcome.base_offset + at if outcome.base_offset >= 0 else -1
+    metadata._timestamp = outcome.log_append_time if outcome.log_append_time >= 0 else timestamp
+    metadata._key_size = key_size
+    metadata._value_size = value_size

@@ -1,0 +1,102 @@
+"""How a batch's result hands on to the results of the smaller batches that the batch is split into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cython
+
+if cython.compiled:
+    from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
+    from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, part_with
+    from cython.cimports.forebay._runtime.mutex import acquire, release
+else:
+    from forebay._delivery.callbacks import DeliveryCallbacks
+    from forebay._delivery.future import BatchResult, RecordFuture, part_with
+    from forebay._runtime.mutex import acquire, release
+
+PENDING = cython.declare(cython.int, 0)
+
+
+@cython.ccall
+def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
+    """Hands on to ``parts`` (in order, each with its ``first``); False, without effect, if there is an outcome.
+
+    Callbacks and whoever waits for one record go to that record's part; who waits for all of them stays, and is woken
+    after the last part.  Sender thread.
+    """
+    part: BatchResult
+    for part in parts:
+        part.callbacks = []
+        part.waiters = []
+        part.parent = whole
+        part.born = whole.born
+    none: list[Any] = []
+    waiting: list[Any] = []
+    # The batch is closed, so no record with a callback comes any more.
+    share_deliveries(whole, parts)
+    acquire(whole.lock)
+    try:
+        if whole.state != PENDING or whole.parts is not None:
+            return False
+        # Their own locks are not needed: nobody else knows the parts before ``parts`` is set.
+        move_callbacks(whole.callbacks, parts)
+        move_waiters(whole.waiters, parts, waiting)
+        # Kept until the lock is let go, as a last reference must not be let go under it.
+        old_callbacks: list[Any] = whole.callbacks
+        old_waiters: list[Any] = whole.waiters
+        old_deliveries: DeliveryCallbacks | None = whole.deliveries
+        whole.deliveries = None
+        whole.callbacks = none
+        whole.waiters = waiting
+        whole.open_parts = len(parts)
+        whole.parts = parts
+    finally:
+        release(whole.lock)
+    del old_callbacks, old_waiters, old_deliveries
+    whole.account = None
+    return True
+
+
+@cython.cfunc
+def share_deliveries(whole: BatchResult, parts: list[Any]) -> cython.void:
+    if whole.deliveries is None or whole.state != PENDING or whole.parts is not None:
+        return
+    number: cython.Py_ssize_t
+    part: BatchResult
+    shares: list[Any] = []
+    ends: list[int] = []
+    for number in range(len(parts)):
+        part = parts[number]
+        part.deliveries = DeliveryCallbacks()
+        shares.append(part.deliveries)
+        if number > 0:
+            ends.append(part.first - whole.first)
+    ends.append(whole.deliveries.count)
+    whole.deliveries.share(shares, ends)
+
+
+@cython.cfunc
+def move_callbacks(callbacks: list[Any], parts: list[Any]) -> cython.void:
+    at: cython.Py_ssize_t
+    part: BatchResult
+    future: RecordFuture
+    for at in range(0, len(callbacks), 2):
+        future = callbacks[at]
+        part = part_with(parts, future._index)
+        part.callbacks.append(future)
+        part.callbacks.append(callbacks[at + 1])
+
+
+@cython.cfunc
+def move_waiters(waiters: list[Any], parts: list[Any], staying: list[Any]) -> cython.void:
+    at: cython.Py_ssize_t
+    part: BatchResult
+    for at in range(0, len(waiters), 2):
+        index: cython.int = waiters[at + 1]
+        going: list[Any] = staying
+        if index >= 0:
+            part = part_with(parts, index)
+            going = part.waiters
+        going.append(waiters[at])
+        going.append(waiters[at + 1])

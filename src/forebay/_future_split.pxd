@@ -1,6 +1,0 @@
-from forebay._future cimport BatchResult
-
-
-cpdef bint split_result(BatchResult whole, list parts)
-cdef void move_callbacks(list callbacks, list parts)
-cdef void move_waiters(list waiters, list parts, list staying)

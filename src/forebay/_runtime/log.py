@@ -1,0 +1,88 @@
+"""Log lines that may repeat: the first at once, then at most one an interval that says how many were left out.
+
+A broker that is down fails a connection many times a minute for as long as it is down; the first line says so,
+the others would only bury what else is in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable
+
+from forebay._runtime.threads import Lock
+
+REPEAT_INTERVAL_MS = 30_000.0
+MAX_KEYS = 1_000
+
+
+class RateLimitedLogger:
+    """Limits repeated lines by a key that the caller chooses, such as the node and the kind of failure.
+
+    Args:
+        name: of the logger, below ``forebay``.
+        prefix: before each line, such as ``[Producer clientId=a] ``.
+        interval_ms: at most one line for each key in this time; 0 lets every line through.
+    """
+
+    def __init__(self, name: str, *, prefix: str = "", interval_ms: float = REPEAT_INTERVAL_MS) -> None:
+        self._logger = logging.getLogger(name)
+        self._prefix = prefix
+        self._interval = interval_ms
+        # Guards _seen only: handlers are foreign code and run outside it.
+        self._lock = Lock()
+        # key -> when its line was last written, and how many were held back since; oldest line first.
+        self._seen: dict[Hashable, tuple[float, int]] = {}
+
+    def log(
+        self, level: int, key: Hashable, now: float, message: str, *args: object, raised: BaseException | None = None
+    ) -> bool:
+        """Writes the line, or counts it; ``now`` in monotonic ms.  Whether it was written.
+
+        Args:
+            raised: its traceback stands below the line.
+        """
+        if not self._logger.isEnabledFor(level):
+            return False
+        held = self._admit(key, now)
+        if held < 0:
+            return False
+        text = self._prefix + (message % args if args else message)
+        self._logger.log(level, "%s", f"{text} ({held} more like this)" if held else text, exc_info=raised)
+        return True
+
+    def info(self, key: Hashable, now: float, message: str, *args: object) -> bool:
+        return self.log(logging.INFO, key, now, message, *args)
+
+    def warning(self, key: Hashable, now: float, message: str, *args: object) -> bool:
+        return self.log(logging.WARNING, key, now, message, *args)
+
+    def error(
+        self, key: Hashable, now: float, message: str, *args: object, raised: BaseException | None = None
+    ) -> bool:
+        return self.log(logging.ERROR, key, now, message, *args, raised=raised)
+
+    def exception(self, message: str, *args: object, error: BaseException) -> None:
+        """An error that must not get lost, with its traceback; never limited."""
+        self._logger.error("%s", self._prefix + (message % args if args else message), exc_info=error)
+
+    def debug(self, message: str, *args: object) -> None:
+        """Not limited: who asks for debug lines wants all of them."""
+        if self._logger.isEnabledFor(logging.DEBUG):
+            self._logger.debug("%s", self._prefix + (message % args if args else message))
+
+    def forget(self, key: Hashable) -> None:
+        """The trouble is over: its next line is a first one again."""
+        with self._lock:
+            self._seen.pop(key, None)
+
+    def _admit(self, key: Hashable, now: float) -> int:
+        """How many lines were held back before this one, or -1 if this one is held back too."""
+        with self._lock:
+            last, held = self._seen.pop(key, (None, 0))
+            if last is not None and now - last < self._interval:
+                self._seen[key] = (last, held + 1)
+                return -1
+            if len(self._seen) >= MAX_KEYS:
+                del self._seen[next(iter(self._seen))]
+            self._seen[key] = (now, 0)
+            return held

@@ -1,0 +1,16 @@
+# A lock for a few lines, taken and let go with the GIL, which may be given up in between.  As an attribute of a compiled
+# class it begins free, by being zero.  Interpreted twin: _runtime/mutex.py.
+
+cdef extern from "mutex.h":
+    ctypedef struct Mutex "forebay_mutex":
+        pass
+    # Macros that take the lock itself, not a copy.
+    void acquire "forebay_acquire" (Mutex lock) noexcept
+    void release "forebay_release" (Mutex lock) noexcept
+    const bint HAS_GIL "forebay_has_gil"
+    # By who has just let it go after some time, and will take it again.
+    void give_way "forebay_give_way" (Mutex lock) noexcept
+
+cdef extern from "Python.h":
+    # The calling thread's number.
+    unsigned long thread_ident "PyThread_get_thread_ident" () noexcept

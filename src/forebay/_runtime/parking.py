@@ -1,0 +1,51 @@
+"""The interpreted form of ``_runtime/parking.pxd``: where threads sleep until it is their turn."""
+
+from __future__ import annotations
+
+from _thread import LockType
+
+from forebay._runtime.threads import Lock
+
+
+class Parking:
+    """Each turn wakes the one that has slept longest."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.lock = Lock()
+        self.sleeping: list[LockType] = []
+        """One lock for each, let go to wake it; the first has slept longest.  Guarded by ``lock``."""
+
+
+def asleep_in(lot: Parking) -> int:
+    """How many sleep."""
+    return len(lot.sleeping)
+
+
+def turn_of(lot: Parking) -> int:
+    """Which turn it is."""
+    return lot.turns
+
+
+def park(lot: Parking, seen: int, nanoseconds: int) -> bool:
+    """Sleeps until a turn after ``seen``, or for so long at most (no second); True if that time has passed."""
+    mine = Lock()
+    mine.acquire()
+    with lot.lock:
+        if lot.turns != seen:
+            return False
+        lot.sleeping.append(mine)
+    try:
+        return not mine.acquire(timeout=nanoseconds / 1e9)
+    finally:
+        with lot.lock:
+            if mine in lot.sleeping:
+                lot.sleeping.remove(mine)
+
+
+def next_turn(lot: Parking) -> None:
+    """The turn of whoever has slept longest."""
+    with lot.lock:
+        lot.turns += 1
+        if lot.sleeping:
+            lot.sleeping.pop(0).release()

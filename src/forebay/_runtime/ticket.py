@@ -1,0 +1,139 @@
+"""One caller's wait for something that another thread will bring about.
+
+Nothing below the front ends blocks: pool, metadata and flush hand out tickets and return.  The front end waits
+on the ticket in its own way (a thread here, an event loop elsewhere) and calls again.
+"""
+
+from __future__ import annotations
+
+from threading import TIMEOUT_MAX
+from typing import Any
+
+import cython
+
+from forebay._runtime.threads import GreenletWait, Lock, hub_of_caller
+
+if cython.compiled:
+    from cython.cimports.forebay._runtime.lists import put_item, take_item
+else:
+    from forebay._runtime.lists import put_item, take_item
+
+_LONGEST_S: cython.double = TIMEOUT_MAX
+SPARE: list[Any] = []
+"""Tickets that nobody is going to wake: a lock for each wait costs more than all the rest of it.
+
+Their one wake has come and was waited for, or they were never handed on.  Only results' waits use them, for a result
+wakes each of its tickets once (``BatchResult.wake_waiters``).
+"""
+MOST_SPARE = cython.declare(cython.Py_ssize_t, 8)
+
+
+@cython.cclass
+class Ticket:
+    """Base of all tickets: ``wake`` is called once or more, by any thread, outside every lock of ours."""
+
+    if not cython.compiled:
+        __slots__ = ("grant",)
+
+    def __init__(self) -> None:
+        self.grant: object | None = None
+        """What was granted, written under the granter's lock before ``wake``; the waiter takes it."""
+
+    def wake(self) -> None:
+        """Lets the waiter go on.  Never raises, never blocks."""
+        raise TypeError("a Ticket is woken through a subclass")
+
+
+@cython.final
+@cython.cclass
+class ThreadTicket(Ticket):
+    """A ticket for a caller that blocks its own thread, or its own greenlet; signals (Ctrl-C) get through the wait."""
+
+    if not cython.compiled:
+        __slots__ = ("_greenlet", "_lock")
+
+    def __init__(self) -> None:
+        self.grant = None  # not by super(), which each wait for a record would pay for
+        self._greenlet: GreenletWait | None = None
+        self._lock = Lock()
+        self._lock.acquire()
+
+    def wake(self) -> None:
+        try:
+            self._lock.release()
+        except RuntimeError:
+            pass  # woken before: a second wake adds nothing
+        waiting = self._greenlet
+        if waiting is not None:
+            waiting.look()
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def wait(self, timeout_ms: cython.double) -> cython.bint:
+        """Waits for the next wake; False if ``timeout_ms`` passed first."""
+        limit: cython.double = min(max(timeout_ms / 1000, 0.0), _LONGEST_S)
+        hub = hub_of_caller() if limit > 0 else None
+        if hub is not None:
+            return self._wait_in(hub, limit)
+        # By position: the lock's own parsing of a keyword takes longer than all else here.
+        woken: bool = self._lock.acquire(True, limit)
+        return woken
+
+    def _wait_in(self, hub: Any, limit: float) -> bool:
+        waiting = self._greenlet = GreenletWait(hub)
+        try:
+            return waiting.until(self._is_woken, limit)
+        finally:
+            self._greenlet = None
+            waiting.close()
+
+    def _is_woken(self) -> bool:
+        woken: bool = self._lock.acquire(False)
+        return woken
+
+
+class Latch:
+    """Set once, by any thread; waited for by any number of threads.
+
+    It needs no lock: a thread that waits leaves its ticket first and looks then, so none is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._set = False
+        self._waiting: list[ThreadTicket] = []
+
+    def is_set(self) -> bool:
+        """Whether ``set`` was called."""
+        return self._set
+
+    def set(self) -> None:
+        """Lets every thread that waits go on, and those that come later."""
+        self._set = True
+        for ticket in list(self._waiting):
+            ticket.wake()
+
+    def wait(self, timeout_ms: float) -> bool:
+        """Waits until it is set; False if ``timeout_ms`` passed first.  Signals get through."""
+        ticket = ThreadTicket()
+        self._waiting.append(ticket)
+        try:
+            return self._set or ticket.wait(timeout_ms)
+        finally:
+            self._waiting.remove(ticket)
+
+
+@cython.cfunc
+def spare_ticket() -> ThreadTicket:
+    """One that waits for its first wake; for ``keep_ticket``, if it gets exactly that one."""
+    try:
+        return take_item(SPARE, len(SPARE) - 1) if len(SPARE) > 0 else ThreadTicket()
+    except IndexError:  # another thread took the last one in between
+        return ThreadTicket()
+
+
+@cython.cfunc
+def keep_ticket(ticket: ThreadTicket) -> object:
+    """Nobody is going to wake it any more."""
+    if len(SPARE) < MOST_SPARE:
+        put_item(SPARE, ticket)
+    return None

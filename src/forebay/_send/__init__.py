@@ -1,0 +1,1 @@
+"""The way of `send()` on the caller's thread."""

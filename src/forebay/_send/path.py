@@ -1,0 +1,487 @@
+"""The whole of ``send()`` up to the append, as one compiled call.
+
+A record passes, in order: interceptors, the topic's metadata, serializers, the partitioner, the size check, and
+the accumulator.  Only two steps can wait, for metadata and for memory, and together at most ``max.block.ms``; the
+wait is here, in the front end, on a ticket that the layer below handed out.  Which errors are raised and which
+arrive in the future follows Java: what a broker or a limit refuses goes into the future and the callback, what the
+caller got wrong is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import cython
+
+from forebay._runtime.threads import get_ident
+from forebay._runtime.ticket import ThreadTicket
+from forebay.errors import (
+    ApiError,
+    ForkedProducerError,
+    IllegalArgumentError,
+    KafkaError,
+    ProducerClosedError,
+    SerializationError,
+    TimeoutError,
+)
+from forebay.model import Headers, TopicPartition
+
+if cython.compiled:
+    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+    from cython.cimports.forebay._accumulator.partitioner import key_partition
+    from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
+    from cython.cimports.forebay._accumulator.topic import TopicState
+    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
+    from cython.cimports.forebay._delivery.future import RecordFuture, new_future
+    from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
+    from cython.cimports.forebay._runtime.clock import Clock
+    from cython.cimports.forebay._runtime.gil import GilClaim
+    from cython.cimports.forebay._runtime.mutex import HAS_GIL
+    from cython.cimports.forebay._runtime.primitives import (
+        RecordPointer,
+        RecordView,
+        SectionRoom,
+        record_view,
+        section_pointer,
+        view_of,
+    )
+else:
+    from forebay._accumulator.accumulator import RecordAccumulator
+    from forebay._accumulator.partitioner import key_partition
+    from forebay._accumulator.states import APPENDED, WORTH_WAKING
+    from forebay._accumulator.topic import TopicState
+    from forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
+    from forebay._delivery.future import RecordFuture, new_future
+    from forebay._records.batch_v2 import encode_headers, with_plain_headers
+    from forebay._runtime.clock import Clock
+    from forebay._runtime.gil import GilClaim
+    from forebay._runtime.mutex import HAS_GIL
+    from forebay._runtime.primitives import (
+        RecordPointer,
+        RecordView,
+        SectionRoom,
+        record_view,
+        section_pointer,
+        view_of,
+    )
+
+from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
+from forebay._delivery.failed import failed_future
+from forebay._send.refusals import buffer_exhausted, not_in_metadata, record_too_large
+
+if TYPE_CHECKING:
+    from forebay.model import DeliveryCallback, ProducerRecord
+
+# States of the producer as send() sees them.
+OPEN = cython.declare(cython.int, 0)
+FORKED = cython.declare(cython.int, 2)
+
+STICKY = cython.declare(cython.int, -1)
+NO_DEADLINE = cython.declare(cython.double, -1.0)
+UPPER_BOUND_OVERHEAD = cython.declare(cython.Py_ssize_t, 61 + 21)
+NO_HEADERS = cython.declare(bytes, b"\x00")
+
+
+@cython.cclass
+class SendPath:
+    """What ``KafkaProducer.send`` needs, and nothing else; KafkaProducer is its subclass.
+
+    Any thread may send.  ``state`` is set by the owner's close and in a forked child.
+    """
+
+    def _prepare(
+        self,
+        *,
+        accumulator: RecordAccumulator,
+        metadata: Any,
+        wake: Callable[[], None],
+        clock: Clock,
+        key_serializer: Any,
+        value_serializer: Any,
+        interceptors: Any,
+        partitioner: Any,
+        metrics: Any,
+        report: Callable[[BaseException, Any], None],
+        ignore_keys: bool,
+        max_record_size: int,
+        max_block_ms: float,
+        sender_thread: Any,
+        node_error: Callable[[int], BaseException | None],
+        claim: GilClaim,
+    ) -> None:
+        self.accumulator, self.metadata = accumulator, metadata
+        self.wake, self.clock = wake, clock
+        self.key_serializer, self.value_serializer = key_serializer, value_serializer
+        self.recent: TopicState | None = None
+        self.plain_bytes = key_serializer.passes_bytes and value_serializer.passes_bytes
+        self.interceptors = interceptors or None
+        self.partitioner = partitioner
+        self.sensors = metrics
+        self.report = report
+        self.ignore_keys = ignore_keys
+        self.max_record_size = max_record_size
+        self.max_block_ms = max_block_ms
+        self.sender_thread = sender_thread
+        self.node_error = node_error
+        self.claim = claim
+        self._state = OPEN
+
+    def _set_state(self, state: cython.int) -> None:
+        self._state = state
+
+    @cython.annotation_typing(False)  # else 1.0 and True are taken for the int 1 when compiled
+    def send(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        *,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> RecordFuture:
+        """Takes a record into the buffer and returns at once, or waits for room at most ``max.block.ms``.
+
+        Args:
+            topic: its name, or a whole ProducerRecord in place of the arguments up to ``timestamp_ms``.
+            value: bytes or None, or whatever ``value_serializer`` takes.
+            key: as the value; decides the partition (murmur2, as in Java) where none is given.
+            headers: pairs of str and bytes (or None), or a mapping.
+            partition: its number; None lets the partitioner choose.
+            timestamp_ms: Unix time in ms; None for now.
+            on_delivery: called as ``on_delivery(metadata, error)`` on the sender's thread, in order per partition; but
+                a batch whose answer was lost may be confirmed after a later one (the log is in order all the same),
+                and what is never sent is told at once.  What it raises is logged.
+
+        Returns:
+            A light future (``result``, ``exception``, ``done``, ``add_done_callback``).  Timeouts, a record that
+            is too large and whatever a broker refuses arrive in it.
+
+        Raises:
+            ProducerClosedError: after ``close()``.
+            ForkedProducerError: in a child of the process that made the producer.
+            SerializationError: key or value are not what the serializer takes; without one, not bytes (TypeError).
+            IllegalArgumentError: a partition, timestamp or header that cannot be.
+            TypeError: a header or ``on_delivery`` of a type that cannot be.
+        """
+        if self._state != OPEN:
+            raise self._refusal()
+        if on_delivery is not None and not callable(on_delivery):
+            raise not_callable(on_delivery)
+        if self.interceptors is None and type(topic) is str:
+            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, True)
+        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, True)
+
+    @cython.annotation_typing(False)
+    def send_nowait(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        *,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> RecordFuture:
+        """As ``send``, but never waits.
+
+        Raises:
+            BufferExhaustedError: the buffer is full now; a BufferError and a TimeoutError too.
+            TimeoutError: the topic's metadata is not there yet (asked for now: try again).
+        """
+        if self._state != OPEN:
+            raise self._refusal()
+        if on_delivery is not None and not callable(on_delivery):
+            raise not_callable(on_delivery)
+        if self.interceptors is None and type(topic) is str:
+            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, False)
+        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, False)
+
+    def _send_record(self, record: ProducerRecord, on_delivery: Any, blocking: bool) -> RecordFuture:
+        chain = self.interceptors
+        if chain is not None:
+            record = chain.on_send(record)
+            on_delivery = Acknowledged(chain, on_delivery)
+        try:
+            return self.dispatch(
+                record.topic,
+                record.value,
+                record.key,
+                record.headers,
+                record.partition,
+                record.timestamp_ms,
+                on_delivery,
+                blocking,
+            )
+        except Exception as error:
+            if chain is not None:
+                chain.on_send_error(record, on_delivery.where, error)
+            raise
+
+    @cython.cfunc
+    def dispatch(
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        headers: Any,
+        partition: Any,
+        timestamp_ms: Any,
+        on_delivery: Any,
+        blocking: cython.bint,
+    ) -> RecordFuture:
+        number: cython.int = STICKY if partition is None else checked_partition(partition)
+        timestamp: cython.longlong = -1 if timestamp_ms is None else checked_timestamp(timestamp_ms)
+        state: TopicState | None = self.recent
+        if state is None or state.name is not topic:
+            state = self.known(topic)
+        deadline: cython.double = NO_DEADLINE
+        if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
+            deadline = self.clock.now() + self.max_block_ms
+            try:
+                state = self._topic_for_sending(plain_name(topic), number, blocking, deadline)
+            except ApiError as error:
+                return self._refused(TopicPartition(plain_name(topic), number), error, on_delivery, blocking)
+        if timestamp < 0:
+            timestamp = self.clock.wall()  # after the wait for metadata: the record is of now
+        if self.partitioner is None and self.is_plain(key, value):
+            if number < 0 and key is not None:
+                number = self.choose_partition(state, key, key, value, value)
+            record: RecordView = record_view(timestamp, key, value, NO_HEADERS)
+            room: SectionRoom
+            if not cython.compiled:
+                room = SectionRoom()
+            if headers is None or with_plain_headers(view_of(record), section_pointer(room), headers):
+                return self.append_record(state, number, view_of(record), on_delivery, blocking, deadline)
+        try:
+            return self.serialize(state, number, timestamp, key, value, headers, on_delivery, blocking, deadline)
+        except (SerializationError, IllegalArgumentError, TypeError):
+            self.sensors.record_errors.record(1)
+            raise
+
+    @cython.cfunc
+    def known(self, topic: Any) -> TopicState | None:
+        # A send mostly goes to the topic of the one before, by the same string.
+        state: TopicState | None = self.accumulator.topics.get(plain_name(topic))
+        if state is not None and state.name is topic:
+            self.recent = state
+        return state
+
+    @cython.final
+    @cython.inline
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def is_plain(self, key: Any, value: Any) -> cython.bint:
+        # True if no serializer has anything to do.
+        return self.plain_bytes and (value is None or type(value) is bytes) and (key is None or type(key) is bytes)
+
+    @cython.cfunc
+    def serialize(
+        self,
+        state: TopicState,
+        partition: cython.int,
+        timestamp: cython.longlong,
+        key: Any,
+        value: Any,
+        headers: Any,
+        callback: Any,
+        blocking: cython.bint,
+        deadline: cython.double,
+    ) -> RecordFuture:
+        """The record's bytes, by the serializers where they are not there yet, and its headers'."""
+        key_bytes: bytes | None
+        value_bytes: bytes | None
+        if self.is_plain(key, value):
+            key_bytes = key
+            value_bytes = value
+        else:
+            # A serializer may add headers, so it gets a list of its own.
+            headers = [] if headers is None else listed_headers(headers)
+            key_bytes = self.key_serializer.serialize(state.name, headers, key)
+            value_bytes = self.value_serializer.serialize(state.name, headers, value)
+        if partition < 0:
+            partition = self.choose_partition(state, key, key_bytes, value, value_bytes)
+        section: bytes = encode_headers(headers) if headers else NO_HEADERS
+        record: RecordView = record_view(timestamp, key_bytes, value_bytes, section)
+        return self.append_record(state, partition, view_of(record), callback, blocking, deadline)
+
+    @cython.cfunc
+    def append_record(
+        self,
+        state: TopicState,
+        partition: cython.int,
+        record: RecordPointer,
+        callback: Any,
+        blocking: cython.bint,
+        deadline: cython.double,
+    ) -> RecordFuture:
+        # At least check_size's: a null is -1.
+        size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD + 1
+        future: RecordFuture = new_future()
+        status: cython.int = 0
+        if size <= self.max_record_size:
+            status = self.accumulator.try_append(state, partition, record, future, callback)
+        if not status & APPENDED:
+            try:
+                self.check_size(record)
+                status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
+            except ApiError as error:
+                return self._refused(TopicPartition(state.name, partition), error, callback, blocking)
+        if self.claim.waiting and HAS_GIL:
+            # The sender looks at everything there is once it has the GIL, so it is not woken.
+            if self.claim.pass_by():
+                self.claim.give_way(self.clock.now())
+        elif status & WORTH_WAKING:
+            self.wake()
+        return future
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def choose_partition(
+        self, state: TopicState, key: Any, key_bytes: bytes | None, value: Any, value_bytes: bytes | None
+    ) -> cython.int:
+        if self.partitioner is not None:
+            chosen: cython.int = self.partitioner.partition(
+                state.name, key, key_bytes, value, value_bytes, state.cluster
+            )
+            return chosen
+        if key_bytes is None or self.ignore_keys:
+            return STICKY
+        return key_partition(key_bytes, state.partition_count)
+
+    @cython.cfunc
+    def check_size(self, record: RecordPointer) -> cython.void:
+        """Refuses what could never be sent; an estimate from above, as in Java, before any memory is taken."""
+        size: cython.Py_ssize_t = UPPER_BOUND_OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0)
+        size += record.headers_size - 1
+        if size > self.max_record_size:
+            raise record_too_large(size, self.max_record_size)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def append_waiting(
+        self,
+        state: TopicState,
+        partition: cython.int,
+        record: RecordPointer,
+        future: RecordFuture | None,
+        callback: Any,
+        blocking: cython.bint,
+        deadline: cython.double,
+    ) -> cython.int:
+        """The append that may need memory: a new batch, and a place in the pool's line if there is none."""
+        now: cython.double = self.clock.now()
+        self.metadata.add_topic(state.name, now)
+        status: cython.int = self.accumulator.append(state, partition, record, future, callback, None, now)
+        if not status & APPENDED and self._on_sender_thread() and self.accumulator.returning.let_go():
+            status = self.accumulator.append(state, partition, record, future, callback, None, now)
+        if status & APPENDED:
+            return status
+        self.wake()
+        if not blocking or self._on_sender_thread():
+            raise self.exhausted(state, partition, record, -1.0)
+        begun: cython.double = now
+        deadline = deadline if deadline >= 0 else now + self.max_block_ms
+        ticket = ThreadTicket()
+        try:
+            while True:
+                status = self.accumulator.append(state, partition, record, future, callback, ticket, now)
+                if status & APPENDED:
+                    return status
+                if self._state != OPEN:
+                    raise self._refusal()
+                self.wake()
+                if now >= deadline:
+                    raise self.exhausted(state, partition, record, now - begun)
+                ticket.wait(deadline - now)
+                now = self.clock.now()
+        finally:
+            # Ctrl-C, timeout: the place in the line, or a grant that nobody took, goes back.
+            self.accumulator.pool.cancel(ticket)
+            self.sensors.buffer_wait_ns.record((self.clock.now() - begun) * 1e6)
+
+    @cython.cfunc
+    def exhausted(self, state: TopicState, partition: cython.int, record: RecordPointer, waited: cython.double) -> Any:
+        self.sensors.buffer_exhausted.record(1)
+        return buffer_exhausted(
+            self.accumulator.pool,
+            self.accumulator.size_for(record),
+            self.accumulator.queue_of(state, partition).leader_id,
+            waits=waited >= 0,
+            waited=max(waited, 0),
+            max_block_ms=self.max_block_ms,
+            on_sender_thread=self._on_sender_thread(),
+            node_error=self.node_error,
+        )
+
+    @cython.ccall
+    def _topic_for_sending(
+        self, topic: str, partition: cython.int, blocking: cython.bint, deadline: cython.double
+    ) -> TopicState:
+        """The topic, once metadata knows it (and the partition, if one is asked for)."""
+        begun: cython.double = self.clock.now()
+        now: cython.double = begun
+        checked_topic(topic)
+        blocking = blocking and not self._on_sender_thread()
+        # An invalid name stays invalid; what else was said of the topic before now may have been mended: ask again.
+        since: int = -1 if topic in self.metadata.cluster().invalid_topics else self.metadata.version
+        try:
+            while True:
+                self.metadata.add_topic(topic, now)
+                cluster = self.metadata.cluster()
+                count: cython.int = cluster.partition_count(topic)
+                if count > 0 and partition < count:
+                    state: TopicState = self.accumulator.refresh(topic, cluster)
+                    # Another thread may have brought it to newer metadata, which may know less.
+                    if partition < state.partition_count:
+                        return state
+                self.metadata.raise_if_failed()
+                error = self.metadata.topic_error(topic, since)
+                if error is not None:
+                    raise error
+                above = self.metadata.request_update_for_topic(topic)
+                self.wake()
+                if not blocking or now >= deadline:
+                    raise not_in_metadata(
+                        topic,
+                        partition,
+                        count,
+                        waits=blocking,
+                        waited=now - begun,
+                        max_block_ms=self.max_block_ms,
+                        on_sender_thread=self._on_sender_thread(),
+                        cause=self.metadata.last_error(topic),
+                    )
+                self._await_metadata(above, deadline - now)
+                if self._state != OPEN:
+                    raise self._refusal()
+                now = self.clock.now()
+        finally:
+            self.sensors.metadata_wait_ns.record((self.clock.now() - begun) * 1e6)
+
+    def _await_metadata(self, above: int, timeout_ms: float) -> None:
+        ticket = ThreadTicket()
+        try:
+            if not self.metadata.await_version(above, ticket):
+                ticket.wait(timeout_ms)
+        finally:
+            self.metadata.forget(ticket)
+
+    def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
+        """The failed future of a record that comes into no batch; what would have had to wait is raised instead."""
+        if not blocking and isinstance(error, TimeoutError):
+            if isinstance(callback, Acknowledged):
+                callback.where = where
+            raise error
+        self.sensors.record_errors.record(1)
+        return failed_future(where.topic, where.partition, error, callback, self.report)
+
+    def _on_sender_thread(self) -> bool:
+        """True inside callbacks: waiting there would wait for ourselves."""
+        return self.sender_thread is not None and get_ident() == self.sender_thread.ident
+
+    def _refusal(self) -> KafkaError:
+        return ForkedProducerError() if self._state == FORKED else ProducerClosedError()

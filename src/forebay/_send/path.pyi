@@ -1,0 +1,30 @@
+# Written by `make docs` from the module beside it (tools/stubs.py): its public part, without Cython.
+
+from typing import Any
+
+from forebay._delivery.future import RecordFuture
+from forebay.model import DeliveryCallback, Headers, ProducerRecord
+
+class SendPath:
+    def send(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        *,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> RecordFuture: ...
+    def send_nowait(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        *,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> RecordFuture: ...

@@ -1,0 +1,211 @@
+"""Threads and locks of the system beside a gevent that has replaced them, and a greenlet's wait in its hub.
+
+Processes that are really patched are in tests/integration/test_greenlets.py.
+"""
+
+from __future__ import annotations
+
+import _thread
+import select
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from forebay._runtime import threads as _threads
+from forebay._runtime.threads import hub_of_caller, original, refusal, start_thread
+from forebay._runtime.ticket import Latch, ThreadTicket
+
+
+def replace_modules(monkeypatch: pytest.MonkeyPatch, **modules: Any) -> None:
+    """Puts ``a__b`` in the place of module ``a.b``; None takes that away."""
+    for name, content in modules.items():
+        dotted = name.replace("__", ".")
+        if content is None:
+            monkeypatch.delitem(sys.modules, dotted, raising=False)
+        else:
+            monkeypatch.setitem(sys.modules, dotted, types.SimpleNamespace(**content))
+
+
+def in_thread(work: Callable[[], None]) -> None:
+    """Runs ``work`` in a thread of its own, whose hub ends with it; raises what it raised."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        from gevent import get_hub
+
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            raised.append(error)
+        finally:
+            get_hub().destroy()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(60)
+    if raised:
+        raise raised[0]
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def gevent() -> Any:
+    return pytest.importorskip("gevent", reason="gevent is not installed: it has no wheel for this Python")
+
+
+def test_an_unpatched_process_has_the_modules_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_modules(monkeypatch, gevent__monkey=None, eventlet__patcher=None)
+    assert original(_thread, "allocate_lock") is _thread.allocate_lock
+    assert isinstance(_threads.RLock(), type(threading.RLock()))
+    assert _threads.get_ident() == threading.get_ident()
+    assert refusal() is None
+
+
+def test_what_gevent_has_replaced_comes_from_gevent(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_modules(monkeypatch, gevent__monkey={"get_original": lambda module, name: f"gevent's {module}.{name}"})
+    assert original(select, "poll") == "gevent's select.poll"
+
+
+@pytest.mark.parametrize(("patched", "found"), [(True, "the first poll"), (False, select.poll)])
+def test_what_eventlet_has_replaced_comes_from_eventlet(
+    monkeypatch: pytest.MonkeyPatch, patched: bool, found: object
+) -> None:
+    patcher = {
+        "is_monkey_patched": lambda module: patched,
+        "original": lambda name: types.SimpleNamespace(poll="the first poll"),
+    }
+    replace_modules(monkeypatch, gevent__monkey=None, eventlet__patcher=patcher)
+    assert original(select, "poll") == found
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_a_process_whose_threads_are_eventlet_s_is_refused(monkeypatch: pytest.MonkeyPatch, patched: bool) -> None:
+    replace_modules(monkeypatch, eventlet__patcher={"is_monkey_patched": lambda name: patched and name == "thread"})
+    reason = refusal()
+    assert (reason is not None) == patched
+    assert reason is None or "eventlet has replaced the threads of this process" in reason
+
+
+def test_a_thread_has_its_name_and_holds_nothing_up() -> None:
+    seen: list[object] = []
+    thread = start_thread(seen.append, "forebay-test", 7)
+    assert thread is not None
+    thread.join(60)
+    assert (thread.name, thread.daemon, seen) == ("forebay-test", True, [7])
+
+
+def test_where_threads_are_greenlets_one_of_the_system_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_modules(monkeypatch, gevent__monkey={"is_module_patched": lambda name: name == "threading"})
+    monkeypatch.setattr(threading, "Thread", None)
+    ran = Latch()
+    assert start_thread(ran.set, "forebay-test") is None
+    assert ran.wait(60_000)
+
+
+def test_a_thread_without_a_hub_waits_as_a_thread(gevent: Any) -> None:
+    def work() -> None:
+        assert hub_of_caller() is None
+        ticket = ThreadTicket()
+        assert not ticket.wait(1)
+        assert hub_of_caller() is None
+
+    in_thread(work)
+
+
+def test_a_greenlet_waits_in_its_hub_and_a_callback_of_the_hub_does_not(gevent: Any) -> None:
+    found: list[Any] = []
+
+    def work() -> None:
+        hub = gevent.get_hub()
+        assert hub_of_caller() is hub
+        hub.loop.run_callback(lambda: found.append(hub_of_caller()))
+        gevent.sleep(0)
+
+    in_thread(work)
+    assert found == [None]
+
+
+@pytest.mark.parametrize("by", ["thread", "greenlet", "before"])
+def test_the_others_go_on_while_a_greenlet_waits(gevent: Any, by: str) -> None:
+    steps: list[object] = []
+
+    def work() -> None:
+        ticket = ThreadTicket()
+
+        def other() -> None:
+            steps.append("other")
+            if by == "greenlet":
+                ticket.wake()
+            elif by == "thread":
+                start_thread(ticket.wake, "forebay-test")
+
+        gevent.spawn(other)
+        if by == "before":
+            ticket.wake()
+        steps.append(ticket.wait(60_000))
+
+    in_thread(work)
+    assert steps == ([True] if by == "before" else ["other", True])
+
+
+def test_a_greenlet_s_wait_has_its_limit_and_leaves_the_ticket_good(gevent: Any) -> None:
+    def work() -> None:
+        ticket = ThreadTicket()
+        assert not ticket.wait(1)
+        ticket.wake()
+        assert ticket.wait(1)
+        assert not ticket.wait(0)
+        gevent.spawn(ticket.wake)
+        assert ticket.wait(float("inf"))
+
+    in_thread(work)
+
+
+def test_a_wait_is_not_over_because_somebody_looked(gevent: Any) -> None:
+    """A wake that came to the wait before, which was over by then, looks once too often."""
+    steps: list[str] = []
+
+    def work() -> None:
+        waiting = _threads.GreenletWait(gevent.get_hub())
+
+        def look_twice() -> None:
+            waiting.look()
+            gevent.sleep(0.001)
+            steps.append("looked")
+            waiting.look()
+
+        gevent.spawn(look_twice)
+        assert waiting.until(lambda: bool(steps), 60)
+        waiting.close()
+        waiting.look()
+
+    in_thread(work)
+    assert steps == ["looked"]
+
+
+def test_what_is_thrown_into_a_greenlet_ends_its_wait(gevent: Any) -> None:
+    def work() -> None:
+        ticket = ThreadTicket()
+        with gevent.Timeout(0.001, False):
+            ticket.wait(60_000)
+            raise AssertionError("gevent's own limit was not heeded")
+        ticket.wake()
+        assert ticket.wait(0)
+
+    in_thread(work)
+
+
+def test_a_pause_leaves_the_thread_to_the_others(gevent: Any) -> None:
+    steps: list[str] = []
+
+    def work() -> None:
+        gevent.spawn(steps.append, "other")
+        _threads.pause(gevent.get_hub(), 0.001)
+        steps.append("after")
+
+    in_thread(work)
+    assert steps == ["other", "after"]
