@@ -257,7 +257,8 @@ HELD_LOCKS = """
         return Watched
     for module_name, module in list(sys.modules.items()):
         # A ticket's lock is there to be waited for, and so is that of a thread that gives way.
-        if module_name.startswith("forebay.") and module_name not in ("forebay._runtime.ticket", "forebay._runtime.parking"):
+        waited_for = module_name in ("forebay._runtime.ticket", "forebay._runtime.parking")
+        if module_name.startswith("forebay.") and not waited_for:
             for lock in {"Lock", "RLock", "Mutex"} & set(vars(module)):
                 setattr(module, lock, watched(getattr(_threads, lock.replace("Mutex", "Lock"))))
     def switched(event, greenlets):
