@@ -53,7 +53,7 @@ _HOMES = {
     "OffsetAndMetadata": "model",
     "ProducerConfig": "config",
     "ProducerRecord": "model",
-    "RecordFuture": "_future",
+    "RecordFuture": "_delivery.future",
     "RecordMetadata": "model",
     "TopicPartition": "model",
     "TransactionIdentity": "model",
