@@ -38,7 +38,7 @@ define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration three-brokers spark package jars demo kafka bench soak clean
+.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -68,6 +68,7 @@ rebuild:  ## Compile everything anew
 check: $(STAMP)  ## Format, lint, types, layers, limits (no network, nothing compiled)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
+	$(PY) -m tools.stubs --cimports
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
@@ -116,6 +117,9 @@ jars: $(STAMP)
 
 demo: $(BUILT)  ## The main job on real data, every row compared (BOOTSTRAP=host:port: your own cluster)
 	$(PY) -m demo.run $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
+
+road: $(STAMP)  ## The files that a record visits from send() to its callback
+	$(PY) -m tools.road --files
 
 kafka: $(STAMP)  ## A real Kafka in the foreground, until Ctrl-C
 	$(PY) -m tools.kafka

@@ -1,5 +1,7 @@
 """Writes the `.pyi` beside each compiled module that users' types come from: `python -m tools.stubs [--check]`.
 
+With `--cimports` it writes, for mypy alone, what `cython.cimports` has of this package.
+
 A type checker reads the sources, and knows nothing of `cython` where users are: what is decorated with it, and each
 class below such a one, is Any.  So what users get of these modules is said without it.  All else is internal, and may
 stay unknown: checkers report nothing inside an installed package.
@@ -8,6 +10,7 @@ stay unknown: checkers report nothing inside an installed package.
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,6 +32,9 @@ LEFT_OUT = {"__repr__", "__str__", "__reduce__", "__dealloc__", "__del__"}
 # A C type, and what Python makes of it.
 PLAIN = {"bint": "bool", "int": "int", "longlong": "int", "Py_ssize_t": "int", "double": "float", "void": "None"}
 HEAD = "# Written by `make docs` from the module beside it (tools/stubs.py): its public part, without Cython.\n"
+
+TYPINGS = PACKAGE.parents[1] / "typings"
+CIMPORTS = "cython.cimports."
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -89,11 +95,11 @@ def names_in(nodes: list[ast.ClassDef]) -> set[str]:
 def imports(tree: ast.Module, wanted: set[str]) -> Iterator[ast.stmt]:
     """The module's imports of these names, those for type checkers alone among them."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("cython."):
+        if isinstance(node, ast.ImportFrom):
             kept = [alias for alias in node.names if alias.name in wanted]
             wanted -= {alias.name for alias in kept}
             if kept:
-                yield ast.ImportFrom(node.module, kept, node.level)
+                yield ast.ImportFrom((node.module or "").removeprefix(CIMPORTS), kept, node.level)
 
 
 def stub(source: str, classes: list[str]) -> str:
@@ -116,7 +122,36 @@ def formatted(text: str, name: str) -> str:
     return text
 
 
+def cimported(sources: Path) -> dict[str, set[str]]:
+    """What the modules below ``sources`` cimport from each other: the names by module."""
+    found: dict[str, set[str]] = {}
+    for path in sources.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            if isinstance(node, ast.ImportFrom) and module.startswith(f"{CIMPORTS}{PACKAGE.name}"):
+                found.setdefault(module.removeprefix(CIMPORTS), set()).update(alias.name for alias in node.names)
+    return found
+
+
+def write_cimports(sources: Path = PACKAGE, typings: Path = TYPINGS) -> None:
+    """Stubs that tell mypy that ``cython.cimports.X`` is X; not kept in the repository, since they say nothing else."""
+    folder = typings / Path(*CIMPORTS.strip(".").split("."))
+    shutil.rmtree(folder, ignore_errors=True)
+    for module, names in cimported(sources).items():
+        path = folder.joinpath(*module.split("."))
+        is_package = (sources.parent / Path(*module.split("."))).is_dir()
+        target = path / "__init__.pyi" if is_package else path.with_suffix(".pyi")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("".join(f"from {module} import {name} as {name}\n" for name in sorted(names)))
+    for path in [folder, *folder.rglob("*")]:
+        if path.is_dir():
+            (path / "__init__.pyi").touch()
+
+
 def main(arguments: list[str]) -> int:
+    if arguments == ["--cimports"]:
+        write_cimports()
+        return 0
     stale = []
     for module, classes in PUBLIC.items():
         source = PACKAGE / f"{module}.py"

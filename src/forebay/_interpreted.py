@@ -11,6 +11,7 @@ off the registration of all others.
 from __future__ import annotations
 
 # Not `from` it: in Python 3.14 that imports `warnings`, which takes as long as all that is imported here.
+import importlib
 import importlib.machinery as machinery
 import os
 import sys
@@ -53,6 +54,30 @@ class SourceOnlyFinder:
         self._finders.clear()
 
 
+class CimportFinder:
+    """Finds ``cython.cimports.X`` as the module X itself, for a package whose modules run as Python."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(self, name: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:
+        """None for cimports from other packages."""
+        found = name.removeprefix("cython.cimports.")
+        if found == name or found.partition(".")[0] != self._package:
+            return None
+        return machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]  # create and exec are enough
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module; the import system is about to give it another spec."""
+        module = importlib.import_module(spec.name.removeprefix("cython.cimports."))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has run already; gives it its own spec back."""
+        module.__spec__ = module.__spec__.loader_state  # type: ignore[union-attr]
+
+
 class MissingModules:
     """Refuses the module that every use of a producer needs, with the way out; stands first on ``sys.meta_path``."""
 
@@ -89,7 +114,10 @@ def choose(
 
         if find_spec("cython") is None:
             raise ImportError(f"{VARIABLE}=1 runs {package} on Cython's pure-Python mode: pip install 'Cython>=3.3'")
-        meta_path.insert(0, SourceOnlyFinder(package))
+        meta_path[:0] = [SourceOnlyFinder(package), CimportFinder(package)]
+        cimports = importlib.import_module("cython") and sys.modules["cython.cimports"]
+        # The import system asks a parent for it, and this one is no real module.
+        cimports.__spec__ = machinery.ModuleSpec(cimports.__name__, None, is_package=True)
         return "interpreted"
     if any(
         os.path.exists(os.path.join(folder, f"{WITNESS.replace('.', os.sep)}{suffix}"))

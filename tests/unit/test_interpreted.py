@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json.decoder
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import forebay
 from forebay import _interpreted
-from forebay._interpreted import SourceOnlyFinder, choose
+from forebay._interpreted import CimportFinder, SourceOnlyFinder, choose
 
 SHOW = "import forebay, forebay._delivery.future as f; print(forebay.implementation, f.__file__.rsplit('.', 1)[1])"
 
@@ -43,14 +44,18 @@ def test_without_it_the_compiled_module_is_taken(value: str | None) -> None:
 
 
 def test_a_folder_with_compiled_modules_is_compiled_and_leaves_the_import_system_alone(tmp_path: Path) -> None:
-    (tmp_path / f"{_interpreted.WITNESS}{EXTENSION_SUFFIXES[0]}").touch()
+    witness = tmp_path / _interpreted.WITNESS.replace(".", "/")
+    witness.parent.mkdir()
+    witness.with_suffix(EXTENSION_SUFFIXES[0]).touch()
     meta_path: list[Any] = []
     assert pick(tmp_path, interpreted=False, meta_path=meta_path) == "compiled"
     assert meta_path == []
 
 
 def test_without_modules_for_this_python_the_first_one_needed_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / f"{_interpreted.WITNESS}.cpython-27-other.so").touch()
+    witness = tmp_path / _interpreted.WITNESS.replace(".", "/")
+    witness.parent.mkdir()
+    witness.with_suffix(".cpython-27-other.so").touch()
     meta_path: list[Any] = []
     assert pick(tmp_path, interpreted=False, meta_path=meta_path) == "missing"
     (finder,) = meta_path
@@ -74,8 +79,21 @@ def test_an_installation_without_compiled_modules_has_errors_and_options_but_no_
 def test_the_interpreted_form_puts_its_finder_first(tmp_path: Path) -> None:
     meta_path: list[Any] = ["another"]
     assert pick(tmp_path, interpreted=True, meta_path=meta_path) == "interpreted"
-    assert isinstance(meta_path[0], SourceOnlyFinder)
-    assert meta_path[1:] == ["another"]
+    assert [type(finder) for finder in meta_path[:2]] == [SourceOnlyFinder, CimportFinder]
+    assert meta_path[2:] == ["another"]
+
+
+def test_a_cimport_of_its_package_is_the_module_itself_with_its_own_spec() -> None:
+    finder = CimportFinder("json")
+    assert finder.find_spec("cython.cimports.river.pool", None) is None
+    assert finder.find_spec("json.decoder", None) is None
+    spec = finder.find_spec("cython.cimports.json.decoder", None)
+    assert spec is not None
+    own = json.decoder.__spec__
+    module = finder.create_module(spec)
+    module.__spec__ = spec  # as the import system does
+    finder.exec_module(module)
+    assert module is json.decoder and module.__spec__ is own
 
 
 def test_the_finder_sees_sources_of_its_package_and_nothing_else(tmp_path: Path) -> None:

@@ -14,13 +14,8 @@ from types import MethodType
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-else:
-    from forebay._accumulator.pool import Buffer, BufferPool
-    from forebay._runtime.mutex import acquire, release
+from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+from cython.cimports.forebay._runtime.mutex import acquire, release
 
 # Bytes, with CPython 3.11 on 64-bit Linux, rather too many than too few (bench/memory.py shows the sum of it).
 BATCH_COST = 1536

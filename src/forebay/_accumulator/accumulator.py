@@ -12,37 +12,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
+from cython.cimports.forebay._accumulator.closing import BatchCloser, check_ahead
+from cython.cimports.forebay._accumulator.drain import BatchDrain
+from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
+from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+from cython.cimports.forebay._accumulator.returning import MemoryReturn
+from cython.cimports.forebay._accumulator.schedule import BatchSchedule
+from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, MADE_FULL, OPEN, WAIT
+from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
+from cython.cimports.forebay._delivery.future import RecordFuture, new_future
+from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
+from cython.cimports.forebay._runtime.primitives import RecordPointer, RecordView, record_view, view_of
 
 from forebay.errors import ProducerClosedError
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
-    from cython.cimports.forebay._accumulator.closing import BatchCloser, check_ahead
-    from cython.cimports.forebay._accumulator.drain import BatchDrain
-    from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
-    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-    from cython.cimports.forebay._accumulator.returning import MemoryReturn
-    from cython.cimports.forebay._accumulator.schedule import BatchSchedule
-    from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, MADE_FULL, OPEN, WAIT
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
-    from cython.cimports.forebay._delivery.future import RecordFuture, new_future
-    from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-    from cython.cimports.forebay._runtime.primitives import RecordPointer, RecordView, record_view, view_of
-else:
-    from forebay._accumulator.batch import ProducerBatch, new_batch
-    from forebay._accumulator.closing import BatchCloser, check_ahead
-    from forebay._accumulator.drain import BatchDrain
-    from forebay._accumulator.incomplete import IncompleteBatches
-    from forebay._accumulator.pool import Buffer, BufferPool
-    from forebay._accumulator.returning import MemoryReturn
-    from forebay._accumulator.schedule import BatchSchedule
-    from forebay._accumulator.states import APPENDED, BEGUN, MADE_FULL, OPEN, WAIT
-    from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
-    from forebay._delivery.future import RecordFuture, new_future
-    from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-    from forebay._runtime.mutex import Mutex, acquire, release
-    from forebay._runtime.primitives import RecordPointer, RecordView, record_view, view_of
 
 BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
 

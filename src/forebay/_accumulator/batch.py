@@ -10,32 +10,19 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator import states
+from cython.cimports.forebay._accumulator.account import new_account
+from cython.cimports.forebay._accumulator.chunks import ChunkedBatch
+from cython.cimports.forebay._accumulator.pool import Buffer
+from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
+from cython.cimports.forebay._delivery.future import RecordFuture, new_result
+from cython.cimports.forebay._gate import GatedQueue
+from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
+from cython.cimports.forebay._records.rows import RowWindow
+from cython.cimports.forebay._runtime.primitives import RecordPointer
 
 from forebay._accumulator.states import LIFE_MOVES, LIVES, packed
 from forebay.errors import IllegalStateError
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator import states
-    from cython.cimports.forebay._accumulator.account import new_account
-    from cython.cimports.forebay._accumulator.chunks import ChunkedBatch
-    from cython.cimports.forebay._accumulator.pool import Buffer
-    from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-    from cython.cimports.forebay._delivery.future import RecordFuture, new_result
-    from cython.cimports.forebay._gate import GatedQueue
-    from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
-    from cython.cimports.forebay._records.rows import RowWindow
-    from cython.cimports.forebay._runtime.primitives import RecordPointer
-else:
-    from forebay._accumulator import states
-    from forebay._accumulator.account import new_account
-    from forebay._accumulator.chunks import ChunkedBatch
-    from forebay._accumulator.pool import Buffer
-    from forebay._delivery.callbacks import DeliveryCallbacks
-    from forebay._delivery.future import RecordFuture, new_result
-    from forebay._gate import GatedQueue
-    from forebay._records.batch_v2 import put_record, record_body_size, record_size
-    from forebay._records.rows import RowWindow
-    from forebay._runtime.primitives import RecordPointer
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 MOST_BYTES = cython.declare(cython.int, 0x7FFFFFFF)

@@ -7,19 +7,11 @@ that every rule about batches stays there.
 from __future__ import annotations
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
-    from cython.cimports.forebay._records.rows import RowWindow
-    from cython.cimports.forebay._runtime.mutex import acquire, give_way, release
-else:
-    from forebay._accumulator.accumulator import RecordAccumulator
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.topic import PartitionQueue, TopicState
-    from forebay._records.rows import RowWindow
-    from forebay._runtime.mutex import acquire, give_way, release
+from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+from cython.cimports.forebay._records.rows import RowWindow
+from cython.cimports.forebay._runtime.mutex import acquire, give_way, release
 
 
 @cython.cfunc

@@ -5,17 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.pool import Buffer
-    from cython.cimports.forebay._gate import StampedBatch
-    from cython.cimports.forebay._runtime.piece import piece_at
-    from cython.cimports.forebay._runtime.primitives import bytes_pointer, put_raw
-else:
-    from forebay._accumulator.pool import Buffer
-    from forebay._gate import StampedBatch
-    from forebay._runtime.piece import piece_at
-    from forebay._runtime.primitives import bytes_pointer, put_raw
+from cython.cimports.forebay._accumulator.pool import Buffer
+from cython.cimports.forebay._gate import StampedBatch
+from cython.cimports.forebay._runtime.piece import piece_at
+from cython.cimports.forebay._runtime.primitives import bytes_pointer, put_raw
 
 
 @cython.no_gc

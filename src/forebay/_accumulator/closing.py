@@ -12,33 +12,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool, adopt
+from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
+from cython.cimports.forebay._accumulator.topic import PartitionQueue
+from cython.cimports.forebay._records.batch_v2 import fill_header
+from cython.cimports.forebay._runtime.memory import new_bytearray
+from cython.cimports.forebay._runtime.mutex import acquire, release
+from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
 
 from forebay._runtime.threads import get_ident
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool, adopt
-    from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._records.batch_v2 import fill_header
-    from cython.cimports.forebay._runtime.memory import new_bytearray
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-    from cython.cimports.forebay._runtime.primitives import (
-        bytearray_pointer,
-        bytes_at,
-        crc32c,
-        crc32c_combined,
-        put_int32,
-    )
-else:
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.pool import Buffer, BufferPool, adopt
-    from forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
-    from forebay._accumulator.topic import PartitionQueue
-    from forebay._records.batch_v2 import fill_header
-    from forebay._runtime.memory import new_bytearray
-    from forebay._runtime.mutex import acquire, release
-    from forebay._runtime.primitives import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)

@@ -11,21 +11,12 @@ import math
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.schedule import BatchSchedule
-    from cython.cimports.forebay._accumulator.states import IDLE, NO_LINE, WATCHED
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicIncarnation
-    from cython.cimports.forebay._gate import Gate
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-else:
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.schedule import BatchSchedule
-    from forebay._accumulator.states import IDLE, NO_LINE, WATCHED
-    from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
-    from forebay._gate import Gate
-    from forebay._runtime.mutex import acquire, release
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.schedule import BatchSchedule
+from cython.cimports.forebay._accumulator.states import IDLE, NO_LINE, WATCHED
+from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicIncarnation
+from cython.cimports.forebay._gate import Gate
+from cython.cimports.forebay._runtime.mutex import acquire, release
 
 INFINITY: cython.double = math.inf
 

@@ -9,17 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-else:
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.topic import PartitionQueue
-    from forebay._runtime.lists import put_item, take_item
-    from forebay._runtime.mutex import Mutex, acquire, release
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.topic import PartitionQueue
+from cython.cimports.forebay._runtime.lists import put_item, take_item
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 
 @cython.final

@@ -6,13 +6,8 @@ import math
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-else:
-    from forebay._accumulator.topic import PartitionQueue, TopicState
-    from forebay._runtime.mutex import acquire, release
+from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
+from cython.cimports.forebay._runtime.mutex import acquire, release
 
 INFINITY: cython.double = math.inf
 WEIGHED_AT_ONCE = cython.declare(cython.Py_ssize_t, 64)

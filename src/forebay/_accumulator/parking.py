@@ -6,13 +6,8 @@ import math
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
-else:
-    from forebay._accumulator.topic import PartitionQueue
-    from forebay._runtime.lists import put_item, take_item
+from cython.cimports.forebay._accumulator.topic import PartitionQueue
+from cython.cimports.forebay._runtime.lists import put_item, take_item
 
 INFINITY: cython.double = math.inf
 

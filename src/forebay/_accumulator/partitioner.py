@@ -16,15 +16,10 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import cython
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
+from cython.cimports.forebay._runtime.primitives import bytes_pointer, murmur2
 
 from forebay.errors import IllegalArgumentError, IllegalStateError
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-    from cython.cimports.forebay._runtime.primitives import bytes_pointer, murmur2
-else:
-    from forebay._runtime.mutex import Mutex, acquire, release
-    from forebay._runtime.primitives import bytes_pointer, murmur2
 
 if TYPE_CHECKING:
     from forebay._cluster import Cluster

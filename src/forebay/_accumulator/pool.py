@@ -17,21 +17,13 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator.shares import Share, Shares
+from cython.cimports.forebay._runtime.lists import put_item, take_item
+from cython.cimports.forebay._runtime.memory import free_memory, new_memory, show_memory, whole_view
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
+from cython.cimports.forebay._runtime.primitives import kept_bytes_pointer
 
 from forebay.errors import IllegalArgumentError, ProducerClosedError
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.shares import Share, Shares
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
-    from cython.cimports.forebay._runtime.memory import free_memory, new_memory, show_memory, whole_view
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-    from cython.cimports.forebay._runtime.primitives import kept_bytes_pointer
-else:
-    from forebay._accumulator.shares import Share, Shares
-    from forebay._runtime.lists import put_item, take_item
-    from forebay._runtime.memory import free_memory, new_memory, show_memory, whole_view
-    from forebay._runtime.mutex import Mutex, acquire, release
-    from forebay._runtime.primitives import kept_bytes_pointer
 
 # A waiter's states; QUEUED is left once, under the pool's lock.
 QUEUED = cython.declare(cython.int, 0)

@@ -14,15 +14,9 @@ import math
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.pool import BufferPool
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue
-else:
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.pool import BufferPool
-    from forebay._accumulator.topic import PartitionQueue
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.pool import BufferPool
+from cython.cimports.forebay._accumulator.topic import PartitionQueue
 
 HOLD_MS = cython.declare(cython.double, 5.0)
 INFINITY: cython.double = math.inf

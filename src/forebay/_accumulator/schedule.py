@@ -16,27 +16,15 @@ from collections import deque
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.loads import PartitionLoads
-    from cython.cimports.forebay._accumulator.parking import ParkedQueues
-    from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
-    from cython.cimports.forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._gate import Gate
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-else:
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.loads import PartitionLoads
-    from forebay._accumulator.parking import ParkedQueues
-    from forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
-    from forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
-    from forebay._accumulator.topic import PartitionQueue
-    from forebay._gate import Gate
-    from forebay._runtime.lists import put_item, take_item
-    from forebay._runtime.mutex import Mutex, acquire, release
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.loads import PartitionLoads
+from cython.cimports.forebay._accumulator.parking import ParkedQueues
+from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
+from cython.cimports.forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
+from cython.cimports.forebay._accumulator.topic import PartitionQueue
+from cython.cimports.forebay._gate import Gate
+from cython.cimports.forebay._runtime.lists import put_item, take_item
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 INFINITY: cython.double = math.inf
 

@@ -14,31 +14,20 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
+from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+from cython.cimports.forebay._accumulator.states import SPLIT
+from cython.cimports.forebay._delivery.split import split_result
+from cython.cimports.forebay._gate import Gate
+from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+from cython.cimports.forebay._runtime.primitives import RecordView, optional_size, record_view, view_of
 
 from forebay._records.compression import CompressionType
 from forebay._records.decoded import Record
 from forebay._records.decompression import decompress
 from forebay._records.reader import read_records
 from forebay.errors import RecordTooLargeError
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
-    from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-    from cython.cimports.forebay._accumulator.states import SPLIT
-    from cython.cimports.forebay._delivery.split import split_result
-    from cython.cimports.forebay._gate import Gate
-    from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-    from cython.cimports.forebay._runtime.primitives import RecordView, optional_size, record_view, view_of
-else:
-    from forebay._accumulator.accumulator import RecordAccumulator
-    from forebay._accumulator.batch import ProducerBatch, new_batch
-    from forebay._accumulator.pool import Buffer, BufferPool
-    from forebay._accumulator.states import SPLIT
-    from forebay._delivery.split import split_result
-    from forebay._gate import Gate
-    from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-    from forebay._runtime.primitives import RecordView, optional_size, record_view, view_of
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 NO_LIMIT: cython.int = 0x7FFFFFFF

@@ -9,61 +9,34 @@ from collections.abc import Iterator
 from typing import Any
 
 import cython
-
-from forebay.errors import IllegalArgumentError
-
-if cython.compiled:
-    from cython.cimports.forebay._arrow.abi import (
-        array_buffer,
-        array_child,
-        array_length,
-        array_offset,
-        array_released,
-        bit_at,
-        capsule_address,
-        drop_array,
-        drop_schema,
-        new_array,
-        new_schema,
-        schema_child,
-        schema_child_count,
-        schema_format,
-        schema_name,
-        stream_error,
-        stream_next,
-        stream_schema,
-    )
-    from cython.cimports.forebay._arrow.columns import BytesColumn, Column
-    from cython.cimports.forebay._arrow.headers import HeadersColumn
-    from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
-else:
-    from forebay._arrow.abi import (
-        array_buffer,
-        array_child,
-        array_length,
-        array_offset,
-        array_released,
-        bit_at,
-        capsule_address,
-        drop_array,
-        drop_schema,
-        new_array,
-        new_schema,
-        schema_child,
-        schema_child_count,
-        schema_format,
-        schema_name,
-        stream_error,
-        stream_next,
-        stream_schema,
-    )
-    from forebay._arrow.columns import BytesColumn, Column
-    from forebay._arrow.headers import HeadersColumn
-    from forebay._arrow.numbers import IntColumn, TimestampColumn
+from cython.cimports.forebay._arrow.abi import (
+    array_buffer,
+    array_child,
+    array_length,
+    array_offset,
+    array_released,
+    bit_at,
+    capsule_address,
+    drop_array,
+    drop_schema,
+    new_array,
+    new_schema,
+    schema_child,
+    schema_child_count,
+    schema_format,
+    schema_name,
+    stream_error,
+    stream_next,
+    stream_schema,
+)
+from cython.cimports.forebay._arrow.columns import BytesColumn, Column
+from cython.cimports.forebay._arrow.headers import HeadersColumn
+from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
 
 from forebay._arrow.columns import bytes_column
 from forebay._arrow.headers import headers_column
 from forebay._arrow.numbers import int_column, timestamp_column
+from forebay.errors import IllegalArgumentError
 
 
 def speaks_arrow(source: object) -> bool:

@@ -9,51 +9,28 @@ a search leaves traces in the column.
 from __future__ import annotations
 
 import cython
+from cython.cimports.forebay._arrow.abi import (
+    CellSource,
+    array_buffer,
+    array_buffers,
+    array_child,
+    array_dictionary,
+    array_length,
+    array_offset,
+    bit_at,
+    drop_cells,
+    load_address,
+    load_integer,
+    new_cells,
+    pointer_to,
+    schema_child,
+    schema_dictionary,
+    schema_format,
+)
+from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+from cython.cimports.forebay._runtime.primitives import bytes_pointer, no_bytes, utf8_pointer, utf8_size
 
 from forebay.errors import IllegalArgumentError
-
-if cython.compiled:
-    from cython.cimports.forebay._arrow.abi import (
-        CellSource,
-        array_buffer,
-        array_buffers,
-        array_child,
-        array_dictionary,
-        array_length,
-        array_offset,
-        bit_at,
-        drop_cells,
-        load_address,
-        load_integer,
-        new_cells,
-        pointer_to,
-        schema_child,
-        schema_dictionary,
-        schema_format,
-    )
-    from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from cython.cimports.forebay._runtime.primitives import bytes_pointer, no_bytes, utf8_pointer, utf8_size
-else:
-    from forebay._arrow.abi import (
-        CellSource,
-        array_buffer,
-        array_buffers,
-        array_child,
-        array_dictionary,
-        array_length,
-        array_offset,
-        bit_at,
-        drop_cells,
-        load_address,
-        load_integer,
-        new_cells,
-        pointer_to,
-        schema_child,
-        schema_dictionary,
-        schema_format,
-    )
-    from forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from forebay._runtime.primitives import bytes_pointer, no_bytes, utf8_pointer, utf8_size
 
 # Layouts of bytes.  The last three are not Arrow's: fixed sizes less zeros at the end (NumPy's S), addresses of Python
 # objects, and runs, whose ends are searched.

@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 import cython
-
-from forebay.errors import IllegalArgumentError
-
-if cython.compiled:
-    from cython.cimports.forebay._arrow.abi import (
-        array_buffer,
-        array_child,
-        array_offset,
-        bit_at,
-        load_integer,
-        schema_child,
-        schema_child_count,
-        schema_dictionary,
-        schema_format,
-        schema_name,
-    )
-    from cython.cimports.forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
-    from cython.cimports.forebay._runtime.primitives import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
-else:
-    from forebay._arrow.abi import (
-        array_buffer,
-        array_child,
-        array_offset,
-        bit_at,
-        load_integer,
-        schema_child,
-        schema_child_count,
-        schema_dictionary,
-        schema_format,
-        schema_name,
-    )
-    from forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
-    from forebay._runtime.primitives import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
+from cython.cimports.forebay._arrow.abi import (
+    array_buffer,
+    array_child,
+    array_offset,
+    bit_at,
+    load_integer,
+    schema_child,
+    schema_child_count,
+    schema_dictionary,
+    schema_format,
+    schema_name,
+)
+from cython.cimports.forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
+from cython.cimports.forebay._runtime.primitives import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
 
 from forebay._arrow.columns import refused
+from forebay.errors import IllegalArgumentError
 
 TEXT = (b"u", b"U", b"vu")
 ALLOWED = "list<struct<key: string, value: binary>>, its large form, map<string, binary>"

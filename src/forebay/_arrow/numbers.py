@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import cython
-
-from forebay.errors import IllegalArgumentError
-
-if cython.compiled:
-    from cython.cimports.forebay._arrow.abi import (
-        array_buffer,
-        bit_at,
-        load_integer,
-        schema_dictionary,
-        schema_format,
-    )
-    from cython.cimports.forebay._arrow.columns import Column
-else:
-    from forebay._arrow.abi import array_buffer, bit_at, load_integer, schema_dictionary, schema_format
-    from forebay._arrow.columns import Column
+from cython.cimports.forebay._arrow.abi import array_buffer, bit_at, load_integer, schema_dictionary, schema_format
+from cython.cimports.forebay._arrow.columns import Column
 
 from forebay._arrow.columns import integer_width, refused
+from forebay.errors import IllegalArgumentError
 
 MOST_SECONDS = cython.declare(cython.longlong, 9223372036854775)
 """Seconds either side of 1970 that still fit into 64 bits as milliseconds."""

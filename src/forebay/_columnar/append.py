@@ -11,35 +11,20 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 import cython
-
-from forebay.errors import KafkaError
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.bulk import try_rows
-    from cython.cimports.forebay._accumulator.states import WORTH_WAKING
-    from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._columnar.columns import Columns
-    from cython.cimports.forebay._columnar.deliveries import BatchDelivery
-    from cython.cimports.forebay._columnar.row import RowAppender
-    from cython.cimports.forebay._columnar.shares import Share
-    from cython.cimports.forebay._delivery.future import BatchResult
-    from cython.cimports.forebay._records.rows import RowWindow
-    from cython.cimports.forebay._runtime.primitives import RecordView, bytearray_pointer, no_bytes, view_of
-    from cython.cimports.forebay._send.path import SendPath
-else:
-    from forebay._accumulator.bulk import try_rows
-    from forebay._accumulator.states import WORTH_WAKING
-    from forebay._accumulator.topic import TopicState
-    from forebay._columnar.columns import Columns
-    from forebay._columnar.deliveries import BatchDelivery
-    from forebay._columnar.row import RowAppender
-    from forebay._columnar.shares import Share
-    from forebay._delivery.future import BatchResult
-    from forebay._records.rows import RowWindow
-    from forebay._runtime.primitives import RecordView, bytearray_pointer, no_bytes, view_of
-    from forebay._send.path import SendPath
+from cython.cimports.forebay._accumulator.bulk import try_rows
+from cython.cimports.forebay._accumulator.states import WORTH_WAKING
+from cython.cimports.forebay._accumulator.topic import TopicState
+from cython.cimports.forebay._columnar.columns import Columns
+from cython.cimports.forebay._columnar.deliveries import BatchDelivery
+from cython.cimports.forebay._columnar.row import RowAppender
+from cython.cimports.forebay._columnar.shares import Share
+from cython.cimports.forebay._delivery.future import BatchResult
+from cython.cimports.forebay._records.rows import RowWindow
+from cython.cimports.forebay._runtime.primitives import RecordView, bytearray_pointer, no_bytes, view_of
+from cython.cimports.forebay._send.path import SendPath
 
 from forebay._columnar.columns import NO_HEADERS
+from forebay.errors import KafkaError
 
 STICKY = cython.declare(cython.int, -1)
 NULL = cython.declare(cython.longlong, -1)

@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._arrow.columns import BytesColumn
-    from cython.cimports.forebay._arrow.headers import HeadersColumn
-    from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
-else:
-    from forebay._arrow.columns import BytesColumn
-    from forebay._arrow.headers import HeadersColumn
-    from forebay._arrow.numbers import IntColumn, TimestampColumn
+from cython.cimports.forebay._arrow.columns import BytesColumn
+from cython.cimports.forebay._arrow.headers import HeadersColumn
+from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
 
 from forebay._arrow.batch import ArrowBatch
 from forebay.errors import IllegalArgumentError

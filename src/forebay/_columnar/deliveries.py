@@ -10,21 +10,15 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import cython
-
-from forebay.errors import KafkaError, TimeoutError
-from forebay.model import TopicPartition
-
-if cython.compiled:
-    from cython.cimports.forebay._columnar.shares import Share
-    from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, new_future
-else:
-    from forebay._columnar.shares import Share
-    from forebay._delivery.future import BatchResult, RecordFuture, new_future
+from cython.cimports.forebay._columnar.shares import Share
+from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, new_future
 
 from forebay._runtime.clock import SystemClock
 from forebay._runtime.threads import RLock
 from forebay._runtime.ticket import Latch
+from forebay.errors import KafkaError, TimeoutError
 from forebay.errors._base import own_copy
+from forebay.model import TopicPartition
 
 logger = logging.getLogger("forebay.callbacks")
 

@@ -8,56 +8,32 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator.states import APPENDED
+from cython.cimports.forebay._accumulator.topic import TopicState
+from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
+from cython.cimports.forebay._arrow.columns import BytesColumn
+from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
+from cython.cimports.forebay._columnar.columns import Columns
+from cython.cimports.forebay._columnar.deliveries import BatchDelivery
+from cython.cimports.forebay._columnar.shares import Share
+from cython.cimports.forebay._columnar.topics import TopicTable
+from cython.cimports.forebay._delivery.future import new_future
+from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+from cython.cimports.forebay._runtime.primitives import (
+    RecordPointer,
+    RecordView,
+    bytes_pointer,
+    murmur2,
+    no_bytes,
+    record_view,
+    view_of,
+)
+from cython.cimports.forebay._send.path import SendPath
 
 from forebay._arguments import Acknowledged
 from forebay._inputs import ProducerRecord
 from forebay._records.reader import read_headers
 from forebay.errors import IllegalArgumentError
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.states import APPENDED
-    from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
-    from cython.cimports.forebay._arrow.columns import BytesColumn
-    from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
-    from cython.cimports.forebay._columnar.columns import Columns
-    from cython.cimports.forebay._columnar.deliveries import BatchDelivery
-    from cython.cimports.forebay._columnar.shares import Share
-    from cython.cimports.forebay._columnar.topics import TopicTable
-    from cython.cimports.forebay._delivery.future import new_future
-    from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-    from cython.cimports.forebay._runtime.primitives import (
-        RecordPointer,
-        RecordView,
-        bytes_pointer,
-        murmur2,
-        no_bytes,
-        record_view,
-        view_of,
-    )
-    from cython.cimports.forebay._send.path import SendPath
-else:
-    from forebay._accumulator.states import APPENDED
-    from forebay._accumulator.topic import TopicState
-    from forebay._arguments import checked_partition, checked_timestamp
-    from forebay._arrow.columns import BytesColumn
-    from forebay._arrow.numbers import IntColumn, TimestampColumn
-    from forebay._columnar.columns import Columns
-    from forebay._columnar.deliveries import BatchDelivery
-    from forebay._columnar.shares import Share
-    from forebay._columnar.topics import TopicTable
-    from forebay._delivery.future import new_future
-    from forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-    from forebay._runtime.primitives import (
-        RecordPointer,
-        RecordView,
-        bytes_pointer,
-        murmur2,
-        no_bytes,
-        record_view,
-        view_of,
-    )
-    from forebay._send.path import SendPath
 
 STICKY = cython.declare(cython.int, -1)
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)

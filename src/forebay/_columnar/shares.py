@@ -7,15 +7,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import cython
+from cython.cimports.forebay._delivery.future import BatchResult
+from cython.cimports.forebay._runtime.primitives import bytearray_pointer
 
 from forebay._runtime.threads import get_ident
-
-if cython.compiled:
-    from cython.cimports.forebay._delivery.future import BatchResult
-    from cython.cimports.forebay._runtime.primitives import bytearray_pointer
-else:
-    from forebay._delivery.future import BatchResult
-    from forebay._runtime.primitives import bytearray_pointer
 
 COMPLETING = cython.declare(cython.int, 1)
 DONE = cython.declare(cython.int, 2)

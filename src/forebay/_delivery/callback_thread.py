@@ -9,11 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.this_thread import mark_thread, thread_is_marked
-else:
-    from forebay._runtime.this_thread import mark_thread, thread_is_marked
+from cython.cimports.forebay._runtime.this_thread import mark_thread, thread_is_marked
 
 logger = logging.getLogger("forebay.callbacks")
 

@@ -11,31 +11,17 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.arrays import (
-        drop_numbers,
-        drop_objects,
-        is_object_at,
-        more_numbers,
-        more_objects,
-        no_numbers,
-        no_objects,
-        object_at,
-        put_object,
-    )
-else:
-    from forebay._runtime.arrays import (
-        drop_numbers,
-        drop_objects,
-        is_object_at,
-        more_numbers,
-        more_objects,
-        no_numbers,
-        no_objects,
-        object_at,
-        put_object,
-    )
+from cython.cimports.forebay._runtime.arrays import (
+    drop_numbers,
+    drop_objects,
+    is_object_at,
+    more_numbers,
+    more_objects,
+    no_numbers,
+    no_objects,
+    object_at,
+    put_object,
+)
 
 # A record's second number: both sizes plus one, in 32 bits each, of which the highest is free.
 ANOTHER_FUNCTION = cython.declare(cython.longlong, 1 << 31)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import cython
+from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
+from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, new_future
 
 from forebay.errors import KafkaError
-
-if cython.compiled:
-    from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-    from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, new_future
-else:
-    from forebay._delivery.callbacks import DeliveryCallbacks
-    from forebay._delivery.future import BatchResult, RecordFuture, new_future
 
 
 def failed_future(

@@ -17,27 +17,17 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 import cython
+from cython.cimports.forebay._delivery.callback_thread import on_sender_thread
+from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
+from cython.cimports.forebay._delivery.metadata import RecordMetadata
+from cython.cimports.forebay._delivery.outcome import BatchOutcome
+from cython.cimports.forebay._runtime.lists import put_item
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release, thread_ident
+from cython.cimports.forebay._runtime.ticket import ThreadTicket, keep_ticket, spare_ticket
 
 from forebay._delivery.callback_thread import leave_forked_child
 from forebay.errors import ForkedProducerError, IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
-
-if cython.compiled:
-    from cython.cimports.forebay._delivery.callback_thread import on_sender_thread
-    from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-    from cython.cimports.forebay._delivery.metadata import RecordMetadata
-    from cython.cimports.forebay._delivery.outcome import BatchOutcome
-    from cython.cimports.forebay._runtime.lists import put_item
-    from cython.cimports.forebay._runtime.mutex import acquire, release, thread_ident
-    from cython.cimports.forebay._runtime.ticket import ThreadTicket, keep_ticket, spare_ticket
-else:
-    from forebay._delivery.callback_thread import on_sender_thread
-    from forebay._delivery.callbacks import DeliveryCallbacks
-    from forebay._delivery.metadata import RecordMetadata
-    from forebay._delivery.outcome import BatchOutcome
-    from forebay._runtime.lists import put_item
-    from forebay._runtime.mutex import Mutex, acquire, release, thread_ident
-    from forebay._runtime.ticket import ThreadTicket, keep_ticket, spare_ticket
 
 logger = logging.getLogger("forebay.callbacks")
 

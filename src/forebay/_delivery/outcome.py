@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
+from cython.cimports.forebay._delivery.metadata import RecordMetadata, new_metadata
+from cython.cimports.forebay._runtime.memory import is_unshared
 
 from forebay._delivery.callback_thread import leave_forked_child, report_safely
 from forebay.errors._base import own_copy
-
-if cython.compiled:
-    from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-    from cython.cimports.forebay._delivery.metadata import RecordMetadata, new_metadata
-    from cython.cimports.forebay._runtime.memory import is_unshared
-else:
-    from forebay._delivery.callbacks import DeliveryCallbacks
-    from forebay._delivery.metadata import RecordMetadata, new_metadata
-    from forebay._runtime.memory import is_unshared
 
 PENDING = cython.declare(cython.int, 0)
 

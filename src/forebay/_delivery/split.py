@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-    from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, part_with
-    from cython.cimports.forebay._runtime.mutex import acquire, release
-else:
-    from forebay._delivery.callbacks import DeliveryCallbacks
-    from forebay._delivery.future import BatchResult, RecordFuture, part_with
-    from forebay._runtime.mutex import acquire, release
+from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
+from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, part_with
+from cython.cimports.forebay._runtime.mutex import acquire, release
 
 PENDING = cython.declare(cython.int, 0)
 

@@ -11,43 +11,24 @@ import logging
 from typing import Any
 
 import cython
+from cython.cimports.forebay._network._io import (
+    CLOSED,
+    CONNECTING,
+    OPEN,
+    WROTE,
+    PortPointer,
+    advance,
+    drop_from,
+    free_port,
+    hold,
+    new_port,
+    release_written,
+    unsent,
+)
+from cython.cimports.forebay._runtime.lists import put_item, take_item
+from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, get_int32
 
 from forebay.errors import IllegalArgumentError, IllegalStateError
-
-if cython.compiled:
-    from cython.cimports.forebay._network._io import (
-        CLOSED,
-        CONNECTING,
-        OPEN,
-        WROTE,
-        PortPointer,
-        advance,
-        drop_from,
-        free_port,
-        hold,
-        new_port,
-        release_written,
-        unsent,
-    )
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
-    from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, get_int32
-else:
-    from forebay._network._io import (
-        CLOSED,
-        CONNECTING,
-        OPEN,
-        WROTE,
-        PortPointer,
-        advance,
-        drop_from,
-        free_port,
-        hold,
-        new_port,
-        release_written,
-        unsent,
-    )
-    from forebay._runtime.lists import put_item, take_item
-    from forebay._runtime.primitives import bytearray_pointer, bytes_at, get_int32
 
 log = logging.getLogger("forebay.network")
 

@@ -12,6 +12,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import cython
+from cython.cimports.forebay._network.channel import Channel
+from cython.cimports.forebay._network.connection import Connection
+from cython.cimports.forebay._network.connection_states import NodeState
+from cython.cimports.forebay._network.exchange import Exchange
+from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
 
 from forebay._network.broker_versions import ApiVersions, client_throttles
 from forebay._network.connection_states import ABSENT, ConnectionStates, State
@@ -28,19 +33,6 @@ from forebay.errors import (
     IllegalStateError,
     KafkaError,
 )
-
-if cython.compiled:
-    from cython.cimports.forebay._network.channel import Channel
-    from cython.cimports.forebay._network.connection import Connection
-    from cython.cimports.forebay._network.connection_states import NodeState
-    from cython.cimports.forebay._network.exchange import Exchange
-    from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
-else:
-    from forebay._network.channel import Channel
-    from forebay._network.connection import Connection
-    from forebay._network.connection_states import NodeState
-    from forebay._network.exchange import Exchange
-    from forebay._network.inflight import ClientRequest, ClientResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,19 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cython
+from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests, answer_to
+from cython.cimports.forebay._protocol.framing import framed
+from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int32
 
 from forebay._protocol.framing import correlation_id, frame_size, response_header
 from forebay._protocol.versions import api_name, is_flexible, response_header_version
 from forebay.errors import KafkaError, ProtocolError
-
-if cython.compiled:
-    from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests, answer_to
-    from cython.cimports.forebay._protocol.framing import framed
-    from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int32
-else:
-    from forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests, answer_to
-    from forebay._protocol.framing import framed
-    from forebay._runtime.primitives import bytes_at, bytes_pointer, get_int32
 
 if TYPE_CHECKING:
     from forebay._network.broker_versions import BrokerVersions

@@ -13,15 +13,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import cython
+from cython.cimports.forebay._network.connection import Connection
 
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay.errors import AuthenticationError, IllegalStateError, KafkaError
 from forebay.model import Node
-
-if cython.compiled:
-    from cython.cimports.forebay._network.connection import Connection
-else:
-    from forebay._network.connection import Connection
 
 if TYPE_CHECKING:
     from forebay._network.transport import Address

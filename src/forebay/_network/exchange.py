@@ -8,15 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._metrics.sensor import NodeSensors
-    from cython.cimports.forebay._network.selector import SocketSelector
-    from cython.cimports.forebay._runtime.clock import Clock
-else:
-    from forebay._metrics.sensor import NodeSensors
-    from forebay._network.selector import SocketSelector
-    from forebay._runtime.clock import Clock
+from cython.cimports.forebay._metrics.sensor import NodeSensors
+from cython.cimports.forebay._network.selector import SocketSelector
+from cython.cimports.forebay._runtime.clock import Clock
 
 if TYPE_CHECKING:
     from forebay._metrics.producer import ProducerMetrics

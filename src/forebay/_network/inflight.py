@@ -11,13 +11,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import cython
+from cython.cimports.forebay._runtime.lists import put_item, take_item
 
 from forebay.errors import DisconnectError, IllegalStateError, ProtocolError
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
-else:
-    from forebay._runtime.lists import put_item, take_item
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,74 +12,40 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 import cython
+from cython.cimports.forebay._network._io import (
+    CLOSED,
+    CONNECTING,
+    ENDED,
+    FAILED,
+    OPEN,
+    OPENED,
+    POLLED,
+    READ,
+    READABLE,
+    WRITABLE,
+    WROTE,
+    BankPointer,
+    PortPointer,
+    add_port,
+    connect_result,
+    free_bank,
+    new_bank,
+    receive_some,
+    remove_port,
+    seen,
+    send_some,
+    set_wake_fd,
+    wait_ready,
+    wake_bank,
+    watch,
+)
+from cython.cimports.forebay._network.channel import Channel
+from cython.cimports.forebay._network.serving import serve
+from cython.cimports.forebay._runtime.clock import monotonic_ms
+from cython.cimports.forebay._runtime.gil import GilClaim
 
 from forebay._network.transport import PlainTransport, WakePipe
 from forebay.errors import DisconnectError, NetworkError
-
-if cython.compiled:
-    from cython.cimports.forebay._network._io import (
-        CLOSED,
-        CONNECTING,
-        ENDED,
-        FAILED,
-        OPEN,
-        OPENED,
-        POLLED,
-        READ,
-        READABLE,
-        WRITABLE,
-        WROTE,
-        BankPointer,
-        PortPointer,
-        add_port,
-        connect_result,
-        free_bank,
-        new_bank,
-        receive_some,
-        remove_port,
-        seen,
-        send_some,
-        set_wake_fd,
-        wait_ready,
-        wake_bank,
-        watch,
-    )
-    from cython.cimports.forebay._network.channel import Channel
-    from cython.cimports.forebay._network.serving import serve
-    from cython.cimports.forebay._runtime.clock import monotonic_ms
-    from cython.cimports.forebay._runtime.gil import GilClaim
-else:
-    from forebay._network._io import (
-        CLOSED,
-        CONNECTING,
-        ENDED,
-        FAILED,
-        OPEN,
-        OPENED,
-        POLLED,
-        READ,
-        READABLE,
-        WRITABLE,
-        WROTE,
-        BankPointer,
-        PortPointer,
-        add_port,
-        connect_result,
-        free_bank,
-        new_bank,
-        receive_some,
-        remove_port,
-        seen,
-        send_some,
-        set_wake_fd,
-        wait_ready,
-        wake_bank,
-        watch,
-    )
-    from forebay._network.channel import Channel
-    from forebay._network.serving import serve
-    from forebay._runtime.clock import monotonic_ms
-    from forebay._runtime.gil import GilClaim
 
 if TYPE_CHECKING:
     from forebay._network.transport import Address, Connector, Transport

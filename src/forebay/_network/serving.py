@@ -6,41 +6,23 @@ import errno
 from typing import Any
 
 import cython
+from cython.cimports.forebay._network._io import (
+    CONNECTING,
+    ENDED,
+    FAILED,
+    OPEN,
+    OPENED,
+    POLLED,
+    READ,
+    RECEIVE_LIMIT,
+    SEND_LIMIT,
+    WROTE,
+    PortPointer,
+    advance,
+)
+from cython.cimports.forebay._network.channel import Channel
 
 from forebay._network.transport import BLOCKED
-
-if cython.compiled:
-    from cython.cimports.forebay._network._io import (
-        CONNECTING,
-        ENDED,
-        FAILED,
-        OPEN,
-        OPENED,
-        POLLED,
-        READ,
-        RECEIVE_LIMIT,
-        SEND_LIMIT,
-        WROTE,
-        PortPointer,
-        advance,
-    )
-    from cython.cimports.forebay._network.channel import Channel
-else:
-    from forebay._network._io import (
-        CONNECTING,
-        ENDED,
-        FAILED,
-        OPEN,
-        OPENED,
-        POLLED,
-        READ,
-        RECEIVE_LIMIT,
-        SEND_LIMIT,
-        WROTE,
-        PortPointer,
-        advance,
-    )
-    from forebay._network.channel import Channel
 
 SERVED_BUFFERS = 64
 """Buffers offered to a transport that is not native at a time."""

@@ -12,30 +12,18 @@ from struct import Struct
 from typing import Any
 
 import cython
+from cython.cimports.forebay._runtime.memory import new_bytearray
+from cython.cimports.forebay._runtime.primitives import (
+    bytearray_pointer,
+    bytes_pointer,
+    put_int8,
+    put_int16,
+    put_int32,
+    put_raw,
+)
 
 from forebay._protocol.versions import api_name, is_flexible, request_header_version, response_header_version
 from forebay.errors import IllegalArgumentError, ProtocolError
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.memory import new_bytearray
-    from cython.cimports.forebay._runtime.primitives import (
-        bytearray_pointer,
-        bytes_pointer,
-        put_int8,
-        put_int16,
-        put_int32,
-        put_raw,
-    )
-else:
-    from forebay._runtime.memory import new_bytearray
-    from forebay._runtime.primitives import (
-        bytearray_pointer,
-        bytes_pointer,
-        put_int8,
-        put_int16,
-        put_int32,
-        put_raw,
-    )
 
 SIZE_BYTES = 4
 """Length of the length."""

@@ -13,33 +13,19 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._runtime.memory import new_bytearray
+from cython.cimports.forebay._runtime.piece import piece
+from cython.cimports.forebay._runtime.primitives import (
+    bytearray_pointer,
+    bytes_pointer,
+    put_int8,
+    put_int16,
+    put_int32,
+    put_raw,
+    put_varint,
+)
 
 from forebay.errors import IllegalArgumentError, UnsupportedVersionError
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.memory import new_bytearray
-    from cython.cimports.forebay._runtime.piece import piece
-    from cython.cimports.forebay._runtime.primitives import (
-        bytearray_pointer,
-        bytes_pointer,
-        put_int8,
-        put_int16,
-        put_int32,
-        put_raw,
-        put_varint,
-    )
-else:
-    from forebay._runtime.memory import new_bytearray
-    from forebay._runtime.piece import piece
-    from forebay._runtime.primitives import (
-        bytearray_pointer,
-        bytes_pointer,
-        put_int8,
-        put_int16,
-        put_int32,
-        put_raw,
-        put_varint,
-    )
 
 NEWEST = cython.declare(cython.int, 13)
 FIRST_BY_ID = cython.declare(cython.int, 13)

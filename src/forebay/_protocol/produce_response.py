@@ -9,14 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
 
 from forebay.errors import ProtocolError, UnsupportedVersionError
 from forebay.model import Node
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
-else:
-    from forebay._runtime.primitives import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
 
 NEWEST = cython.declare(cython.int, 13)
 FIRST_BY_ID = cython.declare(cython.int, 13)

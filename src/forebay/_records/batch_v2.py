@@ -12,67 +12,35 @@ from collections.abc import Sequence
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._arguments import checked_headers
-    from cython.cimports.forebay._runtime.primitives import (
-        SECTION_ROOM,
-        RecordPointer,
-        RecordView,
-        SectionRoom,
-        bytearray_pointer,
-        bytes_at,
-        bytes_of,
-        crc32c,
-        finished_bytes,
-        optional_pointer,
-        optional_size,
-        put_int8,
-        put_int16,
-        put_int32,
-        put_int64,
-        put_plain_header,
-        put_raw,
-        put_varint,
-        record_view,
-        section_pointer,
-        utf8_pointer,
-        utf8_size,
-        varint_size,
-        view_of,
-        writable_pointer,
-        zigzag,
-    )
-else:
-    from forebay._arguments import checked_headers
-    from forebay._runtime.primitives import (
-        SECTION_ROOM,
-        RecordPointer,
-        RecordView,
-        SectionRoom,
-        bytearray_pointer,
-        bytes_at,
-        bytes_of,
-        crc32c,
-        finished_bytes,
-        optional_pointer,
-        optional_size,
-        put_int8,
-        put_int16,
-        put_int32,
-        put_int64,
-        put_plain_header,
-        put_raw,
-        put_varint,
-        record_view,
-        section_pointer,
-        utf8_pointer,
-        utf8_size,
-        varint_size,
-        view_of,
-        writable_pointer,
-        zigzag,
-    )
+from cython.cimports.forebay._arguments import checked_headers
+from cython.cimports.forebay._runtime.primitives import (
+    SECTION_ROOM,
+    RecordPointer,
+    RecordView,
+    SectionRoom,
+    bytearray_pointer,
+    bytes_at,
+    bytes_of,
+    crc32c,
+    finished_bytes,
+    optional_pointer,
+    optional_size,
+    put_int8,
+    put_int16,
+    put_int32,
+    put_int64,
+    put_plain_header,
+    put_raw,
+    put_varint,
+    record_view,
+    section_pointer,
+    utf8_pointer,
+    utf8_size,
+    varint_size,
+    view_of,
+    writable_pointer,
+    zigzag,
+)
 
 HEADER_SIZE = 61
 """Bytes of a v2 batch before its first record."""

@@ -8,39 +8,21 @@ it was filled from must outlive it.  Used by one thread at a time.
 from __future__ import annotations
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._arrow.abi import CellSource, bit_at, load_integer, pointer_to
-    from cython.cimports.forebay._arrow.columns import BytesColumn, seek_cell
-    from cython.cimports.forebay._arrow.headers import HeadersColumn
-    from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from cython.cimports.forebay._runtime.primitives import (
-        bytearray_pointer,
-        bytearray_pointer_at,
-        crc32c,
-        murmur2,
-        put_int8,
-        put_raw,
-        put_varint,
-        varint_size,
-        zigzag,
-    )
-else:
-    from forebay._arrow.abi import CellSource, bit_at, load_integer, pointer_to
-    from forebay._arrow.columns import BytesColumn, seek_cell
-    from forebay._arrow.headers import HeadersColumn
-    from forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
-    from forebay._runtime.primitives import (
-        bytearray_pointer,
-        bytearray_pointer_at,
-        crc32c,
-        murmur2,
-        put_int8,
-        put_raw,
-        put_varint,
-        varint_size,
-        zigzag,
-    )
+from cython.cimports.forebay._arrow.abi import CellSource, bit_at, load_integer, pointer_to
+from cython.cimports.forebay._arrow.columns import BytesColumn, seek_cell
+from cython.cimports.forebay._arrow.headers import HeadersColumn
+from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+from cython.cimports.forebay._runtime.primitives import (
+    bytearray_pointer,
+    bytearray_pointer_at,
+    crc32c,
+    murmur2,
+    put_int8,
+    put_raw,
+    put_varint,
+    varint_size,
+    zigzag,
+)
 
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 NULL = cython.declare(cython.longlong, -1)

@@ -8,11 +8,7 @@ on purpose: code that compares one with the other fails on its first run.
 from __future__ import annotations
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.clock_source import monotonic_ns, ticks, ticks_are_steady, wall_ns
-else:
-    from forebay._runtime.clock_source import monotonic_ns, ticks, ticks_are_steady, wall_ns
+from cython.cimports.forebay._runtime.clock_source import monotonic_ns, ticks, ticks_are_steady, wall_ns
 
 
 @cython.cclass

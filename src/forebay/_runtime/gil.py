@@ -10,11 +10,7 @@ meanwhile leave in the same turn.  A thread that computes and does not send keep
 from __future__ import annotations
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.parking import asleep_in, next_turn, park, turn_of
-else:
-    from forebay._runtime.parking import Parking, asleep_in, next_turn, park, turn_of
+from cython.cimports.forebay._runtime.parking import Parking, asleep_in, next_turn, park, turn_of
 
 PATIENCE_MS = cython.declare(cython.double, 2.0)
 """For so long after the sender asked for the GIL a thread goes on sending."""

@@ -10,13 +10,9 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 import cython
+from cython.cimports.forebay._runtime.lists import put_item, take_item
 
 from forebay._runtime.threads import GreenletWait, Lock, hub_of_caller
-
-if cython.compiled:
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
-else:
-    from forebay._runtime.lists import put_item, take_item
 
 _LONGEST_S: cython.double = TIMEOUT_MAX
 SPARE: list[Any] = []

@@ -13,9 +13,30 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cython
+from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+from cython.cimports.forebay._accumulator.partitioner import key_partition
+from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
+from cython.cimports.forebay._accumulator.topic import TopicState
+from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
+from cython.cimports.forebay._delivery.future import RecordFuture, new_future
+from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
+from cython.cimports.forebay._runtime.clock import Clock
+from cython.cimports.forebay._runtime.gil import GilClaim
+from cython.cimports.forebay._runtime.mutex import HAS_GIL
+from cython.cimports.forebay._runtime.primitives import (
+    RecordPointer,
+    RecordView,
+    SectionRoom,
+    record_view,
+    section_pointer,
+    view_of,
+)
 
+from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
+from forebay._delivery.failed import failed_future
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
+from forebay._send.refusals import buffer_exhausted, not_in_metadata, record_too_large
 from forebay.errors import (
     ApiError,
     ForkedProducerError,
@@ -26,49 +47,6 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import Headers, TopicPartition
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-    from cython.cimports.forebay._accumulator.partitioner import key_partition
-    from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
-    from cython.cimports.forebay._accumulator.topic import TopicState
-    from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
-    from cython.cimports.forebay._delivery.future import RecordFuture, new_future
-    from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
-    from cython.cimports.forebay._runtime.clock import Clock
-    from cython.cimports.forebay._runtime.gil import GilClaim
-    from cython.cimports.forebay._runtime.mutex import HAS_GIL
-    from cython.cimports.forebay._runtime.primitives import (
-        RecordPointer,
-        RecordView,
-        SectionRoom,
-        record_view,
-        section_pointer,
-        view_of,
-    )
-else:
-    from forebay._accumulator.accumulator import RecordAccumulator
-    from forebay._accumulator.partitioner import key_partition
-    from forebay._accumulator.states import APPENDED, WORTH_WAKING
-    from forebay._accumulator.topic import TopicState
-    from forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
-    from forebay._delivery.future import RecordFuture, new_future
-    from forebay._records.batch_v2 import encode_headers, with_plain_headers
-    from forebay._runtime.clock import Clock
-    from forebay._runtime.gil import GilClaim
-    from forebay._runtime.mutex import HAS_GIL
-    from forebay._runtime.primitives import (
-        RecordPointer,
-        RecordView,
-        SectionRoom,
-        record_view,
-        section_pointer,
-        view_of,
-    )
-
-from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
-from forebay._delivery.failed import failed_future
-from forebay._send.refusals import buffer_exhausted, not_in_metadata, record_too_large
 
 if TYPE_CHECKING:
     from forebay.model import DeliveryCallback, ProducerRecord

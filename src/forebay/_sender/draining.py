@@ -10,19 +10,11 @@ import math
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
-    from cython.cimports.forebay._network.client import NetworkClient
-    from cython.cimports.forebay._transactions.manager import TransactionManager
-else:
-    from forebay._accumulator.accumulator import RecordAccumulator
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.ready_nodes import ReadyNodes
-    from forebay._network.client import NetworkClient
-    from forebay._transactions.manager import TransactionManager
+from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
+from cython.cimports.forebay._network.client import NetworkClient
+from cython.cimports.forebay._transactions.manager import TransactionManager
 
 INFINITY: cython.double = math.inf
 

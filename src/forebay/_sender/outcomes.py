@@ -10,6 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.topic import PartitionQueue
+from cython.cimports.forebay._metrics.sensor import TopicSensors
+from cython.cimports.forebay._protocol.produce_response import PartitionResponse
+from cython.cimports.forebay._transactions.manager import TransactionManager
 
 from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, too_large_again, waiting_phase
 from forebay._sender.produce import record_errors_in
@@ -26,21 +32,6 @@ from forebay.errors import (
     UnknownTopicOrPartitionError,
 )
 from forebay.model import TopicPartition
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._metrics.sensor import TopicSensors
-    from cython.cimports.forebay._protocol.produce_response import PartitionResponse
-    from cython.cimports.forebay._transactions.manager import TransactionManager
-else:
-    from forebay._accumulator.accumulator import RecordAccumulator
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.topic import PartitionQueue
-    from forebay._metrics.sensor import TopicSensors
-    from forebay._protocol.produce_response import PartitionResponse
-    from forebay._transactions.manager import TransactionManager
 
 SOON_MS = cython.declare(cython.double, 20.0)
 FATE_UNKNOWN = (NetworkError, TimeoutError, NotEnoughReplicasAfterAppendError, KafkaStorageError)

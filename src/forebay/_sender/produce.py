@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.closing import header_of
+from cython.cimports.forebay._accumulator.pool import Buffer
+from cython.cimports.forebay._protocol.produce import PartitionRecords, encode_produce
+from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay.errors import (
@@ -23,19 +28,6 @@ from forebay.errors import (
     error_for,
 )
 from forebay.model import TopicPartition
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.closing import header_of
-    from cython.cimports.forebay._accumulator.pool import Buffer
-    from cython.cimports.forebay._protocol.produce import PartitionRecords, encode_produce
-    from cython.cimports.forebay._protocol.produce_response import PartitionResponse
-else:
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.closing import header_of
-    from forebay._accumulator.pool import Buffer
-    from forebay._protocol.produce import PartitionRecords, encode_produce
-    from forebay._protocol.produce_response import PartitionResponse
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 FIRST_V1 = cython.declare(cython.int, 2)

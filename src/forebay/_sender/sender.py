@@ -12,6 +12,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cython
+from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
+from cython.cimports.forebay._accumulator.topic import PartitionQueue
+from cython.cimports.forebay._network.client import NetworkClient
+from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
+from cython.cimports.forebay._network.picture import Picture
+from cython.cimports.forebay._protocol.produce_response import PartitionResponse, ProduceResponse
+from cython.cimports.forebay._sender.draining import Draining
+from cython.cimports.forebay._sender.outcomes import BatchOutcomes
+from cython.cimports.forebay._sender.produce import ProduceCall, match
+from cython.cimports.forebay._sender.sensors import RequestSensors
+from cython.cimports.forebay._transactions.manager import TransactionManager
 
 from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
@@ -21,35 +34,6 @@ from forebay._sender.produce import error_in, moved_leader
 from forebay._sender.producer_id import ProducerIdRequests
 from forebay.errors import KafkaError, NetworkError
 from forebay.model import TopicPartition
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
-    from cython.cimports.forebay._accumulator.topic import PartitionQueue
-    from cython.cimports.forebay._network.client import NetworkClient
-    from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
-    from cython.cimports.forebay._network.picture import Picture
-    from cython.cimports.forebay._protocol.produce_response import PartitionResponse, ProduceResponse
-    from cython.cimports.forebay._sender.draining import Draining
-    from cython.cimports.forebay._sender.outcomes import BatchOutcomes
-    from cython.cimports.forebay._sender.produce import ProduceCall, match
-    from cython.cimports.forebay._sender.sensors import RequestSensors
-    from cython.cimports.forebay._transactions.manager import TransactionManager
-else:
-    from forebay._accumulator.accumulator import RecordAccumulator
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.ready_nodes import ReadyNodes
-    from forebay._accumulator.topic import PartitionQueue
-    from forebay._network.client import NetworkClient
-    from forebay._network.inflight import ClientRequest, ClientResponse
-    from forebay._network.picture import Picture
-    from forebay._protocol.produce_response import PartitionResponse, ProduceResponse
-    from forebay._sender.draining import Draining
-    from forebay._sender.outcomes import BatchOutcomes
-    from forebay._sender.produce import ProduceCall, match
-    from forebay._sender.sensors import RequestSensors
-    from forebay._transactions.manager import TransactionManager
 
 if TYPE_CHECKING:
     from forebay._sender.transactional import TransactionalRequests

@@ -5,17 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._accumulator.batch import ProducerBatch
-    from cython.cimports.forebay._accumulator.closing import observed_ratio
-    from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
-    from cython.cimports.forebay._sender.outcomes import BatchOutcomes
-else:
-    from forebay._accumulator.batch import ProducerBatch
-    from forebay._accumulator.closing import observed_ratio
-    from forebay._metrics.sensor import Sensor, TopicSensors
-    from forebay._sender.outcomes import BatchOutcomes
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.closing import observed_ratio
+from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
+from cython.cimports.forebay._sender.outcomes import BatchOutcomes
 
 
 @cython.final

@@ -26,6 +26,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import cython
+from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
+from cython.cimports.forebay._transactions.partitions import TransactionPartitions
+from cython.cimports.forebay._transactions.sequences import PartitionSequences
 
 from forebay._transactions.initialization import InitProducerIdCall
 from forebay._transactions.state import State, move
@@ -43,15 +46,6 @@ from forebay.errors import (
     error_for,
 )
 from forebay.errors._base import judged
-
-if cython.compiled:
-    from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
-    from cython.cimports.forebay._transactions.partitions import TransactionPartitions
-    from cython.cimports.forebay._transactions.sequences import PartitionSequences
-else:
-    from forebay._gate import Gate, GatedQueue, StampedBatch
-    from forebay._transactions.partitions import TransactionPartitions
-    from forebay._transactions.sequences import PartitionSequences
 
 if TYPE_CHECKING:
     from forebay._protocol.init_producer_id import InitProducerIdResponse

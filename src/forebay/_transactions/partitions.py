@@ -13,14 +13,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import cython
+from cython.cimports.forebay._transactions.sequences import PartitionSequences, increment_sequence
 
 from forebay.errors import KafkaError, UnknownProducerIdError
 from forebay.model import TopicPartition
-
-if cython.compiled:
-    from cython.cimports.forebay._transactions.sequences import PartitionSequences, increment_sequence
-else:
-    from forebay._transactions.sequences import PartitionSequences, increment_sequence
 
 if TYPE_CHECKING:
     from forebay._gate import StampedBatch

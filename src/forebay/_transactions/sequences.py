@@ -14,13 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import cython
-
-if cython.compiled:
-    from cython.cimports.forebay._gate import StampedBatch
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
-else:
-    from forebay._gate import StampedBatch
-    from forebay._runtime.lists import put_item, take_item
+from cython.cimports.forebay._gate import StampedBatch
+from cython.cimports.forebay._runtime.lists import put_item, take_item
 
 NONE = cython.declare(cython.int, -1)
 MAX_SEQUENCE = cython.declare(cython.longlong, 0x7FFFFFFF)

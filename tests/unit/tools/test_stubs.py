@@ -18,10 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cython
 
-if cython.compiled:
-    from cython.cimports.forebay._other import Helper
-else:
-    from forebay._other import Helper
+from cython.cimports.forebay._other import Helper
 
 if TYPE_CHECKING:
     from forebay.model import Record
@@ -137,3 +134,24 @@ def test_a_stub_that_is_not_what_its_module_says_is_named(
     assert stubs.main(["--check"]) == 0
     (tmp_path / "_pair.py").write_text(SOURCE.replace("one: int", "one: str"))
     assert stubs.main(["--check"]) == 1
+
+
+def test_what_is_cimported_is_for_mypy_what_is_imported(tmp_path: Path) -> None:
+    sources = tmp_path / "src" / "forebay"
+    (sources / "_pool").mkdir(parents=True)
+    (sources / "_pool" / "pool.py").touch()
+    (sources / "send.py").write_text(
+        "from cython.cimports.forebay import _pool\n"
+        "from cython.cimports.forebay._pool.pool import Pool, take\n"
+        "from cython.cimports.libc.string import memcpy\n"
+    )
+    assert stubs.cimported(sources) == {"forebay": {"_pool"}, "forebay._pool.pool": {"Pool", "take"}}
+    old = tmp_path / "typings" / "cython" / "cimports" / "old.pyi"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    stubs.write_cimports(sources, tmp_path / "typings")
+    folder = tmp_path / "typings" / "cython" / "cimports"
+    assert not old.exists() and (folder / "__init__.pyi").exists()
+    assert (folder / "forebay" / "__init__.pyi").read_text() == "from forebay import _pool as _pool\n"
+    found = (folder / "forebay" / "_pool" / "pool.pyi").read_text()
+    assert found == "from forebay._pool.pool import Pool as Pool\nfrom forebay._pool.pool import take as take\n"
