@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 VARIABLE = "FOREBAY_INTERPRETED"
 WITNESS = "_delivery.future"
-"""The module that is looked for; the build makes all or none.  Asking for each would cost every start."""
+"""The module that is looked for; the build makes all or none.  Asking for each would cost every start.
+
+What stands in its folder is what every producer imports first.
+"""
 
 
 class SourceOnlyFinder:
@@ -79,7 +82,7 @@ class CimportFinder:
 
 
 class MissingModules:
-    """Refuses the module that every use of a producer needs, with the way out; stands first on ``sys.meta_path``."""
+    """Refuses the folder that every use of a producer needs, with the way out; stands first on ``sys.meta_path``."""
 
     def __init__(self, name: str, message: str) -> None:
         self._name = name
@@ -94,6 +97,16 @@ class MissingModules:
         if name == self._name:
             raise ImportError(self._message, name=name)
         return None
+
+
+def serve_cimports(package: str, meta_path: MutableSequence[object]) -> None:
+    """Makes ``cython.cimports.X`` the module X for modules of ``package`` that run as Python."""
+    importlib.import_module("cython")
+    cimports = sys.modules["cython.cimports"]
+    # The import system asks a parent for its spec, and this one is no real module.
+    cimports.__spec__ = machinery.ModuleSpec(cimports.__name__, None, is_package=True)
+    # Before the finder by path, which would load a second module from the package's folder.
+    meta_path.insert(0, CimportFinder(package))
 
 
 def choose(
@@ -114,10 +127,8 @@ def choose(
 
         if find_spec("cython") is None:
             raise ImportError(f"{VARIABLE}=1 runs {package} on Cython's pure-Python mode: pip install 'Cython>=3.3'")
-        meta_path[:0] = [SourceOnlyFinder(package), CimportFinder(package)]
-        cimports = importlib.import_module("cython") and sys.modules["cython.cimports"]
-        # The import system asks a parent for it, and this one is no real module.
-        cimports.__spec__ = machinery.ModuleSpec(cimports.__name__, None, is_package=True)
+        meta_path.insert(0, SourceOnlyFinder(package))
+        serve_cimports(package, meta_path)
         return "interpreted"
     if any(
         os.path.exists(os.path.join(folder, f"{WITNESS.replace('.', os.sep)}{suffix}"))
@@ -129,7 +140,7 @@ def choose(
         f"for this Python with `{executable} -m pip install --force-reinstall {package}` (needs a C compiler). "
         f"{VARIABLE}=1 runs the slow interpreted form, for debugging."
     )
-    meta_path.insert(0, MissingModules(f"{package}.{WITNESS}", message))
+    meta_path.insert(0, MissingModules(f"{package}.{WITNESS.partition('.')[0]}", message))
     return "missing"
 
 

@@ -3,44 +3,26 @@ transport that is served under the GIL) and memory.  Each gives the same few han
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-import forebay._network
 from forebay._network import selector as imported
 from forebay._network.transport import Address, PlainTransport
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import Link, MemorySelector
+from tests.support.forms import as_python
 
 PATIENCE = 2000
 """Turns of up to 25 ms in which what must happen happens."""
 
 
-def _from_source(name: str, instead: dict[str, ModuleType]) -> ModuleType:
-    """``forebay._network.<name>`` run as Python, whether or not it is compiled."""
-    path = Path(forebay._network.__path__[0]) / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"forebay._network.interpreted_{name}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    kept = {known: sys.modules.get(known) for known in instead}
-    sys.modules.update(instead)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.modules.update({known: old for known, old in kept.items() if old is not None})
-    return module
-
-
-_channel = {"forebay._network.channel": _from_source("channel", {})}
-interpreted = _from_source("selector", {**_channel, "forebay._network.serving": _from_source("serving", _channel)})
+_channel = {"forebay._network.channel": as_python("_network.channel")}
+_serving = {"forebay._network.serving": as_python("_network.serving", _channel)}
+interpreted = as_python("_network.selector", {**_channel, **_serving})
 """The selector's source run as Python, whether or not it is compiled."""
 
 

@@ -61,7 +61,7 @@ def test_without_modules_for_this_python_the_first_one_needed_says_what_to_do(tm
     (finder,) = meta_path
     assert finder.find_spec("basin.errors", [str(tmp_path)]) is None
     with pytest.raises(ImportError, match=r"not compiled for python9.*make build.*FOREBAY_INTERPRETED=1"):
-        finder.find_spec(f"basin.{_interpreted.WITNESS}", [str(tmp_path)])
+        finder.find_spec("basin._delivery", [str(tmp_path)])
 
 
 def test_an_installation_without_compiled_modules_has_errors_and_options_but_no_producer(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_an_installation_without_compiled_modules_has_errors_and_options_but_no_
 def test_the_interpreted_form_puts_its_finder_first(tmp_path: Path) -> None:
     meta_path: list[Any] = ["another"]
     assert pick(tmp_path, interpreted=True, meta_path=meta_path) == "interpreted"
-    assert [type(finder) for finder in meta_path[:2]] == [SourceOnlyFinder, CimportFinder]
+    assert [type(finder) for finder in meta_path[:2]] == [CimportFinder, SourceOnlyFinder]
     assert meta_path[2:] == ["another"]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
 from collections import deque
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -14,24 +12,14 @@ from aiokafka.record.default_records import DefaultRecordBatch as PeerBatch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import forebay._records
 from forebay._records import batch_v2
 from forebay._records.layout import wrap64
 from forebay._records.reader import check_produced, read_batches
 from forebay.errors import InvalidRecordError
+from tests.support.forms import as_python
 from tests.unit._records.goldens import V2_ONE, V2_TRANSACTIONAL, fields, headers, section_of, timestamps
 
-
-def load_interpreted() -> ModuleType:
-    path = Path(forebay._records.__file__).with_name("batch_v2.py")
-    spec = importlib.util.spec_from_file_location("interpreted_batch_v2", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-INTERPRETED = load_interpreted()
+INTERPRETED = as_python("_records.batch_v2")
 
 
 @pytest.fixture(params=[batch_v2, INTERPRETED], ids=["installed", "interpreted"])
