@@ -42,7 +42,16 @@ class Program:
     def __init__(self, text: str, bootstrap_servers: str, topic: str, prelude: str = PRELUDE) -> None:
         source = str(Path(forebay.__file__).parents[1])
         self.process = subprocess.Popen(
-            [sys.executable, "-c", prelude + textwrap.dedent(text), bootstrap_servers, topic],
+            # Python 3.12 and later warn of every fork in a process with threads, which is what some of these do.
+            [
+                sys.executable,
+                "-W",
+                "ignore:This process:DeprecationWarning",
+                "-c",
+                prelude + textwrap.dedent(text),
+                bootstrap_servers,
+                topic,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
