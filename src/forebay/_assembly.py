@@ -369,7 +369,7 @@ def _session(
         backoff=_retry_backoff(config, around),
         lock=RLock(),
     )
-    accumulator.guard = session
+    accumulator.appender.guard = session
     return session
 
 

@@ -50,7 +50,7 @@ class AccumulatorMachine(SeededMachine):
                 self.outcomes[metadata.partition].append((value, error))  # type: ignore[attr-defined]
 
             try:
-                status, future = self.shelf.accumulator.append_bytes(
+                status, future = self.shelf.accumulator.appender.append_bytes(
                     self.shelf.topic, partition, value, now=self.shelf.now, callback=told
                 )
             except ProducerClosedError:

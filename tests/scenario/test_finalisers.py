@@ -18,7 +18,7 @@ from tests.unit._accumulator.shelf import Shelf
 estimator = CompressionRatioEstimator()
 estimator.set("test", CompressionType.LZ4, 0.05)
 shelf = Shelf(batch_size=1000, linger=10**6, compressor=compressor(CompressionType.LZ4), estimator=estimator)
-shelf.accumulator.guard = None
+shelf.accumulator.appender.guard = None
 sent = 0
 
 class Sends:

@@ -137,8 +137,8 @@ def test_options_reach_their_parts() -> None:
         request_timeout_ms=20_000,
     )
     assert (parts.accumulator.pool.total, parts.accumulator.pool.poolable_size) == (100_000, 2_000)
-    assert parts.accumulator.batch_size == 2_000
-    assert parts.accumulator.codec_id == 3
+    assert parts.accumulator.appender.batch_size == 2_000
+    assert parts.accumulator.appender.codec_id == 3
     assert parts.thread.patience_ms == 70_000
     assert [(node.host, node.port) for node in parts.metadata.cluster().nodes] == [("127.0.0.1", 9092)]
 

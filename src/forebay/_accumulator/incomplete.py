@@ -11,7 +11,6 @@ from typing import Any
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 
@@ -69,7 +68,7 @@ class IncompleteBatches:
     @cython.cfunc
     @cython.exceptval(-1)
     def put(self, batch: ProducerBatch) -> cython.int:
-        put_item(self.batches, batch)
+        self.batches.append(batch)
         batch.slot = cython.cast(cython.int, len(self.batches) - 1)
         return 0
 
@@ -80,7 +79,7 @@ class IncompleteBatches:
         at: cython.Py_ssize_t = batch.slot
         if at < 0:
             return 0
-        last: ProducerBatch = take_item(self.batches, len(self.batches) - 1)
+        last: ProducerBatch = self.batches.pop()
         if last is not batch:
             self.batches[at] = last
             last.slot = batch.slot

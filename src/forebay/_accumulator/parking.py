@@ -7,7 +7,6 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 
 INFINITY: cython.double = math.inf
 
@@ -27,7 +26,7 @@ class ParkedQueues:
     @cython.exceptval(-1)
     def put(self, queue: PartitionQueue) -> cython.int:
         """Takes in a queue, to be due at ``queue.due``."""
-        put_item(self.heap, queue)
+        self.heap.append(queue)
         self.rise(queue, len(self.heap) - 1)
         return 0
 
@@ -37,7 +36,7 @@ class ParkedQueues:
         """Takes a queue out."""
         at: cython.Py_ssize_t = queue.parked_at
         queue.parked_at = -1
-        last: PartitionQueue = take_item(self.heap, len(self.heap) - 1)
+        last: PartitionQueue = self.heap.pop()
         if last is not queue:
             self.heap[at] = last
             self.sink(last, at)

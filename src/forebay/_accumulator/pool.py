@@ -18,7 +18,6 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.shares import Share, Shares
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 from cython.cimports.forebay._runtime.memory import free_memory, new_memory, show_memory, whole_view
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 from cython.cimports.forebay._runtime.primitives import kept_bytes_pointer
@@ -84,7 +83,7 @@ class Buffer:
                 pool.take(self.owner, -self.size)
                 if self.size == pool.poolable_size and not self.adopted and not pool.closed:
                     if (len(pool.free) + 1) * self.size <= pool.left:
-                        put_item(pool.free, self)
+                        pool.free.append(self)
         except MemoryError:
             pass  # of the list: the chunk goes to the system
         finally:
@@ -437,7 +436,7 @@ class BufferPool:
         # A kept buffer if one fits; taken out before the credit, which may drop those that are left.
         buffer: Buffer | None = None
         if size == self.poolable_size and len(self.free) > 0:
-            kept: Buffer = take_item(self.free, len(self.free) - 1)
+            kept: Buffer = self.free.pop()
             kept.owner = owner
             kept.holds = 1
             buffer = kept

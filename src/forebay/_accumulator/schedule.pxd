@@ -3,8 +3,17 @@ from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.loads cimport PartitionLoads
 from forebay._accumulator.parking cimport ParkedQueues
-from forebay._accumulator.ready_nodes cimport ReadyNodes
 from forebay._accumulator.topic cimport PartitionQueue
+
+
+cdef class ReadyNodes:
+    cdef public list nodes
+    cdef public double next_check
+    cdef readonly set leaderless
+    cdef note_leaderless(self, str topic)
+
+
+cdef ReadyNodes no_nodes()
 
 
 cdef class BatchSchedule:

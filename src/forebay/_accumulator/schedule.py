@@ -19,14 +19,46 @@ import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.loads import PartitionLoads
 from cython.cimports.forebay._accumulator.parking import ParkedQueues
-from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes, no_nodes
 from cython.cimports.forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._gate import Gate
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 INFINITY: cython.double = math.inf
+
+
+@cython.final
+@cython.freelist(8)
+@cython.cclass
+class ReadyNodes:
+    """Made by ``no_nodes``.
+
+    nodes: ids of brokers that something can be sent to now.
+    next_check: ms until a batch that waits now can go; infinite if none does.
+    leaderless: topics with batches whose partition has no leader; None where there is none, as nearly always.
+    """
+
+    if not cython.compiled:
+        nodes: list[int]
+        next_check: float
+        leaderless: set[str] | None
+
+    @cython.cfunc
+    def note_leaderless(self, topic: str) -> object:
+        if self.leaderless is None:
+            self.leaderless = set()
+        self.leaderless.add(topic)
+        return None
+
+
+@cython.cfunc
+def no_nodes() -> ReadyNodes:
+    """To be filled in."""
+    found: ReadyNodes = ReadyNodes.__new__(ReadyNodes)
+    found.nodes = []
+    found.next_check = INFINITY
+    found.leaderless = None
+    return found
 
 
 @cython.final
@@ -76,7 +108,7 @@ class BatchSchedule:
         queue.move(ANNOUNCED)
         acquire(self.lock)
         try:
-            put_item(self.announced, queue)
+            self.announced.append(queue)
         except MemoryError:
             self.torn = True  # the record is in its batch: its send() must not raise
         finally:
@@ -126,7 +158,7 @@ class BatchSchedule:
     def contain(self, queue: PartitionQueue, place: cython.int) -> cython.int:
         """The containers follow a move that the sender made.  Another thread may have announced the queue since."""
         if queue.watched_at >= 0 and place != WATCHED:
-            last: PartitionQueue = take_item(self.watched, len(self.watched) - 1)
+            last: PartitionQueue = self.watched.pop()
             if last is not queue:
                 self.watched[queue.watched_at] = last
                 last.watched_at = queue.watched_at
@@ -134,7 +166,7 @@ class BatchSchedule:
         if queue.parked_at >= 0 and place != PARKED:
             self.parked.remove(queue)
         if place == WATCHED and queue.watched_at < 0:
-            put_item(self.watched, queue)
+            self.watched.append(queue)
             queue.watched_at = cython.cast(cython.int, len(self.watched) - 1)
         elif place == PARKED and queue.parked_at < 0:
             self.parked.put(queue)

@@ -43,7 +43,7 @@ def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, ga
     Raises:
         KafkaError, MemoryError: its records could not be read back or written; nothing has changed.
     """
-    children: list[Any] = split(batch, split_size(batch, accumulator.batch_size))
+    children: list[Any] = split(batch, split_size(batch, accumulator.appender.batch_size))
     child: ProducerBatch
     accumulator.closer.forget_ratio(batch)
     if gate is not None:

@@ -14,7 +14,6 @@ from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
 from cython.cimports.forebay._accumulator.pool import BufferPool
 from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSING, FULL, IDLE, LEFT, NO_LINE
 from cython.cimports.forebay._gate import Gate, GatedQueue
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 from forebay._accumulator.states import PLACE_MOVES, PLACES, packed
@@ -73,7 +72,7 @@ class PartitionQueue(GatedQueue):
     @cython.cfunc
     @cython.exceptval(-1)
     def add(self, batch: ProducerBatch) -> cython.int:
-        put_item(self.batches, batch)
+        self.batches.append(batch)
         self.last = batch
         return 0
 
@@ -82,7 +81,7 @@ class PartitionQueue(GatedQueue):
     def keep_to_close(self, batch: ProducerBatch) -> cython.bint:
         """Leaves a full batch to whoever filled it; False if there is no memory for that: the sender compresses it."""
         try:
-            put_item(self.to_close, batch)
+            self.to_close.append(batch)
         except MemoryError:
             return False
         batch.become(LEFT)
@@ -94,7 +93,7 @@ class PartitionQueue(GatedQueue):
 
     @cython.cfunc
     def pop_at(self, at: cython.Py_ssize_t) -> ProducerBatch:
-        batch: ProducerBatch = take_item(self.batches, at)
+        batch: ProducerBatch = self.batches.pop(at)
         batch.close_for_appends()
         if self.last is batch:
             self.last = None

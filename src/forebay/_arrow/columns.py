@@ -27,7 +27,7 @@ from cython.cimports.forebay._arrow.abi import (
     schema_dictionary,
     schema_format,
 )
-from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+from cython.cimports.forebay._runtime.memory import drop_addresses, drop_numbers, new_addresses, new_numbers
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, no_bytes, utf8_pointer, utf8_size
 
 from forebay.errors import IllegalArgumentError

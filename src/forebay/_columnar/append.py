@@ -11,7 +11,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 import cython
-from cython.cimports.forebay._accumulator.bulk import try_rows
 from cython.cimports.forebay._accumulator.states import WORTH_WAKING
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._columnar.columns import Columns
@@ -273,7 +272,7 @@ class TableAppender:
         while self.placed < until:
             at: cython.Py_ssize_t = self.placed
             try:
-                try_rows(self.path.accumulator, state, partition, rows, at, until)
+                self.path.appender.try_rows(state, partition, rows, at, until)
             finally:
                 # What was taken counts also where Ctrl-C comes while a full batch is compressed.
                 if rows.taken > at:

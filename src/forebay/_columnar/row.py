@@ -101,7 +101,7 @@ class RowAppender:
         """Puts the record into a batch, waiting for memory if there is none, and notes the row."""
         self.probe._batch = None  # type: ignore[assignment]
         try:
-            status: cython.int = self.path.accumulator.try_append(state, partition, record, self.probe, callback)
+            status: cython.int = self.path.appender.try_append(state, partition, record, self.probe, callback)
             if not status & APPENDED:
                 status = self.path.append_waiting(state, partition, record, self.probe, callback, True, UNBOUNDED)
         finally:

@@ -6,7 +6,7 @@ import cython
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arrow.columns import BytesColumn
 from cython.cimports.forebay._records.rows import RowWindow
-from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers, same_bytes
+from cython.cimports.forebay._runtime.memory import drop_addresses, drop_numbers, new_addresses, new_numbers, same_bytes
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, murmur2
 
 SLOTS = cython.declare(cython.Py_ssize_t, 1024)

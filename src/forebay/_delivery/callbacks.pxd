@@ -1,4 +1,4 @@
-from forebay._runtime.arrays cimport ObjectPointer
+from forebay._runtime.memory cimport ObjectPointer
 
 
 cdef class DeliveryCallbacks:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._runtime.arrays import (
+from cython.cimports.forebay._runtime.memory import (
     drop_numbers,
     drop_objects,
     is_object_at,

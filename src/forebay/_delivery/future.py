@@ -21,7 +21,6 @@ from cython.cimports.forebay._delivery.callback_thread import on_sender_thread
 from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
 from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._delivery.outcome import BatchOutcome
-from cython.cimports.forebay._runtime.lists import put_item
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release, thread_ident
 from cython.cimports.forebay._runtime.ticket import ThreadTicket, keep_ticket, spare_ticket
 
@@ -208,8 +207,8 @@ class BatchResult(BatchOutcome):
                 if index < 0 or result.parts is None:
                     if result.waiters is NOBODY:
                         result.waiters = fresh
-                    put_item(result.waiters, ticket)
-                    put_item(result.waiters, index)
+                    result.waiters.append(ticket)
+                    result.waiters.append(index)
                     return False
             finally:
                 release(result.lock)

@@ -25,7 +25,6 @@ from cython.cimports.forebay._network._io import (
     release_written,
     unsent,
 )
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, get_int32
 
 from forebay.errors import IllegalArgumentError, IllegalStateError
@@ -140,7 +139,7 @@ class Channel:
             raise
         port.queued += size
         self.pending += size
-        put_item(self.writes, (port.queued, on_written))
+        self.writes.append((port.queued, on_written))
         if prompt:
             port.prompt = True
         if port.written == port.queued:
@@ -222,7 +221,7 @@ class Channel:
         ended: cython.bint = False
         # Looked at anew each time: a callback may write, or close this channel.
         while self.writes and self.writes[0][0] <= port.written:
-            on_written = take_item(self.writes, 0)[1]
+            on_written = self.writes.pop(0)[1]
             ended = True
             if on_written is not None:
                 _tell(self, on_written, True)

@@ -11,7 +11,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 
 from forebay.errors import DisconnectError, IllegalStateError, ProtocolError
 
@@ -207,7 +206,7 @@ class InFlightRequests:
     @cython.ccall
     @cython.exceptval(-1)
     def add(self, request: ClientRequest) -> cython.int:
-        put_item(self._requests, request)
+        self._requests.append(request)
         self.count += 1
         return 0
 
@@ -226,7 +225,7 @@ class InFlightRequests:
     def complete_next(self) -> ClientRequest:
         """Takes out the oldest."""
         request: ClientRequest = self.first()
-        take_item(self._requests, 0)
+        self._requests.pop(0)
         self.count -= 1
         return request
 

@@ -11,7 +11,7 @@ import cython
 from cython.cimports.forebay._arrow.abi import CellSource, bit_at, load_integer, pointer_to
 from cython.cimports.forebay._arrow.columns import BytesColumn, seek_cell
 from cython.cimports.forebay._arrow.headers import HeadersColumn
-from cython.cimports.forebay._runtime.arrays import drop_addresses, drop_numbers, new_addresses, new_numbers
+from cython.cimports.forebay._runtime.memory import drop_addresses, drop_numbers, new_addresses, new_numbers
 from cython.cimports.forebay._runtime.primitives import (
     bytearray_pointer,
     bytearray_pointer_at,

@@ -1,15 +1,18 @@
-# Plain memory that an object owns and shows by the buffer protocol, without a bytearray in between: 64 bytes less each.
-# Interpreted twin: _memory.py.
+# Memory outside Python's heap: what an object owns and shows by the buffer protocol, and plain arrays of addresses,
+# numbers and objects, whose contents are undefined until written and whose bounds nothing checks.
+# Interpreted twin, same names and results: memory.py.
+
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 
 cdef extern from "Python.h":
-    unsigned char* PyMem_RawMalloc(size_t size) noexcept nogil
-    void PyMem_RawFree(void* memory) noexcept nogil
     bytearray PyByteArray_FromStringAndSize(const char* text, Py_ssize_t size)
     int PyBuffer_FillInfo(Py_buffer* view, object owner, void* memory, Py_ssize_t size, int readonly, int flags) except -1
 
 
 cdef inline unsigned char* new_memory(Py_ssize_t size) except NULL:
-    cdef unsigned char* memory = PyMem_RawMalloc(<size_t>size)
+    cdef unsigned char* memory = <unsigned char*>PyMem_RawMalloc(<size_t>size)
     if memory is NULL:
         raise MemoryError(f"{size} bytes for a batch")
     return memory
@@ -42,3 +45,78 @@ cdef extern from *:
     #endif
     """
     bint is_unshared "forebay_is_unshared" (object item) noexcept
+
+
+# Plain arrays
+from libc.string cimport memcmp
+
+
+cdef inline const unsigned char** new_addresses(Py_ssize_t count) except NULL:
+    cdef void* memory = PyMem_RawMalloc(count * sizeof(void*))
+    if memory == NULL:
+        raise MemoryError()
+    return <const unsigned char**>memory
+
+
+cdef inline long long* new_numbers(Py_ssize_t count) except NULL:
+    cdef void* memory = PyMem_RawMalloc(count * sizeof(long long))
+    if memory == NULL:
+        raise MemoryError()
+    return <long long*>memory
+
+
+cdef inline void drop_addresses(const unsigned char** array) noexcept:
+    PyMem_RawFree(<void*>array)
+
+
+cdef inline void drop_numbers(long long* array) noexcept:
+    PyMem_RawFree(array)
+
+
+cdef inline long long* no_numbers() noexcept:
+    return NULL
+
+
+cdef inline long long* more_numbers(long long* array, Py_ssize_t had, Py_ssize_t count) except NULL:
+    cdef void* memory = PyMem_RawRealloc(array, count * sizeof(long long))
+    if memory == NULL:
+        raise MemoryError()
+    return <long long*>memory
+
+
+# Of Python objects, each of which the array holds a reference to; not known to the garbage collector.
+
+ctypedef PyObject* ObjectPointer
+
+
+cdef inline ObjectPointer* no_objects() noexcept:
+    return NULL
+
+
+cdef inline ObjectPointer* more_objects(ObjectPointer* array, Py_ssize_t had, Py_ssize_t count) except NULL:
+    cdef void* memory = PyMem_RawRealloc(array, count * sizeof(ObjectPointer))
+    if memory == NULL:
+        raise MemoryError()
+    return <ObjectPointer*>memory
+
+
+cdef inline void put_object(ObjectPointer* array, Py_ssize_t at, object item) noexcept:
+    Py_INCREF(item)
+    array[at] = <PyObject*>item
+
+
+cdef inline object object_at(ObjectPointer* array, Py_ssize_t at):
+    return <object>array[at]
+
+
+cdef inline bint is_object_at(ObjectPointer* array, Py_ssize_t at, object item) noexcept:
+    return array[at] == <PyObject*>item
+
+
+cdef inline void drop_objects(ObjectPointer* array, Py_ssize_t count) noexcept:
+    cdef Py_ssize_t at
+    for at in range(count):
+        Py_DECREF(<object>array[at])
+    PyMem_RawFree(array)
+cdef inline bint same_bytes(const unsigned char* one, const unsigned char* other, Py_ssize_t size) noexcept nogil:
+    return memcmp(one, other, size) == 0

@@ -10,7 +10,6 @@ from threading import TIMEOUT_MAX
 from typing import Any
 
 import cython
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 
 from forebay._runtime.threads import GreenletWait, Lock, hub_of_caller
 
@@ -122,7 +121,7 @@ class Latch:
 def spare_ticket() -> ThreadTicket:
     """One that waits for its first wake; for ``keep_ticket``, if it gets exactly that one."""
     try:
-        return take_item(SPARE, len(SPARE) - 1) if len(SPARE) > 0 else ThreadTicket()
+        return SPARE.pop() if len(SPARE) > 0 else ThreadTicket()
     except IndexError:  # another thread took the last one in between
         return ThreadTicket()
 
@@ -131,5 +130,5 @@ def spare_ticket() -> ThreadTicket:
 def keep_ticket(ticket: ThreadTicket) -> object:
     """Nobody is going to wake it any more."""
     if len(SPARE) < MOST_SPARE:
-        put_item(SPARE, ticket)
+        SPARE.append(ticket)
     return None

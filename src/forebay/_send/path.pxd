@@ -1,3 +1,4 @@
+from forebay._accumulator.appender cimport BatchAppender
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.topic cimport TopicState
 from forebay._runtime.clock cimport Clock
@@ -9,6 +10,7 @@ from forebay._runtime.gil cimport GilClaim
 cdef class SendPath:
     cdef readonly int _state
     cdef RecordAccumulator accumulator
+    cdef BatchAppender appender
     cdef object metadata
     cdef object wake
     cdef Clock clock

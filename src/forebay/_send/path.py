@@ -88,7 +88,7 @@ class SendPath:
         node_error: Callable[[int], BaseException | None],
         claim: GilClaim,
     ) -> None:
-        self.accumulator, self.metadata = accumulator, metadata
+        self.accumulator, self.appender, self.metadata = accumulator, accumulator.appender, metadata
         self.wake, self.clock = wake, clock
         self.key_serializer, self.value_serializer = key_serializer, value_serializer
         self.recent: TopicState | None = None
@@ -301,7 +301,7 @@ class SendPath:
         future: RecordFuture = new_future()
         status: cython.int = 0
         if size <= self.max_record_size:
-            status = self.accumulator.try_append(state, partition, record, future, callback)
+            status = self.appender.try_append(state, partition, record, future, callback)
         if not status & APPENDED:
             try:
                 self.check_size(record)
@@ -353,9 +353,9 @@ class SendPath:
         """The append that may need memory: a new batch, and a place in the pool's line if there is none."""
         now: cython.double = self.clock.now()
         self.metadata.add_topic(state.name, now)
-        status: cython.int = self.accumulator.append(state, partition, record, future, callback, None, now)
+        status: cython.int = self.appender.append(state, partition, record, future, callback, None, now)
         if not status & APPENDED and self._on_sender_thread() and self.accumulator.returning.let_go():
-            status = self.accumulator.append(state, partition, record, future, callback, None, now)
+            status = self.appender.append(state, partition, record, future, callback, None, now)
         if status & APPENDED:
             return status
         self.wake()
@@ -366,7 +366,7 @@ class SendPath:
         ticket = ThreadTicket()
         try:
             while True:
-                status = self.accumulator.append(state, partition, record, future, callback, ticket, now)
+                status = self.appender.append(state, partition, record, future, callback, ticket, now)
                 if status & APPENDED:
                     return status
                 if self._state != OPEN:
@@ -386,8 +386,8 @@ class SendPath:
         self.sensors.buffer_exhausted.record(1)
         return buffer_exhausted(
             self.accumulator.pool,
-            self.accumulator.size_for(record),
-            self.accumulator.queue_of(state, partition).leader_id,
+            self.appender.size_for(record),
+            self.appender.queue_of(state, partition).leader_id,
             waits=waited >= 0,
             waited=max(waited, 0),
             max_block_ms=self.max_block_ms,

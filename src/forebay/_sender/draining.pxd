@@ -1,5 +1,5 @@
 from forebay._accumulator.drain cimport BatchDrain
-from forebay._accumulator.ready_nodes cimport ReadyNodes
+from forebay._accumulator.schedule cimport ReadyNodes
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._network.client cimport NetworkClient
 from forebay._transactions.manager cimport TransactionManager

@@ -7,7 +7,7 @@ from forebay._protocol.produce_response cimport PartitionResponse, ProduceRespon
 from forebay._sender.draining cimport Draining
 from forebay._sender.outcomes cimport BatchOutcomes
 from forebay._sender.produce cimport ProduceCall
-from forebay._accumulator.ready_nodes cimport ReadyNodes
+from forebay._accumulator.schedule cimport ReadyNodes
 from forebay._sender.sensors cimport RequestSensors
 from forebay._transactions.manager cimport TransactionManager
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import cython
 from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.ready_nodes import ReadyNodes
+from cython.cimports.forebay._accumulator.schedule import ReadyNodes
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._network.client import NetworkClient
 from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse

@@ -15,7 +15,6 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._gate import StampedBatch
-from cython.cimports.forebay._runtime.lists import put_item, take_item
 
 NONE = cython.declare(cython.int, -1)
 MAX_SEQUENCE = cython.declare(cython.longlong, 0x7FFFFFFF)
@@ -187,9 +186,9 @@ class PartitionSequences:
     def assign(self, batch: StampedBatch) -> cython.void:
         """Stamps ``batch`` with the next sequence and follows it from here on."""
         # The stamp last: one that the lists know nothing of would let the batch out never again.
-        put_item(self.ordinals, self.stamped)
+        self.ordinals.append(self.stamped)
         try:
-            put_item(self.in_flight, batch)
+            self.in_flight.append(batch)
         except MemoryError:
             self.ordinals.pop()
             raise
@@ -217,8 +216,8 @@ class PartitionSequences:
         at: cython.Py_ssize_t = self.position(batch)
         if at < 0:
             return False
-        take_item(self.in_flight, at)
-        take_item(self.ordinals, at)
+        self.in_flight.pop(at)
+        self.ordinals.pop(at)
         self.forget_rewrite(batch)
         self.missed = 0
         self.turned = self.turned and not ascending(self.ordinals)

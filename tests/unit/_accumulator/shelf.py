@@ -11,8 +11,7 @@ from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import close, header_of
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
-from forebay._accumulator.ready_nodes import ReadyNodes
-from forebay._accumulator.schedule import BatchSchedule
+from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
 from forebay._accumulator.topic import PartitionQueue, TopicState
 from forebay._cluster import Cluster
 from forebay._delivery.future import RecordFuture
@@ -113,12 +112,14 @@ class Shelf:
     ) -> RecordFuture:
         """So many records; the last one's future."""
         for _ in range(count):
-            status, future = self.accumulator.append_bytes(self.topic, partition, value, key=key, now=self.now, **more)
+            status, future = self.accumulator.appender.append_bytes(
+                self.topic, partition, value, key=key, now=self.now, **more
+            )
             assert status & APPENDED
         return future
 
     def status(self, partition: int = 0, value: bytes | None = VALUE, key: bytes | None = KEY, **more: Any) -> int:
-        return self.accumulator.append_bytes(self.topic, partition, value, key=key, now=self.now, **more)[0]
+        return self.accumulator.appender.append_bytes(self.topic, partition, value, key=key, now=self.now, **more)[0]
 
     def queue(self, partition: int = 0) -> PartitionQueue:
         queue: PartitionQueue = self.topic.queues[partition]

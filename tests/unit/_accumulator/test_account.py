@@ -186,7 +186,7 @@ def test_records_with_callbacks_fill_the_pool_and_it_all_comes_back() -> None:
     ticket = CountingTicket()
     appended = 0
     while True:
-        status, _ = shelf.accumulator.append_bytes(
+        status, _ = shelf.accumulator.appender.append_bytes(
             shelf.topic, 0, b"v", now=shelf.now, callback=lambda *_: None, ticket=ticket
         )
         if status == WAIT:
@@ -220,7 +220,7 @@ def test_a_line_that_never_ends_leaves_batches_their_size() -> None:
 
 def test_a_batch_without_memory_for_callbacks_still_takes_records_without() -> None:
     shelf = Shelf(batch_size=1024, pool=1024)
-    append = functools.partial(shelf.accumulator.append_bytes, shelf.topic, 0, b"v", now=shelf.now)
+    append = functools.partial(shelf.accumulator.appender.append_bytes, shelf.topic, 0, b"v", now=shelf.now)
     assert append(callback=told)[0] & (APPENDED | NEW) == APPENDED | NEW
     assert append()[0] & APPENDED
     assert append(callback=told)[0] == WAIT
@@ -230,7 +230,7 @@ def test_a_batch_without_memory_for_callbacks_still_takes_records_without() -> N
 
 def test_callbacks_added_to_futures_are_counted() -> None:
     shelf = Shelf(batch_size=1024, pool=8192)
-    _, future = shelf.accumulator.append_bytes(shelf.topic, 0, b"v", now=shelf.now)
+    _, future = shelf.accumulator.appender.append_bytes(shelf.topic, 0, b"v", now=shelf.now)
     seen: list[object] = []
     future.add_done_callback(seen.append)
     (batch,) = shelf.batches()

@@ -77,7 +77,7 @@ def test_a_lack_of_memory_when_a_batch_is_full_leaves_it_to_the_sender() -> None
         (batch,) = shelf.batches()
         testcapi.set_nomemory(number, number + 1)
         try:
-            shelf.accumulator.append_bytes(shelf.topic, 0, value, now=shelf.now)
+            shelf.accumulator.appender.append_bytes(shelf.topic, 0, value, now=shelf.now)
         except MemoryError:
             failed = True
         finally:

@@ -32,7 +32,7 @@ class Guard:
 
 def sealed_shelf(**options: object) -> Shelf:
     shelf = Shelf(**options)  # type: ignore[arg-type]
-    shelf.accumulator.guard = Guard()
+    shelf.accumulator.appender.guard = Guard()
     shelf.append()
     shelf.accumulator.seal()
     return shelf
@@ -49,7 +49,7 @@ def test_a_sealed_accumulator_takes_nothing() -> None:
 
 def test_the_guard_is_asked_each_time() -> None:
     shelf = sealed_shelf()
-    shelf.accumulator.guard.state = "IN_ERROR"
+    shelf.accumulator.appender.guard.state = "IN_ERROR"
     with pytest.raises(IllegalStateError, match="IN_ERROR"):
         shelf.append()
 
@@ -80,7 +80,7 @@ def test_what_was_open_is_closed_by_the_sender(kind: CompressionType | None) -> 
 
 def test_who_waits_for_memory_is_woken_and_refused() -> None:
     shelf = Shelf(batch_size=100, pool=100)
-    shelf.accumulator.guard = Guard()
+    shelf.accumulator.appender.guard = Guard()
     shelf.append()
     ticket = CountingTicket()
     assert shelf.status(1, ticket=ticket) == WAIT
@@ -93,7 +93,7 @@ def test_who_waits_for_memory_is_woken_and_refused() -> None:
 
 def test_a_grant_of_before_goes_back() -> None:
     shelf = Shelf(batch_size=100, pool=100)
-    shelf.accumulator.guard = Guard()
+    shelf.accumulator.appender.guard = Guard()
     shelf.append()
     ticket = CountingTicket()
     assert shelf.status(1, ticket=ticket) == WAIT
@@ -119,7 +119,7 @@ def test_sealing_twice_and_closing_while_sealed() -> None:
 def test_no_append_succeeds_after_seal_has_returned() -> None:
     """Four threads append while a fifth seals, looks, looks again, and unseals."""
     shelf = Shelf(batch_size=61 + 40 * RECORD, pool=50 << 20)
-    shelf.accumulator.guard = Guard()
+    shelf.accumulator.appender.guard = Guard()
     ended = threading.Event()
     accepted = [0] * 4
 

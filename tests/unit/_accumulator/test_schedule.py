@@ -311,3 +311,12 @@ def test_retries_without_sequences_keep_their_order() -> None:
             shelf.schedule.reenqueue(sent[at], shelf.now, None)
         assert shelf.batches() == waiting
         shelf.clock.advance(10_000)
+
+
+def test_each_look_finds_for_itself() -> None:
+    shelf = Shelf(linger=0)
+    shelf.append(0)
+    first, second = shelf.ready(), shelf.ready()
+    first.nodes.append(7)
+    assert (second.nodes, second.next_check) == ([0], math.inf)
+    assert second.leaderless is None

@@ -6,7 +6,7 @@ import random
 
 from forebay._accumulator.account import BatchAccount
 from forebay._accumulator.pool import BufferPool
-from forebay._accumulator.shares import Shares
+from forebay._accumulator.shares import Shares, held_by, share_used_up
 
 
 def test_owners_that_take_turns_are_counted_apart() -> None:
@@ -47,3 +47,20 @@ def test_a_batch_with_its_chunk_may_go_beyond_it_by_the_overdraft() -> None:
 def test_repr() -> None:
     assert repr(Shares(0)) == "<Shares: [], at most all each>"
     assert repr(Shares(10)) == "<Shares: [], at most 10 each>"
+
+
+def test_the_three_largest_holders() -> None:
+    pool = BufferPool(1000, 10)
+    assert held_by(pool) == ""
+    for owner, size in ((1, 10), (2, 30), (-1, 20), (3, 5)):
+        pool.charge(owner, size)
+    assert held_by(pool) == "; held: 30 for node 2, 20 for partitions without a leader, 10 for node 1"
+
+
+def test_a_share_that_is_used_up() -> None:
+    pool = BufferPool(1000, 10, 500)
+    pool.charge(2, 499)
+    assert share_used_up(pool, 2) == (
+        "Node 2 holds 499 bytes, and its share is 500 (buffer.memory.max.node.share); sending to other nodes goes on. "
+    )
+    assert share_used_up(pool, -1).startswith("What waits for partitions without a leader holds 0 bytes, and ")

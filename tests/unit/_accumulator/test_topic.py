@@ -92,14 +92,14 @@ def test_older_metadata_counts_if_newer_did_not_know_the_topic() -> None:
     state = shelf.accumulator.refresh("other", older)
     assert (state.partition_count, len(state.queues), state.version) == (1, 1, shelf.version + 1)
     assert state.queues[0].leader_id == -1
-    assert shelf.accumulator.append_bytes(state, -1, b"value", now=shelf.now)[0] & APPENDED
+    assert shelf.accumulator.appender.append_bytes(state, -1, b"value", now=shelf.now)[0] & APPENDED
 
 
 def test_a_partition_that_does_not_exist_is_refused() -> None:
     shelf = Shelf()
     unknown = shelf.accumulator.topic("never heard of")
     with pytest.raises(IllegalStateError, match="never heard of"):
-        shelf.accumulator.append_bytes(unknown, -1, b"value", now=shelf.now)
+        shelf.accumulator.appender.append_bytes(unknown, -1, b"value", now=shelf.now)
     with pytest.raises(IllegalStateError, match="no 3"):
         shelf.append(3)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import cython
 
 if cython.compiled:
-    from cython.cimports.forebay._runtime.lists import put_item, take_item
     from cython.cimports.forebay._runtime.primitives import (
         bytearray_pointer,
         bytes_pointer,
@@ -31,7 +30,6 @@ if cython.compiled:
         zigzag,
     )
 else:
-    from forebay._runtime.lists import put_item, take_item
     from forebay._runtime.primitives import (
         bytearray_pointer,
         bytes_pointer,
@@ -112,11 +110,3 @@ def utf8(text: str) -> bytes:
     out: bytearray = bytearray(size)
     put_raw(bytearray_pointer(out), 0, utf8_pointer(text), size)
     return bytes(out)
-
-
-def put(items: list[object], item: object) -> None:
-    put_item(items, item)
-
-
-def take(items: list[object], at: int) -> object:
-    return take_item(items, at)

@@ -93,7 +93,7 @@ def test_a_callback_that_sends_has_what_is_held_for_who_waits(monkeypatch: pytes
         world.producer.send("test", bytes(900), partition=filled, on_delivery=again)
         filled += 1
     state = world.accumulator.topics["test"]
-    status, _ = world.accumulator.append_bytes(state, 62, bytes(900), now=world.now, ticket=ticket)
+    status, _ = world.accumulator.appender.append_bytes(state, 62, bytes(900), now=world.now, ticket=ticket)
     assert status == 0 and filled > 30
     world.settle()
     world.cluster.brokers[0].release()

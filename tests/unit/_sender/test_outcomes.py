@@ -257,7 +257,7 @@ def test_a_batch_that_cannot_be_compressed_fails_alone() -> None:
     topic = accumulator.refresh("test", world.metadata.cluster())
 
     def append(partition: int, value: bytes) -> Any:
-        return accumulator.append_bytes(topic, partition, value, now=world.now)[1]
+        return accumulator.appender.append_bytes(topic, partition, value, now=world.now)[1]
 
     def settle() -> None:
         for _ in range(10):

@@ -143,7 +143,7 @@ def test_one_node_s_silence_does_not_keep_memory_at_another() -> None:
     world.settle(5)
     assert not lingering.done()
     ticket = CountingTicket()
-    world.accumulator.append_bytes(world.accumulator.topics["b"], 1, b"x", now=world.now, ticket=ticket)
+    world.accumulator.appender.append_bytes(world.accumulator.topics["b"], 1, b"x", now=world.now, ticket=ticket)
     world.settle(8)
     assert ticket.woken > 0
     assert lingering.done()

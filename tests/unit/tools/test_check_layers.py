@@ -141,5 +141,5 @@ def test_modules_that_are_not_compiled_and_other_classes_are_let_alone(tree: Pat
 def test_the_packages_own_struct_is_among_those_looked_for() -> None:
     package = Path(__file__).parents[3] / "src" / "forebay"
     structs = {"forebay._runtime.primitives": structs_of_pxd((package / "_runtime" / "primitives.pxd").read_text())}
-    tree = ast.parse((package / "_accumulator" / "accumulator.py").read_text())
-    assert structs_in_scope(tree, "forebay._accumulator.accumulator", structs) == {"RecordView"}
+    tree = ast.parse((package / "_accumulator" / "appender.py").read_text())
+    assert structs_in_scope(tree, "forebay._accumulator.appender", structs) == {"RecordView"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from forebay._runtime import arrays as _arrays
+from forebay._runtime import memory as _arrays
 
 
 def test_arrays_are_as_long_as_asked_and_hold_what_is_written() -> None:
@@ -41,5 +41,6 @@ def test_objects_and_numbers_grow() -> None:
 def test_both_forms_have_the_same_names() -> None:
     source = Path(_arrays.__file__ or "")
     functions = re.findall(r"^def (\w+)", source.with_suffix(".py").read_text(), re.MULTILINE)
-    compiled = re.findall(r"^cdef inline .*?(\w+)\(", source.with_suffix(".pxd").read_text(), re.MULTILINE)
-    assert sorted(functions) == sorted(compiled) != []
+    declared = source.with_suffix(".pxd").read_text()
+    compiled = re.findall(r"^cdef inline .*?(\w+)\(", declared, re.MULTILINE)
+    assert sorted(functions) == sorted([*compiled, "is_unshared"]) and "bint is_unshared " in declared
