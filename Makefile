@@ -65,7 +65,7 @@ rebuild:  ## Compile everything anew
 	rm -rf build .venv*/.built $(BUILT)
 	$(MAKE) build
 
-check: $(STAMP)  ## Format, lint, types, layers, limits (no network, nothing compiled)
+check: $(STAMP)  ## Format, lint, types, layers, limits, pages (no network, nothing compiled)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m tools.stubs --cimports
@@ -75,6 +75,7 @@ check: $(STAMP)  ## Format, lint, types, layers, limits (no network, nothing com
 	$(PY) -m tools.check_limits
 	$(PY) -m tools.stubs --check
 	$(PY) -m tools.file_map --check
+	$(PY) -m tools.check_pages
 
 format: $(STAMP)  ## Format and mend what can be mended
 	$(PY) -m ruff format .

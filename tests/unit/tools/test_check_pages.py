@@ -1,0 +1,111 @@
+"""The pages' limits, on pages that break one each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.check_pages import (
+    LINES,
+    LONG_WORDS,
+    MEDIAN_WORDS,
+    check,
+    complaints_of_names,
+    complaints_of_sentences,
+    paragraphs,
+    sentence_lengths,
+    without_map,
+)
+from tools.file_map import BEGIN, END
+
+
+def words(count: int) -> str:
+    return " ".join(["word"] * (count - 1) + ["end."])
+
+
+def page(*sentences: str) -> str:
+    return "# Title\n\n" + "  ".join(sentences) + "\n"
+
+
+def test_sentences_are_those_of_paragraphs_and_items_not_of_tables_and_code() -> None:
+    text = "# Head\n\nOne two.  Three\nfour five!\n\n- a `b.c` d\n  e\n1. f\n"
+    text += "\n| x | y |\n\n```\ncode. more.\n```\nlast one\n"
+    assert list(paragraphs(text)) == ["One two.  Three four five!", "a `b.c` d e", "f", "last one"]
+    assert sentence_lengths(text) == [1, 2, 2, 3, 4]
+
+
+def test_a_bold_lead_ends_a_sentence() -> None:
+    assert sentence_lengths("**A lead.**  And the text.\n") == [2, 3]
+
+
+def test_what_the_map_says_is_not_measured() -> None:
+    assert without_map(f"a\n{BEGIN}\nmap\n{END}\nb\n") == "a\n\nb\n"
+
+
+def test_the_median_and_the_long_sentences_have_a_limit_each() -> None:
+    at_limit = [words(MEDIAN_WORDS)] * 9 + [words(LONG_WORDS)]
+    assert list(complaints_of_sentences(page(*at_limit), "P.md")) == []
+    (median,) = complaints_of_sentences(page(*[words(MEDIAN_WORDS + 1)] * 10), "P.md")
+    assert median == f"P.md: the median sentence has {MEDIAN_WORDS + 1} words, allowed are {MEDIAN_WORDS}"
+    (long,) = complaints_of_sentences(page(*[words(3)] * 9, words(LONG_WORDS + 1)), "P.md")
+    assert f"{LONG_WORDS + 1} words or more, allowed are {LONG_WORDS}" in long
+
+
+def test_a_page_without_a_sentence_is_not_taken_for_a_good_one() -> None:
+    assert list(complaints_of_sentences("# Title\n", "P.md")) == ["P.md: has no sentence"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    package = tmp_path / "src" / "forebay"
+    (package / "_runtime").mkdir(parents=True)
+    (package / "_send/path.py").write_text("class SendPath:\n    def send(self): ...\n")
+    (package / "_runtime" / "_prim.pxd").write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "_send/path.py",
+        "src/forebay/_send/path.py",
+        "_codec/*.pxd",
+        "_codec/",
+        ".py",
+        "SendPath.send",
+        "send()",
+        "_runtime",
+        "a b",
+        "-1",
+    ],
+)
+def test_names_that_lead_somewhere_and_what_is_no_name_pass(root: Path, quote: str) -> None:
+    assert list(complaints_of_names(f"See `{quote}`.\n", "P.md", root)) == []
+
+
+@pytest.mark.parametrize(
+    ("quote", "said"),
+    [
+        ("_sent.py", "no file or folder"),
+        ("_network/lending.py", "no file or folder"),
+        ("_codec/*.h", "no file or folder"),
+        ("docs/x.md", "no file or folder"),
+        ("SendPath.borrow", "no source has the name borrow"),
+        ("is_long", "no source has the name is_long"),
+        ("lend()", "no source has the name lend"),
+    ],
+)
+def test_names_that_lead_nowhere_are_named(root: Path, quote: str, said: str) -> None:
+    (complaint,) = complaints_of_names(f"See `{quote}`.\n", "P.md", root)
+    assert complaint.startswith(f"P.md: `{quote}`") and said in complaint
+
+
+def test_the_lines_of_the_design_are_counted_without_its_map(root: Path) -> None:
+    for name in ("README.md", "CONTRIBUTING.md"):
+        (root / name).write_text("One.\n")
+    body, the_map = "One.\n\n" * (LINES // 2), f"{BEGIN}\n" + "x\n" * LINES + f"{END}"
+    (root / "DESIGN.md").write_text(body + the_map)
+    assert check(root) == []
+    (root / "DESIGN.md").write_text(body + "Two.\n" + the_map)
+    assert check(root) == [f"DESIGN.md: {LINES + 1} lines without its map of files, allowed are {LINES}"]

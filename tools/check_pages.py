@@ -1,0 +1,138 @@
+"""Holds the pages for people to their limits, and DESIGN.md's names to the code: ``python -m tools.check_pages``.
+
+A page that names what is gone misleads, and a page of long sentences is not read.  Checked of DESIGN.md, without its
+map of files: its length, that each path in backticks exists, and that each name in backticks occurs in the sources.
+Checked of each page: the median and the 90th percentile of the words in a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.file_map import BEGIN, END
+
+PAGES = ("DESIGN.md", "README.md")
+"""Pages whose sentences are measured."""
+LINES = 350
+"""Of DESIGN.md without its map of files."""
+MEDIAN_WORDS, LONG_WORDS = 18, 32
+"""The most words of the median sentence, and of the sentence at the 90th percentile."""
+SOURCES = ("src", "tests", "tools", "bench", "demo")
+SOURCE_SUFFIXES = (".py", ".pxd", ".h")
+SETTINGS = ("pyproject.toml", "setup.py", "Makefile", ".pre-commit-config.yaml")
+PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]*)*")
+FILE_SUFFIXES = (".py", ".pxd", ".pyi", ".h", ".md", ".toml", ".yml", ".yaml")
+NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\(\))?")
+NOT_PROSE = ("|", "#", "<!--", "```")
+ITEM = re.compile(r"(?:[-*]|\d+\.) ")
+SENTENCE_END = re.compile(r"(?<=[.!?])[*\")]*\s+")
+
+
+def without_map(text: str) -> str:
+    """A page without what ``tools.file_map`` writes."""
+    before, _, rest = text.partition(BEGIN)
+    return before + rest.partition(END)[2]
+
+
+def without_code(text: str) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Paragraphs and list items, each on one line; no tables, headings or code."""
+    gathered: list[str] = []
+    for raw in [*without_code(without_map(text)).split("\n"), ""]:
+        line = raw.strip()
+        starts = ITEM.match(line) is not None
+        if gathered and (not line or starts or line.startswith(NOT_PROSE)):
+            yield " ".join(gathered)
+            gathered = []
+        if line and not line.startswith(NOT_PROSE):
+            gathered.append(ITEM.sub("", line, count=1) if starts else line)
+
+
+def sentence_lengths(text: str) -> list[int]:
+    """Words of each sentence, shortest first."""
+    sentences = (sentence for paragraph in paragraphs(text) for sentence in SENTENCE_END.split(paragraph))
+    return sorted(len(sentence.split()) for sentence in sentences if sentence)
+
+
+def complaints_of_sentences(text: str, page: str) -> Iterator[str]:
+    """What is over the limits of English."""
+    lengths = sentence_lengths(text)
+    if not lengths:
+        yield f"{page}: has no sentence"
+        return
+    median, long = statistics.median(lengths), lengths[len(lengths) * 9 // 10]
+    if median > MEDIAN_WORDS:
+        yield f"{page}: the median sentence has {median:g} words, allowed are {MEDIAN_WORDS}"
+    if long > LONG_WORDS:
+        yield f"{page}: one sentence in ten has {long} words or more, allowed are {LONG_WORDS}"
+
+
+def quoted(text: str) -> list[str]:
+    """What stands in backticks outside code and the map, each once."""
+    return sorted(set(re.findall(r"`([^`\n]+)`", without_code(without_map(text)))))
+
+
+def is_path(quote: str) -> bool:
+    """Whether it is meant as a file or folder of this repository."""
+    if quote in FILE_SUFFIXES or PATH.fullmatch(quote) is None:
+        return False
+    return "/" in quote or quote.endswith(FILE_SUFFIXES)
+
+
+def exists(path: str, root: Path) -> bool:
+    """Whether a path or pattern leads somewhere, from the root or from the package."""
+    return any(next(base.glob(path.rstrip("/")), None) is not None for base in (root, root / "src" / "forebay"))
+
+
+def words_of_sources(root: Path) -> set[str]:
+    """Every identifier of the sources and the settings, and the names of files."""
+    found: set[str] = set()
+    files = [path for folder in SOURCES for path in (root / folder).rglob("*") if path.suffix in SOURCE_SUFFIXES]
+    for path in (*files, *(root / name for name in SETTINGS)):
+        if path.name != Path(__file__).name and path.is_file():
+            found.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+            found.add(path.stem)
+    return found | {path.name for folder in SOURCES for path in (root / folder).rglob("*") if path.is_dir()}
+
+
+def complaints_of_names(text: str, page: str, root: Path) -> Iterator[str]:
+    """Paths and names in backticks that lead nowhere."""
+    words = words_of_sources(root)
+    for quote in quoted(text):
+        if is_path(quote):
+            if not exists(quote, root):
+                yield f"{page}: `{quote}` is no file or folder, neither here nor in src/forebay"
+        elif NAME.fullmatch(quote):
+            gone = [part for part in quote.removesuffix("()").split(".") if part not in words]
+            if gone:
+                yield f"{page}: `{quote}`: no source has the name {gone[0]}"
+
+
+def check(root: Path) -> list[str]:
+    """Every line of complaint about the pages at ``root``."""
+    complaints: list[str] = []
+    for page in PAGES:
+        text = (root / page).read_text(encoding="utf-8")
+        complaints += complaints_of_sentences(text, page)
+    design = (root / "DESIGN.md").read_text(encoding="utf-8")
+    if (lines := without_map(design).count("\n")) > LINES:
+        complaints.append(f"DESIGN.md: {lines} lines without its map of files, allowed are {LINES}")
+    return complaints + list(complaints_of_names(design, "DESIGN.md", root))
+
+
+def main() -> int:
+    complaints = check(Path(__file__).parents[1])
+    print("\n".join(complaints) if complaints else "pages: lengths, sentences, paths and names are as they should be")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
