@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools.file_map import BEGIN, END
 
-PAGES = ("DESIGN.md", "README.md")
+PAGES = ("DESIGN.md", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages whose sentences are measured."""
 LINES = 350
 """Of DESIGN.md without its map of files."""

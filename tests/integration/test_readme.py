@@ -118,6 +118,7 @@ def test_the_files_it_names_are_in_the_source_distribution(tmp_path: Path) -> No
     (archive,) = (tree / "dist").glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
-    wanted = {"CHANGELOG.md", "DESIGN.md", "LICENSE", "Makefile", "README.md", "demo/flights.toml", "bench/__main__.py"}
+    wanted = {"CHANGELOG.md", "CONTRIBUTING.md", "DESIGN.md", "LICENSE", "Makefile", "README.md", "SECURITY.md"}
+    wanted |= {"demo/flights.toml", "bench/__main__.py", "docs/measurements.md"}
     assert wanted - names == set()
     assert all(f"`{name}`" in README.read_text(encoding="utf-8") for name in ("CHANGELOG.md", "DESIGN.md"))

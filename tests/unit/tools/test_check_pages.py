@@ -10,6 +10,7 @@ from tools.check_pages import (
     LINES,
     LONG_WORDS,
     MEDIAN_WORDS,
+    PAGES,
     check,
     complaints_of_names,
     complaints_of_sentences,
@@ -102,7 +103,7 @@ def test_names_that_lead_nowhere_are_named(root: Path, quote: str, said: str) ->
 
 
 def test_the_lines_of_the_design_are_counted_without_its_map(root: Path) -> None:
-    for name in ("README.md", "CONTRIBUTING.md"):
+    for name in PAGES:
         (root / name).write_text("One.\n")
     body, the_map = "One.\n\n" * (LINES // 2), f"{BEGIN}\n" + "x\n" * LINES + f"{END}"
     (root / "DESIGN.md").write_text(body + the_map)
