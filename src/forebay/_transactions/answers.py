@@ -35,7 +35,7 @@ from forebay.errors._base import judged, reworded
 from forebay.model import Node, TopicPartition
 
 SOON_MS = 20.0
-"""For the first partitions or offsets of a transaction while the one before it is being finished."""
+"""For the first partitions or offsets of a transaction while the previous transaction is being finished."""
 
 
 def apply_answer(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
@@ -44,7 +44,7 @@ def apply_answer(dialog: TransactionDialog, pending: Pending, body: Any, now: fl
 
 
 def apply_loss(dialog: TransactionDialog, pending: Pending, now: float) -> None:
-    """The connection ended before the answer: whoever coordinates is asked for anew, and the request sent again."""
+    """The connection ended before the answer: the coordinator is looked up again, and the request is sent again."""
     pending.uncertain = True
     if pending.call.coordinator is not None:
         dialog.look_up(pending.call.coordinator)
@@ -86,7 +86,7 @@ def _try_again(dialog: TransactionDialog, pending: Pending, action: Action, now:
 
 
 def _failed_abort(dialog: TransactionDialog, error: KafkaError, action: Action) -> Action:
-    # There is no way back from here but forward: who was forgotten has nothing left to abort and needs another epoch.
+    # The coordinator forgot this producer: nothing is left to abort, and the producer needs another epoch.
     if isinstance(error, (InvalidPidMappingError, UnknownProducerIdError)) and dialog.can_bump:
         dialog.forget()
         return Action.ABORTABLE_BUMP

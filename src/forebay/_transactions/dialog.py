@@ -287,7 +287,7 @@ class TransactionDialog:
                 self._enqueue(AddPartitionsCall(self._who(), partitions), TransactionalResult())
 
     def look_up(self, wanted: Coordinator, retry_at: float = -inf) -> None:
-        """Whoever coordinates ``wanted`` is to be asked for, unless that is under way."""
+        """Looks up the coordinator of ``wanted``, unless that is under way."""
         self.coordinators.pop(wanted, None)
         with self.lock:
             for other in self._queue:
@@ -467,7 +467,7 @@ class TransactionDialog:
         return True
 
     def close(self, error: KafkaError) -> None:
-        """Nothing is sent any more: whoever waits gets ``error``."""
+        """Nothing is sent any more: each waiting caller gets ``error``."""
         with self.lock:
             left_open = self.open and self.closed is None
             self.closed = error

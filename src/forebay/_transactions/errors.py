@@ -39,7 +39,7 @@ class Action(Enum):
 
     RETRY = 1
     RETRY_SOON = 2
-    """After 20 ms at most where nothing else is in the transaction: the one before it is just being finished."""
+    """After 20 ms at most if the transaction is empty: the coordinator is still finishing the previous one."""
     LOOK_UP = 3
     """The coordinator is another one; then the same request again."""
     ABORTABLE = 4
@@ -82,7 +82,7 @@ def _group_errors() -> Row:
 TABLE: Mapping[int, Row] = MappingProxyType(
     {
         ApiKey.FIND_COORDINATOR: {
-            # Whoever was asked cannot tell; another broker may.
+            # This broker cannot tell; another one may.
             NotCoordinatorError: Action.RETRY,
             CoordinatorNotAvailableError: Action.RETRY,
             GroupAuthorizationError: Action.ABORTABLE,

@@ -1,15 +1,18 @@
 """TransactionManager: the producer's id and epoch, and the sequences of its batches, so that no retry writes twice.
 
 It is the accumulator's gate (it lets a batch out and stamps it) and tells the sender which failed batches may be
-tried again.  An unrecoverable gap in a partition's sequences is closed without asking a broker (KIP-360): the epoch
-goes up by one, and the batches in flight of just the partitions that need it are stamped anew from sequence 0; the
-others go on under the old epoch until nothing of theirs is in flight.  After epoch 32767 comes a new producer id.
+tried again.  An unrecoverable gap in a partition's sequences is closed without asking a broker (KIP-360).  The epoch
+goes up by one, and the batches in flight of that partition are stamped anew from sequence 0.  Other partitions go on
+under the old epoch until nothing of theirs is in flight.  After epoch 32767 comes a new producer id.
 
-Where this differs from the Java client: a batch that failed with unknown outcome is always followed up, not only
-after a retry; new stamps wait until every batch ahead of the gap is settled, and after the last epoch until the new
-id is there (Java sends those batches without an id); a batch out of order is no gap until the broker has been asked for
-all in flight (``out_of_order``); the first batch goes alone (``confirm_first``); nothing depends on comparing sequences
-across the wrap.
+Differences to the Java client:
+
+- A batch that failed with unknown outcome is always followed up, not only after a retry.
+- New stamps wait until every batch ahead of the gap is settled.  After the last epoch they wait for the new id; Java
+  sends those batches without an id.
+- A batch out of order is no gap until the broker has been asked for all batches in flight (``out_of_order``).
+- The first batch goes alone (``confirm_first``).
+- Nothing depends on comparing sequences across the wrap.
 
 In a transactional producer the epoch is not ours to bump: a gap ends the transaction, and what follows from it is
 decided by the TransactionSession.  A partition becomes part of the transaction when its first batch comes to the gate.
@@ -141,7 +144,7 @@ class TransactionManager(Gate):
         """Takes the broker's answer, or the error that came in its place.
 
         Args:
-            node: who was asked, for the message.
+            node: the broker that was asked, for the message.
 
         Returns:
             The error with which all batches at hand fail; None if there is none, or another try follows.  If it is

@@ -97,7 +97,7 @@ class TransactionPartitions:
             return True
         if sequences.last_acked_offset >= log_start_offset:
             return False
-        # All that the broker had of us has been deleted, so it starts at 0 with whoever comes.
+        # All records of this producer have been deleted, so the broker expects sequence 0 from any producer.
         sequences.rewrite(sequences.producer_id, sequences.producer_epoch)
         return True
 

@@ -15,8 +15,8 @@ class TransactionalResult:
     __slots__ = ("_waiters", "acknowledged", "done", "error")
 
     def __init__(self) -> None:
-        # Appended to by callers, taken as a whole by the sender's thread after ``done`` is set: who appends looks at
-        # ``done`` again afterwards, so none is forgotten and no lock is needed.
+        # Appended to by callers, taken as a whole by the sender's thread after ``done`` is set.  A caller looks at
+        # ``done`` again after it appended, so none is forgotten and no lock is needed.
         self._waiters: list[Ticket] = []
         self.done = False
         self.error: KafkaError | None = None

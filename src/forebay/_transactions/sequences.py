@@ -65,7 +65,7 @@ class PartitionSequences:
         self.added_in = 0
         self.in_flight: list[Any] = []
         self.rewritten: list[Any] = []
-        # In step with in_flight: the how manieth batch of the partition each one is.
+        # In step with in_flight: the ordinal of each batch in its partition, by the time of its stamp.
         self.ordinals: list[int] = []
         self.stamped = 0
         self.last_acked_offset = -1
@@ -132,9 +132,10 @@ class PartitionSequences:
     @cython.ccall
     @cython.exceptval(check=False)
     def is_stray(self, batch: StampedBatch) -> cython.bint:
-        """Whether ``batch`` has its stamp of another log than the one it went to, which may have later ones alone.
+        """Whether ``batch`` has a stamp for another log than it went to, which may hold later batches without it.
 
-        By id a log begins with one batch alone, and once it has confirmed one it has no later one without those before.
+        With topic ids a log begins with one batch alone.  Once it confirmed one, it holds no batch without all earlier
+        ones.
         """
         if batch.stamped_for == batch.incarnation:
             return False
@@ -143,7 +144,7 @@ class PartitionSequences:
     @cython.cfunc
     @cython.exceptval(check=False)
     def goes_in_order(self) -> cython.bint:
-        """Whether no log can have taken, under this epoch, a batch without those before it: all went by id."""
+        """Whether every batch of this epoch went by topic id, so that no log can hold one without all earlier ones."""
         batch: StampedBatch
         for batch in self.in_flight:
             if batch.by_name:
@@ -177,15 +178,15 @@ class PartitionSequences:
         self.turned = False
         # The last sequence that was given up and may have been written.
         self.given_up = NONE
-        # A batch was confirmed at an offset that leaves no room for those before it.
+        # A batch was confirmed at an offset that leaves no room for earlier ones.
         self.skipped = False
-        # Whether one of those that are settled may be in a log without those before it.
+        # Whether one of the settled batches may be in a log without earlier ones.
         self.overtaking = False
 
     @cython.ccall
     def assign(self, batch: StampedBatch) -> cython.void:
         """Stamps ``batch`` with the next sequence and follows it from here on."""
-        # The stamp last: one that the lists know nothing of would let the batch out never again.
+        # The stamp comes last: a stamped batch that the lists do not know would never be sent.
         self.ordinals.append(self.stamped)
         try:
             self.in_flight.append(batch)
@@ -234,14 +235,14 @@ class PartitionSequences:
             self.confirmed_for = batch.incarnation
             self.last_acked_offset = -1  # of another log
         if newer:
-            # What the log before had, this one has not.
+            # What the old log held, the new one does not.
             self.last_acked_sequence = last
         elif is_later(last, self.last_acked_sequence):
             self.note_room(batch, base_offset)
             self.last_acked_sequence = last
         if is_later(last, self.given_up):
             self.given_up = NONE
-        # A topic that was made again while batches were asked for in turn got one that was not the first.
+        # The topic was made again while batches were asked for in turn; its new log took one that was not the first.
         self.overtaking = self.overtaking or batch.by_name or (newer and self.turned)
         if base_offset >= 0:
             self.last_acked_offset = max(self.last_acked_offset, base_offset + batch.record_count - 1)
@@ -264,7 +265,7 @@ class PartitionSequences:
         child: StampedBatch
         for child in children:
             child.set_producer_state(self.producer_id, self.producer_epoch, sequence, self.transactional)
-            # What came behind was perhaps taken by the log that this batch was kept out of.
+            # The log that refused this batch may have taken later ones.
             child.stamped_for = batch.stamped_for
             child.by_name = batch.by_name
             sequence = increment_sequence(sequence, child.record_count)
@@ -283,7 +284,7 @@ class PartitionSequences:
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def put_last(self, batch: StampedBatch) -> cython.Py_ssize_t:
-        """Every other batch in flight is to be settled before ``batch``, which is one; how many these are."""
+        """Moves ``batch`` behind all others in flight, which must be settled before it; returns their number."""
         at: cython.Py_ssize_t = self.position(batch)
         last: cython.Py_ssize_t = len(self.in_flight) - 1
         newest: int = self.stamped
@@ -309,7 +310,7 @@ class PartitionSequences:
         written, and are not asked.
 
         Args:
-            leader_epoch: of who was asked.  Another leader may have fewer of them, and is asked for all.
+            leader_epoch: of the leader that was asked.  Another leader may have fewer batches, and is asked for all.
         """
         if leader_epoch != self.asked_leader:
             self.missed = 0
@@ -325,8 +326,8 @@ class PartitionSequences:
         if self.missed < count or self.turned:
             return False
         self.missed = 0
-        # One that was given up may be the last that the broker has.  Nobody asks for it any more, and what follows is
-        # no answer either: more may be missing in between.
+        # A batch that was given up may be the last that the broker has.  Nothing asks for it any more, and answers
+        # about later ones do not tell: more may be missing in between.
         asked: StampedBatch
         for at in range(count):
             asked = self.in_flight[at]
@@ -409,7 +410,7 @@ def ascending(ordinals: list[int]) -> cython.bint:
 
 @cython.cfunc
 def any_is(batches: list[Any], batch: StampedBatch) -> cython.bint:
-    # By identity: what a batch is equal to is not ours to define.
+    # By identity: batches define no equality.
     for other in batches:
         if other is batch:
             return True

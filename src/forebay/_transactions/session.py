@@ -1,6 +1,6 @@
 """TransactionSession: the transactional calls of the application's threads, as moves of the state and requests.
 
-No call here blocks: who waits, waits on the TransactionalResult.  Outside a transaction the accumulator is sealed, so
+No call here blocks: a caller waits on the TransactionalResult.  Outside a transaction the accumulator is sealed, so
 that no record can slip in between a commit and the next transaction.
 """
 
@@ -108,7 +108,7 @@ class TransactionSession(TransactionDialog):
         return self._operation("abort_transaction", lambda result: self._complete(False, result))
 
     def detach(self, unfinished: Callable[[], int]) -> TransactionIdentity:
-        """Leaves the open transaction to whoever ends it in its name.
+        """Leaves the open transaction to another process, which ends it.
 
         Args:
             unfinished: how many records have no outcome.
