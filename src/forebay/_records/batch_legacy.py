@@ -1,9 +1,9 @@
 """Message formats v0 and v1: the writer for brokers whose Produce version is below 3, and a strict reader.
 
-An entry is an offset, a size and one message.  Compressed, the messages are a set of entries inside the value of a
-wrapper message: their offsets are absolute in v0 and relative in v1, the wrapper has the last one's absolute
-offset and (v1) the largest timestamp.  v0 has no timestamps, lz4 in v0 a wrong header checksum on purpose, and
-neither has headers, producer ids or zstd.
+An entry is an offset, a size and one message.  Compressed messages are a set of entries inside the value of a wrapper
+message.  Their offsets are absolute in v0 and relative in v1.  The wrapper has the absolute offset of the last one, and
+in v1 the largest timestamp.  v0 has no timestamps, and its lz4 has a wrong header checksum on purpose.  Neither format
+has headers, producer ids or zstd.
 """
 
 from __future__ import annotations

@@ -269,7 +269,7 @@ class RecordsBuilder:
 
     @property
     def shallow_offset_of_max_timestamp(self) -> int:
-        """The offset that a reader who does not look into batches sees for ``max_timestamp``; -1 for none."""
+        """The offset that a reader sees, without looking into batches, for ``max_timestamp``; -1 for none."""
         if self.max_timestamp == NO_TIMESTAMP or self.last_offset is None:
             return -1
         if self._head.magic == MAGIC_V2 or self._compressor.type != CompressionType.NONE:

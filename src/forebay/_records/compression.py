@@ -2,11 +2,10 @@
 
 gzip is a plain gzip stream, snappy is in the xerial framing, lz4 is a frame of independent 64 KiB blocks without
 size or checksum, zstd is one frame.  Packages are imported when a codec is first asked for; not every Python has all of
-them (``codec_packages``).  Which package does what was measured on 16 KiB batches, alone and beside a computing
-thread: every one-shot function gives the GIL up and may wait 5 ms to have it back, 60-200 ms for 20 batches;
-cramjam's ``Compressor`` objects keep it (0.5 ms for 20 lz4 batches), and zstandard takes 20 in one call (6 ms).  So
-``compress`` (the thread that filled a batch) gives it up, ``compress_many`` (the sender, for a turn) does not
-give it up for each batch.
+them (``codec_packages``).  Every one-shot function gives the GIL up, and beside a computing thread it waits a switch
+interval to have it back.  cramjam's ``Compressor`` objects keep the GIL, and zstandard takes many batches in one call.
+So ``compress`` (the thread that filled a batch) gives the GIL up.  ``compress_many`` (the sender, for a turn) does not
+give it up for each batch.  docs/measurements.md has the figures.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ LEVELS = {
 class Compressor(ABC):
     """Compresses batches of one codec at one level; any thread may call, contexts are leased to each call.
 
-    ``caller`` tells one thread's calls from others': who has its last call's context again finds it in the cache.
+    ``caller`` tells threads apart: a thread gets the context of its last call, which is still in the cache.
     """
 
     type: CompressionType
@@ -136,7 +135,7 @@ class NoneCompressor(Compressor):
 
 
 class GzipCompressor(Compressor):
-    """zlib; for many small batches cramjam's object, which keeps the GIL (80 µs for 16 KiB)."""
+    """zlib; for many small batches cramjam's object, which keeps the GIL."""
 
     type = CompressionType.GZIP
     HELD_LIMIT = 64 * 1024
@@ -186,7 +185,7 @@ class SnappyCompressor(Compressor):
 
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         size = _size(chunks)
-        # One block is one hand-over of the GIL; several would be several, for 25 µs of work each.
+        # One block costs one hand-over of the GIL; several blocks would cost one each, for little work.
         return self._held(chunks) if SNAPPY_BLOCK < size <= self.HELD_LIMIT else self._released(chunks)
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
@@ -332,10 +331,10 @@ def plain_lz4_frame(view: memoryview) -> bytes:
 
 
 class ZstdCompressor(Compressor):
-    """Input is always one piece: a stream goes through a ring in the package, a tenth slower than a copy first.
+    """Input is always one piece: a stream goes through a ring in the package, which is slower than a copy.
 
-    Up to level 3 the window is at most 512 KiB.  Those levels remember 2^17 places at most, which a large batch has
-    overwritten before it could refer to anything further back: as small, and about 15 % faster for 4 MiB.
+    Up to level 3 the window is at most 512 KiB.  Those levels remember 2^17 places at most.  A large batch
+    overwrites them before it could refer further back, so a larger window gains no size and costs time.
     """
 
     type = CompressionType.ZSTD
@@ -345,14 +344,14 @@ class ZstdCompressor(Compressor):
     def __init__(self, level: int) -> None:
         super().__init__(level)
         self._package = load_package(self.type.label, *ZSTD_PACKAGES)
-        # Contexts not in use, by the caller that had one last: its tables, half a megabyte or a fifth of it, are in the
-        # cache of that thread's processor, and another's takes up to twice as long for a small batch.  One is made for
-        # each thread that compresses at the same time.  Each step is atomic, so no lock.
+        # Contexts not in use, by the caller that had one last: its tables are in the cache of
+        # that thread's processor.  One is made for each thread that compresses at the same time.  Each step is atomic,
+        # so no lock.
         self._idle: dict[Tuning | None, dict[object, Any]] = {}
         self._tunings = TopicTunings() if level == TUNED_LEVEL else None
 
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
-        tuning = self._tuning(topic, chunks)  # before the copy, of which trying may make one, too
+        tuning = self._tuning(topic, chunks)  # before the copy, because a trial may copy too
         return self._packed(chunks[0] if len(chunks) == 1 else b"".join(chunks), tuning)
 
     def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
@@ -452,7 +451,7 @@ def compressor(kind: CompressionType, level: int | None = None, caller: Callable
     """A compressor for ``kind`` at ``level``, None for its default; codecs without levels ignore it.
 
     Args:
-        caller: tells who calls, as ``threading.get_ident`` does.
+        caller: identifies the calling thread, as ``threading.get_ident`` does.
 
     Raises:
         forebay.errors.IllegalArgumentError: the codec has no such level.

@@ -26,7 +26,7 @@ from forebay.errors import InvalidRecordError
 
 
 class TimestampType(IntEnum):
-    """Who set a record's timestamp; format v0 has none."""
+    """What set a record's timestamp, producer or broker; format v0 has none."""
 
     NONE = -1
     CREATE_TIME = 0

@@ -115,8 +115,8 @@ def fill_cells(
 class RowWindow:
     """Up to ``capacity`` rows.
 
-    ``topics`` says which topic a row belongs to where there are several, ``limits`` how many partitions that one has.
-    ``order`` is in which order rows are written: a permutation of them once ``keep_order`` or ``sort_by_topic`` ran.
+    ``topics`` says which topic a row belongs to if there are several; ``limits`` has the partitions of each topic.
+    ``order`` is the order of writing: a permutation of them once ``keep_order`` or ``sort_by_topic`` ran.
     ``values_only`` says that no row has a key or headers, and that all have the timestamp of the first.
     """
 
@@ -363,7 +363,7 @@ class RowWindow:
         delta: cython.longlong,
         offset: cython.longlong,
     ) -> cython.Py_ssize_t:
-        # ``write`` where all but the values is the same: half the instructions, and a fifth of the arrays to read.
+        # ``write`` for rows that differ only in their values: fewer instructions, and fewer arrays to read.
         position: cython.Py_ssize_t = self.position
         cells = self.value_cells
         sizes = self.value_sizes

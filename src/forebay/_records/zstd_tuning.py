@@ -1,12 +1,12 @@
 """Which parameters of zstd suit a topic's records at level 3, the default: found on one of its batches now and then.
 
 The level looks for repetitions of 5 bytes (of 4 in 128 to 256 KiB) in two tables, one for short and one for long ones.
-Records are like each other, so that most of what repeats is long: one table with the hashes of 6 bytes, or 7 or 5, that
-fits into a processor's nearest cache takes 25 to 50 % less time, and what comes out is as small or smaller for most
-JSON, CSV, logs and numbers; where it is not, two such tables often are, and take 10 to 25 % less.  Some records would
-come out up to 40 % larger, and what repeats far behind is forgotten sooner.  So nothing is taken for granted: a topic
-has the first of ``CANDIDATES`` that makes a sample no larger than the level does, by more than a hundredth, and then
-the whole batch too; else the level as it is.  Other levels search in other ways and are left alone.
+Records resemble each other, so most repetitions are long.  One table with hashes of 5, 6 or 7 bytes that fits into a
+processor's nearest cache takes less time.  For most JSON, CSV, logs and numbers the result is as small or smaller; for
+others two such tables often do.  Some records would become larger, and repetitions far behind are forgotten sooner.  So
+each topic is tried: it gets the first of ``CANDIDATES`` whose sample, and then whole batch, is at most a hundredth
+larger than the level's; else the level as it is.  Other levels search in other ways and are left alone.
+docs/measurements.md has the figures.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ TELLING = 0.9
 
 TRUSTED = 32 * 1024 * 1024
 TRUSTED_BATCHES = 128
-"""Raw bytes of a topic, and batches as large as the one that was tried, for which a finding holds: trying mostly takes
-1 to 5 % of the time that compressing takes."""
+"""A finding holds for so many raw bytes of a topic, and so many batches as large as the one that was tried.  So trying
+costs little beside compressing."""
 
 GROWTH = 1.1
 SHOWS_ALL = 1024 * 1024
-"""A batch that is so many times as large as the one that was tried is tried again, for more repeats in it and farther
-behind; not above this size, twice the window, where half of all that can be referred to has been."""
+"""A batch that is ``GROWTH`` times as large as the one that was tried is tried again, because more of it repeats, and
+farther back.  A batch above ``SHOWS_ALL``, twice the window, is not tried again."""
 
 MOST_WHOLE = 2
 """Candidates that suit the sample and are tried on a whole batch: where two forget too much, most do."""
