@@ -92,7 +92,7 @@ class PartitionInfo(NamedTuple):
 
 
 class TransactionIdentity(NamedTuple):
-    """Who a transactional producer is to the coordinator; enough to end its transaction from another process.
+    """A transactional producer as the coordinator knows it; enough to end its transaction from another process.
 
     ``transaction_version`` is the one its transactions are made by: 2 gives a new epoch at every end (KIP-890).
     """

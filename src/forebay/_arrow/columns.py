@@ -1,9 +1,9 @@
 """Columns of bytes in whatever layout, read in place; what all columns have in common.
 
-Whoever makes a column keeps the ownership of the memory; a column holds what releases it, so it outlives the object
-that it was taken from.  A layout that is not read is refused by name when the column is opened, never while rows go
-through.  Rows count from 0 whatever an array's own offset is; ``advance`` drops the first ones.  One thread at a time:
-a search leaves traces in the column.
+The producer of a column owns its memory.  A column holds what releases the memory, so it may outlive the object that it
+was taken from.  An unknown layout is refused by name when the column is opened, never while rows are read.  Rows count
+from 0 whatever an array's own offset is; ``advance`` drops the first ones.  One thread at a time may use a column,
+because a search changes it.
 """
 
 from __future__ import annotations

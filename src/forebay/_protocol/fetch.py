@@ -30,8 +30,8 @@ class AbortedTransaction(NamedTuple):
 class FetchResponse(NamedTuple):
     """``error_code`` is that of the response or else of the partition; offsets are -1 where they are not known.
 
-    ``records`` are whole batches, of which the first may begin before the offset asked for and the last may be cut
-    short.  ``aborted`` is for those who read committed records only.
+    ``records`` are whole batches.  The first may begin before the offset asked for, and the last may be cut short.
+    ``aborted`` is for readers of committed records only.
     """
 
     throttle_time_ms: int

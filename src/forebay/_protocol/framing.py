@@ -80,7 +80,7 @@ def framed(
     name: bytes | None,
     body: list[Any],
 ) -> list[Any]:
-    """``request_frame`` for who has looked up ``flexible`` and encoded the client id before."""
+    """As ``request_frame``, with ``flexible`` looked up and the client id encoded by the caller."""
     if name is not None and len(name) > MAX_INT16:
         raise IllegalArgumentError(f"client.id of {len(name)} bytes, at most {MAX_INT16} are allowed: {name[:40]!r}...")
     at: cython.Py_ssize_t = 14 + (0 if name is None else len(name)) + (1 if flexible else 0)

@@ -1,4 +1,4 @@
-"""ListTransactions v0 to v2: the transactional ids of which the asked broker is the coordinator (KIP-664)."""
+"""ListTransactions v0 to v2: the transactional ids that the asked broker coordinates (KIP-664)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Metadata v0 to v13: the brokers, and who leads the partitions of the topics asked for.
+"""Metadata v0 to v13: the brokers, and the leaders of the partitions of the topics asked for.
 
-A plain picture of the response: which of it to believe (epochs, errors, brokers without an address) is for
-``forebay._network.metadata`` to decide.
+A plain copy of the response.  ``forebay._network.metadata`` decides what to believe of it (epochs, errors, brokers
+without an address).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Produce v0 to v13: record batches to a broker.  What became of each is in ``produce_response``.
 
 The body is a list of buffers for a vectored write.  Everything that is not record bytes, the 61-byte batch headers
-included, is written into one scratch buffer and appears as slices of it; record bytes are passed on as they are
-and must stay untouched until the request is written.
+included, is written into one scratch buffer and appears as slices of it.  Record bytes are passed on as they are, and
+must stay untouched until the request is written.
 
-From v13 on a topic goes by its id alone (KIP-516): a batch that is meant for a topic which was deleted is refused, and
-not written into the log of one that was made with its name since.
+From v13 on a topic goes by its id alone (KIP-516).  So a batch for a deleted topic is refused, and is not written into
+a new topic of the same name.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def encode_produce(
 ) -> list[Any]:
     """The request's body as a list of buffers.
 
-    Topics appear in the order in which ``entries`` names them first, and so do their partitions.
+    Topics and their partitions appear in the order of their first entry.
 
     Args:
         acks: 0, 1 or -1 (all).

@@ -25,7 +25,7 @@ UUID_SIZE = cython.declare(cython.Py_ssize_t, 16)
 class PartitionResponse:
     """What became of one partition's batch.
 
-    ``topic`` is empty where the broker names it by its ``topic_id`` alone (v13), until whoever asked says which it is.
+    ``topic`` is empty while only ``topic_id`` is known (v13); the sender fills it in.
     ``log_append_time`` is -1 unless the topic stamps append time; ``log_start_offset`` -1 before v5;
     ``record_errors`` pairs of (index in the batch, message or None), None without any (v8, KIP-467);
     ``leader_id`` and ``leader_epoch`` the new leader's, -1 if not told (v10, KIP-951).

@@ -190,7 +190,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{PREFIX}{one_line(error.format_message())}{hint}\n")
         return error.exit_code
     except BrokenPipeError:
-        # Whoever read stdout has seen enough; what the interpreter still flushes must not complain again.
+        # The reader of stdout has closed it; what the interpreter still flushes must not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:  # noqa: BLE001 -- every command ends in a line, not in a traceback

@@ -128,7 +128,7 @@ PERF: list[Option] = [
 
 
 class GreedyCommand(click.Command):
-    """A command of which some options take every ``name=value`` that follows, as Kafka's tools have it."""
+    """A command whose options may take every ``name=value`` that follows, as in Kafka's tools."""
 
     greedy: frozenset[str] = frozenset({"--producer-props", "--command-property"})
 

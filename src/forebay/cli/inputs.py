@@ -88,7 +88,7 @@ def _check_flags(paths: Sequence[str], layout: Layout) -> None:
 
 
 def open_all(paths: Sequence[str], layout: Layout) -> Generator[Input, None, None]:
-    """Each input in its turn; the one before is closed.
+    """Each input in its turn; the previous one is closed.
 
     Raises:
         CommandError: it cannot be opened, or is not what its format says.

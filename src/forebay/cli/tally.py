@@ -72,7 +72,7 @@ class Tally:
         return self.acknowledged + self.failed
 
     def unsaid(self) -> list[str]:
-        """A line for each kind of failure of which some got none."""
+        """A line for each kind of failure with failures that were not printed."""
         with self._lock:
             return [
                 f"{count - LINES_PER_KIND} more records failed like these: {kind}"

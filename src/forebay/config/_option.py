@@ -60,7 +60,7 @@ class Option(NamedTuple):
     importance: Importance
     documentation: str
     ranges: tuple[tuple[float | None, float | None], ...] = ()
-    """Closed intervals, any of which may hold the number; None is open."""
+    """Closed intervals; the number must be in one of them.  None is open."""
     choices: tuple[str, ...] = ()
     any_case: bool = False
     """Choices are compared without regard to case and stored as listed."""
