@@ -22,7 +22,7 @@ from bench.support import cpu_seconds, peak_kib, work_of_child
 
 POLL_EVERY = 1000
 """Sends between two polls of confluent-kafka, which runs its callbacks there; a poll after each, as in its examples,
-costs a fifth more."""
+costs more."""
 KEYS = 1024
 HEADERS = [("trace", b"0123456789abcdef"), ("kind", b"bench")]
 

@@ -1,8 +1,8 @@
 """The system's part of a request of one record: the same bytes by the same system calls, and nothing else.
 
-More than half of such a request is the system's, and how much that is changes with the machine's hour; what is left is
-the client's own.  The same by two threads of this Python, which hand over the GIL and a lock besides, is what no client
-whose records come from Python can pass.  ``python -m bench.exchange COUNT`` is one such run.
+The system does a large part of such a request, and its cost changes with the load of the machine.  The rest is the
+client's own.  Two threads of this Python that do the same, and hand over the GIL and a lock, are the bound for any
+client whose records come from Python.  ``python -m bench.exchange COUNT`` is one such run.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Instructions of the hot functions, counted by callgrind: figures that a busy machine does not change.
 
-Each piece of work runs twice, with few calls and with many, in a child under valgrind that collects inside one compiled
-function alone, or everywhere; the difference by the calls is what one more call costs.  ``send`` is counted while
-nothing is sent, the sender's turn while batches go to a sink in another process.  How many turns there are, and on
-whose thread, the system decides: of those cases several runs are made, and their sum, the whole process, varies the
-least.
+Each piece of work runs twice, with few calls and with many, in a child under valgrind.  The child counts inside one
+compiled function, or everywhere.  The difference, divided by the calls, is the cost of one more call.  ``send`` is
+counted while nothing is sent; the sender's turn is counted while batches go to a sink in another process.  The system
+decides how many turns there are, so those cases run several times.  The sum of the whole process varies least.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Each client runs in a process of its own; records go out by the clock, one at a 
 it was handed over in its callback.  The computing thread is plain Python that never waits: it keeps the GIL for
 the interpreter's switch interval each time it gets it.  confluent-kafka's callbacks run on a thread that polls.
 Beside a computing thread forebay's connections are logged, too (``bench/arrival.py``): when the system had each
-record's request, when it had the acknowledgement, and when that was read, none of which needs the GIL.  Before the
-first round one run is thrown away, for the broker's compiler has seen nothing yet; who begins changes from round to
-round.
+record's request, when it had the acknowledgement, and when that was read.  The log does not need the GIL.  Before the
+first round one run is thrown away, because the broker's compiler has seen nothing yet.  The client that begins changes
+from round to round.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Holds cimports to the layers that import-linter holds imports to: ``python -m tools.check_layers``.
 
-The list of layers is read from pyproject.toml, so there is one.  ``from cython.cimports.forebay.X import ...`` in a
-``.py`` and both forms of ``cimport`` in a ``.pxd`` count; what a compiled branch cimports must also be imported by the
-interpreted branch beside it (or be declared there), else one of the two forms breaks unseen.
+The list of layers is read from pyproject.toml, so there is one list.  ``from cython.cimports.forebay.X import ...`` in
+a ``.py`` and both forms of ``cimport`` in a ``.pxd`` count.  The interpreted branch must also import (or declare) what
+the compiled branch cimports, else one of the two forms breaks unseen.
 
-And the two forms' calls: a C struct is taken by ``@cython.cfunc`` alone.  A ``def`` or ``ccall`` that takes one is
-callable from Python, for which Cython converts the struct to a dict and back, pointers included: it crashes.
+Only ``@cython.cfunc`` may take a C struct.  A ``def`` or ``ccall`` that takes one is callable from Python.  For that
+call Cython converts the struct to a dict and back, pointers included, and crashes.
 """
 
 from __future__ import annotations
