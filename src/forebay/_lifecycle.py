@@ -2,7 +2,8 @@
 
 At exit, each sender thread that still runs is asked to send what it has, and joined: what was accepted is
 delivered while a broker answers, and what cannot be ends in an error that is logged, at the latest after
-``delivery.timeout.ms``.  The threads exist before exit begins, because from Python 3.12 on none can be started then.
+``delivery.timeout.ms``.  All producers' times begin together, so the exit takes as long as the longest of them.  A
+thread that a callback holds is left to end with the process, and the log counts its records.  The threads exist before exit begins, because from Python 3.12 on none can be started then.
 
 In a forked child the producer's thread does not exist.  The one hook here marks each producer, so that its methods
 say what it is instead of hanging, and closes the inherited descriptors; it takes no lock, since one may have been
@@ -19,12 +20,13 @@ import weakref
 from typing import Any, Protocol
 
 from forebay._delivery.outcome import note_fork
+from forebay._runtime.clock import Clock, SystemClock
 from forebay._sender.thread import SenderThread
 
 logger = logging.getLogger("forebay.producer")
 
 FORCED_END_MS = 5_000.0
-"""How long a thread that was told to end at once may take for it."""
+"""How long all threads together that were told to end at once, at exit, may take for it."""
 
 
 class Forkable(Protocol):
@@ -60,37 +62,54 @@ def forget(thread: SenderThread) -> None:
     _threads.discard(thread)
 
 
-def _end_all_at_exit() -> None:
+def _end_all_at_exit(clock: Clock | None = None) -> None:
+    clock = clock or SystemClock()
+    begun = clock.now()
     while True:
         try:
-            return _end_all()
+            return _end_all(clock, begun)
         except SystemExit:
             # Raised by the handler of another SIGTERM.  The process ends already, and records would be lost.
             continue
 
 
-def _end_all() -> None:
-    threads = [thread for thread in list(_threads) if thread.is_alive()]
+def _end_all(clock: Clock, begun: float) -> None:
+    living = [thread for thread in list(_threads) if thread.is_alive()]
+    threads = sorted(living, key=lambda thread: thread.patience_ms)
     for thread in threads:
         thread.sender.request_close()
+    late: list[SenderThread] = []
     try:
         for thread in threads:
-            if not thread.join(thread.patience_ms):
-                logger.error(
-                    "A producer did not end within delivery.timeout.ms at interpreter exit; ending it by force"
-                )
-                _end_by_force([thread])
+            # One that was told to end at once, by close(timeout), has had its time.
+            patience = 0.0 if thread.sender.forced else thread.patience_ms
+            if not thread.join(max(0.0, begun + patience - clock.now())):
+                if not thread.sender.forced:
+                    logger.error(
+                        "A producer did not end within delivery.timeout.ms at interpreter exit; ending it by force"
+                    )
+                thread.sender.request_force_close()
+                late.append(thread)
     except KeyboardInterrupt:
         # Nobody wants to wait: each thread says how many records it had left.
-        _end_by_force(threads)
+        _end_by_force(threads, clock)
         raise
+    _end_by_force(late, clock)
 
 
-def _end_by_force(threads: list[SenderThread]) -> None:
+def _end_by_force(threads: list[SenderThread], clock: Clock) -> None:
     for thread in threads:
         thread.sender.request_force_close()
+    end = clock.now() + FORCED_END_MS
     for thread in threads:
-        thread.join(FORCED_END_MS)
+        if not thread.join(max(0.0, end - clock.now())):
+            acknowledged, lost = thread.leave()
+            logger.error(
+                "A delivery callback does not return, and the process ends without the callbacks behind it: "
+                "%d record(s) were acknowledged, %d record(s) were not and failed",
+                acknowledged,
+                lost,
+            )
 
 
 def _watch_worker_exit() -> None:

@@ -47,6 +47,9 @@ logger: logging.Logger = logging.getLogger("forebay.producer")
 
 _OPEN, _CLOSED, _FORKED = 0, 1, 2
 
+FORCED_CLOSE_MS = 300.0
+"""How long close() waits for a thread that it has told to end at once; not ended then, a callback holds it."""
+
 
 class KafkaProducer(SendPath, TransactionalCalls):
     """A Kafka producer; safe to use from many threads.
@@ -241,11 +244,16 @@ class KafkaProducer(SendPath, TransactionalCalls):
         """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
 
         Args:
-            timeout: seconds after which it ends by force: what has no outcome then fails.  None waits as long as it
-                takes (``delivery.timeout.ms`` at most).
+            timeout: seconds after which it ends by force: what has no outcome then fails.  It takes at most half a
+                second more.  None waits as long as it takes (``delivery.timeout.ms`` at most, and as long as callbacks
+                take).
+
+        Every record has its outcome when it returns.  A callback that still runs then cannot be ended: the callbacks
+        behind it run when it returns, and the sender's thread ends after them.
 
         Raises:
-            TimeoutError: it ended by force; the message counts the records that were lost.
+            TimeoutError: it ended by force; the message counts the records that failed, and those that were
+                acknowledged while a callback that does not return keeps their callbacks from running.
             KafkaError: a serializer, interceptor or partitioner failed in its own close.
         """
         if timeout is not None and timeout < 0:
@@ -260,22 +268,28 @@ class KafkaProducer(SendPath, TransactionalCalls):
                 "close() was called from a delivery callback: it returns at once, the rest is sent meanwhile"
             )
             return
-        lost = self._end(timeout)
+        acknowledged, lost = self._end(timeout)
         self._close_users()
-        if lost:
-            raise TimeoutError(f"close: {lost} record(s) were not acknowledged within {timeout} s and failed")
+        if acknowledged or lost:
+            text = f"close: {lost} record(s) were not acknowledged within {timeout} s and failed"
+            if acknowledged:
+                text += (
+                    f"; {acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of "
+                    "them has not returned"
+                )
+            raise TimeoutError(text)
 
-    def _end(self, timeout: float | None) -> int:
-        """Joins the thread, by force after ``timeout``; how many records were lost to force."""
+    def _end(self, timeout: float | None) -> tuple[int, int]:
+        """Joins the thread, by force after ``timeout``; how many records wait for callbacks alone, and how many failed."""
         if self._thread.join(math.inf if timeout is None else timeout * 1000):
             _lifecycle.forget(self._thread)
-            return 0
+            return 0, 0
         self._thread.sender.request_force_close()
-        if not self._thread.join(_lifecycle.FORCED_END_MS):
-            # A callback holds the thread; it ends after that.
-            return self._thread.sender.unfinished_records()
+        if not self._thread.join(FORCED_CLOSE_MS):
+            # It stays known to the interpreter's exit, which gives the callback some more time.
+            return self._thread.leave()
         _lifecycle.forget(self._thread)
-        return self._thread.lost
+        return 0, self._thread.lost
 
     def _close_users(self) -> None:
         try:

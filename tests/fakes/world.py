@@ -174,6 +174,10 @@ class PumpedThread:
     def lost(self) -> int:
         return self.real.lost
 
+    def leave(self) -> tuple[int, int]:
+        """As ``SenderThread.leave``."""
+        return self.real.leave()
+
     def join(self, timeout_ms: float) -> bool:
         """As ``SenderThread.join``."""
         end = self.world.now + timeout_ms

@@ -6,13 +6,14 @@ import copy
 import logging
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from forebay import KafkaProducer
-from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError, TimeoutError
 from forebay.testing import EmbeddedBroker
 from tests.integration.programs import COUNT, all_in_order, expected, stored
 from tests.integration.workload import WAIT_S, until
@@ -204,3 +205,41 @@ def test_no_copies(producer: KafkaProducer, embedded: EmbeddedBroker, topic: Top
     with pytest.raises(TypeError, match="RecordFuture cannot be pickled"):
         copying(producer.send(topic(embedded), b"v"))
     assert dict(pickle.loads(pickle.dumps(producer.config))) == dict(producer.config)
+
+
+# -- a callback that does not come back -----------------------------------------------------------------------
+
+
+def test_close_with_a_limit_beside_a_callback_that_does_not_return(
+    embedded: EmbeddedBroker, topic: TopicFactory
+) -> None:
+    """It ends in time and tells the acknowledged records from those that failed; each future has its outcome."""
+    name = topic(embedded, 2)
+    held, go_on, told = threading.Event(), threading.Event(), []
+    ours = KafkaProducer({"bootstrap.servers": embedded.bootstrap_servers, "linger.ms": 20})
+
+    def hold(metadata: Any, error: Any) -> None:
+        held.set()
+        go_on.wait(WAIT_S)
+
+    def note(metadata: Any, error: Any) -> None:
+        told.append((metadata.offset, error and str(error)))
+
+    try:
+        acknowledged = [ours.send(name, b"a", partition=0, on_delivery=hold)]
+        acknowledged += [ours.send(name, b"a", partition=0, on_delivery=note) for _ in range(4)]
+        assert held.wait(WAIT_S)
+        lost = [ours.send(name, b"b", partition=1, on_delivery=note) for _ in range(3)]
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError) as caught:
+            ours.close(0.3)
+        assert time.monotonic() - begun < 0.8
+        assert caught.value.message.startswith("close: 3 record(s) were not acknowledged within 0.3 s and failed; 5 ")
+        assert [future.result(0).offset for future in acknowledged] == [0, 1, 2, 3, 4]
+        assert {str(future.exception(0)) for future in lost} == {"Producer is closed forcefully."}
+        assert told == []
+    finally:
+        go_on.set()
+    ours.close(WAIT_S)
+    assert told == [(at, None) for at in range(1, 5)] + [(-1, "Producer is closed forcefully.")] * 3
+    assert [future.result(0).offset for future in acknowledged] == [0, 1, 2, 3, 4]

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from forebay._delivery.future import RecordFuture
 from forebay.errors import ClusterAuthorizationError, KafkaError, ProducerClosedError, TimeoutError
-from tests.fakes.answers import hold
+from tests.fakes.answers import hold, reply
+from tests.fakes.broker import PRODUCE
+from tests.fakes.produce import Answer
 from tests.fakes.waiting import meanwhile
 from tests.fakes.world import PumpedThread, Told, World
 
 CLUSTER_AUTHORIZATION_FAILED = 31
+FORCED = "Producer is closed forcefully."
+
+
+def outcome(future: RecordFuture) -> int | str:
+    """A record's offset, or its error, without waiting."""
+    error = future.exception(0)
+    return future.result(0).offset if error is None else str(error)
 
 
 def test_close_delivers_what_was_accepted() -> None:
@@ -52,6 +62,60 @@ def test_close_while_a_callback_holds_the_thread() -> None:
     world.settle()
     with pytest.raises(TimeoutError, match=r"1 record\(s\)"):
         world.producer.close(0.1)
+
+
+def test_what_is_acknowledged_while_a_callback_holds_the_thread() -> None:
+    """The batches of one answer: all of them are acknowledged, though the thread has come to the first alone."""
+    world = World(nodes=2, topics={"test": 3})
+    world.cluster.brokers[1].held.add(PRODUCE)
+    left: list[Any] = []
+    seen: list[Any] = []
+
+    def first(metadata: Any, error: Any) -> None:
+        # As a thread that gives up waiting does, while this callback does not return.
+        left.append(world.parts.thread.leave())
+        left.append(world.parts.thread.leave())
+        seen.extend(outcome(future) for future in futures)
+
+    told = Told()
+    futures = [world.send(partition=number % 3, on_delivery=told if number else first) for number in range(6)]
+    world.settle()
+    assert left == [(4, 2), (4, 2)], "partitions 0 and 2 are in the answer, 1 has none"
+    assert seen == [0, FORCED, 0, 1, FORCED, 1]
+    world.parts.thread._end()
+    assert [outcome(future) for future in futures] == seen
+    assert sorted((metadata.offset, str(error)) for metadata, error in told) == sorted(
+        [(0, "None"), (1, "None"), (1, "None"), (-1, FORCED), (-1, FORCED)]
+    )
+    assert world.pool.available() == world.pool.total
+
+
+def test_an_outcome_that_was_told_stays() -> None:
+    """The answer comes after close() gave up: whoever asked for the record in between has heard that it failed."""
+    world = World()
+    hold(world)
+    told = Told()
+    future = world.send(on_delivery=told)
+    world.settle()
+    assert world.parts.thread.leave() == (0, 1)
+    assert outcome(future) == FORCED and told == []
+    reply(world, (0, Answer()))
+    world.settle()
+    assert outcome(future) == FORCED
+    assert [str(error) for _, error in told] == [FORCED]
+
+
+@pytest.mark.parametrize("acks", ["0", "1"])
+def test_records_without_an_answer_count_as_sent_with_acks_0(acks: str) -> None:
+    world = World(acks=acks)
+    left: list[Any] = []
+
+    def first(metadata: Any, error: Any) -> None:
+        left.append(world.parts.thread.leave())
+
+    futures = [world.send(partition=number, on_delivery=first) for number in range(2)]
+    world.settle()
+    assert left[0] == (2, 0) and [future.exception(0) for future in futures] == [None, None]
 
 
 def test_close_without_a_broker_ends_with_the_delivery_timeout() -> None:

@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 
 from forebay import _lifecycle
+from forebay.testing.clock import ManualClock
 
 
 class FakeThread:
     """A sender thread, and its sender, that ends when asked, when forced, or not at all."""
 
-    def __init__(self, ends: str = "asked", interrupted: bool = False, signals: int = 0) -> None:
+    def __init__(
+        self, ends: str = "asked", interrupted: bool = False, signals: int = 0, clock: ManualClock | None = None
+    ) -> None:
         self.ends = ends
+        self.clock = clock or ManualClock()
+        self.forced = False
         self.interrupted = interrupted
         self.signals = signals
         self.finished = False
@@ -36,6 +41,11 @@ class FakeThread:
 
     def request_force_close(self) -> None:
         self.calls.append("force")
+        self.forced = True
+
+    def leave(self) -> tuple[int, int]:
+        self.calls.append("leave")
+        return 3, 2
 
     def join(self, timeout_ms: float) -> bool:
         self.calls.append(timeout_ms)
@@ -45,7 +55,9 @@ class FakeThread:
         if self.signals:
             self.signals -= 1
             raise SystemExit
-        self.finished = self.ends == "asked" or (self.ends == "forced" and "force" in self.calls)
+        self.finished = self.ends == "asked" or (self.ends == "forced" and self.forced)
+        if not self.finished:
+            self.clock.advance(timeout_ms)
         return self.finished
 
 
@@ -79,13 +91,52 @@ def test_all_are_asked_before_one_is_waited_for(watched: set[Any]) -> None:
 
 
 def test_who_takes_too_long_is_ended_by_force(watched: set[Any], caplog: pytest.LogCaptureFixture) -> None:
-    slow, stuck = FakeThread("forced"), FakeThread("never")
+    clock = ManualClock()
+    slow, stuck = FakeThread("forced", clock=clock), FakeThread("never", clock=clock)
     for thread in (slow, stuck):
         _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
-    _lifecycle._end_all_at_exit()
-    assert slow.calls == stuck.calls == ["close", 1234.0, "force", _lifecycle.FORCED_END_MS]
+    _lifecycle._end_all_at_exit(clock)
+    assert [call for call in slow.calls if isinstance(call, str)] == ["close", "force", "force"]
+    assert [call for call in stuck.calls if isinstance(call, str)] == ["close", "force", "force", "leave"]
     assert slow.finished and not stuck.finished
     assert caplog.text.count("did not end within delivery.timeout.ms at interpreter exit") == 2
+    assert "3 record(s) were acknowledged, 2 record(s) were not and failed" in caplog.text
+
+
+def test_the_patience_of_all_begins_together(watched: set[Any]) -> None:
+    """Many producers whose callbacks do not return take no longer than one."""
+    clock = ManualClock()
+    threads = [FakeThread("never", clock=clock) for _ in range(5)]
+    threads[2].patience_ms = 2000.0
+    for thread in threads:
+        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    begun = clock.now()
+    _lifecycle._end_all_at_exit(clock)
+    assert clock.now() - begun == 2000 + _lifecycle.FORCED_END_MS
+    assert [thread.calls[-1] for thread in threads] == ["leave"] * 5
+
+
+def test_signals_do_not_prolong_it(watched: set[Any]) -> None:
+    clock = ManualClock()
+    stuck, signalled = FakeThread("never", clock=clock), FakeThread("never", clock=clock, signals=1)
+    signalled.patience_ms = 1500.0
+    for thread in (stuck, signalled):
+        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    begun = clock.now()
+    _lifecycle._end_all_at_exit(clock)
+    assert clock.now() - begun == 1500 + _lifecycle.FORCED_END_MS
+
+
+def test_what_close_could_not_end_is_not_waited_for_again(watched: set[Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Its callback gets the time of a forced end."""
+    clock = ManualClock()
+    stuck = FakeThread("never", clock=clock)
+    stuck.forced = True
+    _lifecycle.watch(FakeProducer(), stuck)  # type: ignore[arg-type]
+    begun = clock.now()
+    _lifecycle._end_all_at_exit(clock)
+    assert clock.now() - begun == _lifecycle.FORCED_END_MS
+    assert "delivery.timeout.ms" not in caplog.text
 
 
 def test_ctrl_c_at_exit_ends_all_by_force(watched: set[Any]) -> None:

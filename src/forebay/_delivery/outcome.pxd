@@ -16,6 +16,7 @@ cdef class BatchOutcome:
     cdef readonly int partition
     cdef short born
     cdef readonly signed char state
+    cdef signed char foretold
     cdef void begin_outcome(self, str topic, int partition) noexcept
     cdef bint is_foreign(self) noexcept
     cdef void run_deliveries(self, DeliveryCallbacks deliveries, object report)

@@ -39,6 +39,7 @@ class BatchOutcome:
         self.error = None
         self.record_errors: dict[int, Any] | None = None
         self.state = PENDING
+        self.foretold = False  # the outcome was set before the sender's thread came to it
         self.born = _forks
 
     @cython.cfunc

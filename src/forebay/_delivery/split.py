@@ -31,8 +31,11 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
     share_deliveries(whole, parts)
     acquire(whole.lock)
     try:
-        if whole.state != PENDING or whole.parts is not None:
+        if (whole.state != PENDING and not whole.foretold) or whole.parts is not None:
             return False
+        if whole.foretold:
+            for part in parts:
+                inherit(part, whole)
         # Their own locks are not needed: nobody else knows the parts before ``parts`` is set.
         move_callbacks(whole.callbacks, parts)
         move_waiters(whole.waiters, parts, waiting)
@@ -53,8 +56,18 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
 
 
 @cython.cfunc
+@cython.exceptval(check=False)
+def inherit(part: BatchResult, whole: BatchResult) -> cython.void:
+    # What was read of the whole holds for its parts.
+    part.foretold = True
+    part.state = whole.state
+    part.base_offset = part.log_append_time = -1
+    part.error = whole.error
+
+
+@cython.cfunc
 def share_deliveries(whole: BatchResult, parts: list[Any]) -> cython.void:
-    if whole.deliveries is None or whole.state != PENDING or whole.parts is not None:
+    if whole.deliveries is None or (whole.state != PENDING and not whole.foretold) or whole.parts is not None:
         return
     number: cython.Py_ssize_t
     part: BatchResult

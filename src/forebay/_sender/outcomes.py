@@ -77,6 +77,7 @@ class BatchOutcomes:
         self.report = report
         self.retries = retries
         self.delivery_timeout_ms = delivery_timeout_ms
+        self.heard: tuple[list[Any], list[Any] | None] | None = None
         self.failed_records = 0
 
     @cython.cfunc
@@ -308,6 +309,26 @@ class BatchOutcomes:
             self.failed_records += batch.record_count
             self.metrics.record_errors.record(batch.record_count)
 
+    def foretell(self, error: KafkaError) -> tuple[int, int]:
+        """Gives every batch its outcome while a callback holds the sender's thread, which runs the others later.
+
+        Any thread; nothing is accepted any more.  A batch whose success is in the answer that is being applied is
+        acknowledged, one without an outcome fails with ``error``.
+
+        Returns:
+            How many records were acknowledged, and how many failed, of those whose callbacks have not all run.
+        """
+        written = _written(self.heard)
+        acknowledged = failed = 0
+        for batch in self.accumulator.incomplete():
+            base_offset, log_append_time = written.get(batch, (-1, -1))
+            own = None if batch in written else error
+            if batch.result.foretell(base_offset, log_append_time, own, batch.record_count):
+                acknowledged += batch.record_count
+            else:
+                failed += batch.record_count
+        return acknowledged, failed
+
     @cython.cfunc
     def topic_sensors(self, batch: ProducerBatch, now: cython.double) -> TopicSensors:
         """The sensors of the batch's topic."""
@@ -323,3 +344,17 @@ class BatchOutcomes:
             self.log.exception("Uncaught error in the outcome of %r", batch, error=failure)
         except Exception:  # noqa: BLE001 - the user's log filter, perhaps the very error that led here
             pass
+
+
+def _written(heard: tuple[list[Any], list[Any] | None] | None) -> dict[Any, tuple[int, int]]:
+    """Base offset and append time of each batch that an answer acknowledges; -1 and -1 with ``acks=0``."""
+    if heard is None:
+        return {}
+    batches, answers = heard
+    if answers is None:
+        return dict.fromkeys(batches, (-1, -1))
+    return {
+        batch: (answer.base_offset, answer.log_append_time)
+        for batch, answer in zip(batches, answers, strict=True)
+        if answer is not None and answer.error_code == 0
+    }

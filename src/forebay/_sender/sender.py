@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
 INFINITY: cython.double = math.inf
+FORCED = "Producer is closed forcefully."
+FORCED_TRANSACTION = "The producer closed forcefully"
 
 
 @cython.final
@@ -342,6 +344,7 @@ class Sender:
     def _let_go(self, call: ProduceCall, now: cython.double) -> object:
         """Nothing of the request is in flight any more, whatever went wrong while its answer was applied."""
         batch: ProducerBatch
+        self.outcomes.heard = None
         for batch in call.batches:
             if batch.in_flight:
                 error = NetworkError(f"The answer of node {call.node_id} could not be applied")
@@ -357,6 +360,8 @@ class Sender:
         if response.error is not None or (response.body is None and self.acks != 0):
             self._fail_call(call, response, now)
         elif response.body is None:
+            if call.refused is None:
+                self.outcomes.heard = (call.batches, None)
             for batch in call.batches:
                 self.complete(batch, None, call.refusal(batch, None), now)
         else:
@@ -398,6 +403,7 @@ class Sender:
     def _apply(self, call: ProduceCall, body: ProduceResponse, now: cython.double) -> object:
         self.sensors.throttle_time.record(body.throttle_time_ms)
         answers: list[Any] = match(call.batches, body.partitions)
+        self.outcomes.heard = (call.batches, answers)
         hints: dict[TopicPartition, tuple[int, int]] | None = None
         answer: PartitionResponse | None
         batch: ProducerBatch
@@ -454,10 +460,17 @@ class Sender:
         """The end, whatever is left: batches fail with ``error``, and who waits for a transaction is told."""
         try:
             if self.session is not None:
-                self.session.close(KafkaError("The producer closed forcefully"))
+                self.session.close(KafkaError(FORCED_TRANSACTION))
         finally:
             self.fail_all(error)
             self.accumulator.returning.serve(0, True)
+
+    def foretell(self) -> tuple[int, int]:
+        """See ``BatchOutcomes.foretell``; also lets those go who wait for a transaction or metadata.  Any thread."""
+        if self.session is not None:
+            self.session.close(KafkaError(FORCED_TRANSACTION))
+        self.metadata.close()
+        return self.outcomes.foretell(KafkaError(FORCED))
 
     def _abort_each(self, batches: list[ProducerBatch], error: KafkaError) -> None:
         for batch in batches:

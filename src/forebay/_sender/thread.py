@@ -14,7 +14,7 @@ from forebay._delivery.callback_thread import note_sender_thread
 from forebay._runtime.clock import Clock
 from forebay._runtime.threads import get_ident, start_thread
 from forebay._runtime.ticket import Latch
-from forebay._sender.sender import Sender
+from forebay._sender.sender import FORCED, Sender
 from forebay.errors import KafkaError
 
 logger = logging.getLogger("forebay.sender")
@@ -78,6 +78,17 @@ class SenderThread:
             self._thread.join()
         return True
 
+    def leave(self) -> tuple[int, int]:
+        """Gives up waiting for a thread that was told to end at once: a callback holds it.
+
+        Each record gets its outcome now, and who waits for one goes on.  Callbacks that have not run do so once the
+        one that holds the thread returns; then the thread ends.
+
+        Returns:
+            How many records were acknowledged, and how many failed, of those whose callbacks have not all run.
+        """
+        return self.sender.foretell()
+
     def _run(self) -> None:
         self.ident = get_ident()
         note_sender_thread()
@@ -122,7 +133,7 @@ class SenderThread:
                 logger.exception("Uncaught error while the producer's I/O thread ended")
 
     def _fail_all(self) -> None:
-        self.sender.give_up(KafkaError("Producer is closed forcefully."))
+        self.sender.give_up(KafkaError(FORCED))
 
     def _report(self, unacknowledged: int) -> None:
         if unacknowledged:
