@@ -40,7 +40,7 @@ from forebay._sender.thread import SenderThread
 from forebay._transactions.manager import TransactionManager
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
-from forebay.errors import IllegalStateError
+from forebay.errors import IllegalStateError, KafkaError
 from forebay.interceptors import ProducerInterceptors, make_interceptors
 from forebay.model import Node
 from forebay.serializers import BoundSerializer, as_serializer
@@ -162,6 +162,11 @@ class _Built:
                 logger.exception("While closing the parts of a producer that could not be made")
 
 
+def not_made(what: str, error: Exception) -> KafkaError:
+    """For the user, whatever was missing: a descriptor, a thread, memory (whose error has no words of its own)."""
+    return KafkaError(f"Failed to construct {what}: {str(error) or repr(error)}")
+
+
 def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
     """Makes every part of a producer but its started thread; closes them again if one cannot be made."""
     built = _Built()
@@ -222,7 +227,7 @@ def _client(
     built: _Built,
 ) -> NetworkClient:
     selector = around.selector()
-    built.keep(selector, selector.close_all)
+    built.keep(selector, selector.close_after_fork)
     return NetworkClient(
         selector=selector,
         resolver=resolver,
@@ -439,10 +444,17 @@ def _ends(
 
 
 def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSession:
-    """Makes a Control's connections to be, with the options of a producer; closes what there is if one part fails."""
+    """Makes a Control's connections to be, with the options of a producer; closes what there is if one part fails.
+
+    Raises:
+        KafkaError: a part cannot be made; its error is the cause.
+    """
     built = _Built()
     try:
         return _assemble_control(config, around, built)
+    except Exception as error:
+        built.close()
+        raise not_made("the connections of a Control", error) from error
     except BaseException:
         built.close()
         raise
@@ -459,7 +471,7 @@ def _assemble_control(config: ProducerConfig, around: Surroundings, built: _Buil
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
     selector = around.selector()
-    built.keep(selector, selector.close_all)
+    built.keep(selector, selector.close_after_fork)
     client = NetworkClient(
         selector=selector,
         resolver=resolver,

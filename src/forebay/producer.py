@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from forebay import _lifecycle
 from forebay._arguments import IfThere
-from forebay._assembly import Surroundings, assemble, system_surroundings
+from forebay._assembly import Surroundings, assemble, not_made, system_surroundings
 from forebay._delivery.future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.ticket import ThreadTicket
@@ -60,7 +60,8 @@ class KafkaProducer(SendPath, TransactionalCalls):
 
     Raises:
         ConfigError: an unknown option, or a value that cannot be.
-        KafkaError: a serializer, partitioner or interceptor could not be made (its error is the cause).
+        KafkaError: a serializer, partitioner or interceptor could not be made, or descriptors, threads or memory are
+            used up (the error is the cause).  What was made is closed again.
         IllegalStateError: eventlet has replaced the threads of this process.
     """
 
@@ -76,7 +77,12 @@ class KafkaProducer(SendPath, TransactionalCalls):
 
     def _start(self, config: ProducerConfig, surroundings: Surroundings) -> None:
         self._put_together(config, surroundings)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except Exception as error:
+            # It has closed all but the wake pipe, which nobody writes to any more.
+            self._parts.client.close_after_fork()
+            raise not_made("kafka producer", error) from error
         _lifecycle.watch(self, self._thread)
 
     def _put_together(self, config: ProducerConfig, surroundings: Surroundings) -> None:
@@ -85,7 +91,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
         except ConfigError:
             raise
         except Exception as error:
-            raise KafkaError(f"Failed to construct kafka producer: {error}") from error
+            raise not_made("kafka producer", error) from error
         self._parts = parts
         self._thread = parts.thread
         self._prepare(

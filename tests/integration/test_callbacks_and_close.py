@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import logging
 import pickle
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -243,3 +245,80 @@ def test_close_with_a_limit_beside_a_callback_that_does_not_return(
     ours.close(WAIT_S)
     assert told == [(at, None) for at in range(1, 5)] + [(-1, "Producer is closed forcefully.")] * 3
     assert [future.result(0).offset for future in acknowledged] == [0, 1, 2, 3, 4]
+
+
+@pytest.fixture
+def stuck(embedded: EmbeddedBroker, topic: TopicFactory) -> Iterator[tuple[KafkaProducer, str]]:
+    """A producer whose thread a callback holds until the test is over, and its topic."""
+    name = topic(embedded)
+    held, go_on = threading.Event(), threading.Event()
+    ours = KafkaProducer(
+        {"bootstrap.servers": embedded.bootstrap_servers, "linger.ms": 0, "transactional.id": f"of-{name}"}
+    )
+    ours.init_transactions()
+    ours.begin_transaction()
+
+    def hold(metadata: Any, error: Any) -> None:
+        held.set()
+        go_on.wait(WAIT_S)
+
+    try:
+        ours.send(name, b"v", on_delivery=hold)
+        assert held.wait(WAIT_S)
+        yield ours, name
+    finally:
+        go_on.set()
+        ours.close()
+
+
+def on_threads(*calls: Callable[[], Any]) -> list[tuple[BaseException | None, float]]:
+    """What each call raises when all are made at once, and the seconds it took."""
+
+    def run(call: Callable[[], Any]) -> tuple[BaseException | None, float]:
+        begun = time.monotonic()
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 - the test looks at it
+            return error, time.monotonic() - begun
+        return None, time.monotonic() - begun
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
+
+
+def test_two_threads_close_beside_a_callback_that_does_not_return(stuck: tuple[KafkaProducer, str]) -> None:
+    ours, _ = stuck
+    outcomes = on_threads(lambda: ours.close(0.2), lambda: ours.close(0))
+    assert [type(error) for error, _ in outcomes] == [TimeoutError] * 2
+    assert all("; 1 record(s) were acknowledged" in str(error) for error, _ in outcomes)
+    assert outcomes[0][1] < 0.7 and outcomes[1][1] < 0.5
+
+
+def test_such_a_close_lets_those_go_who_wait_for_the_thread(stuck: tuple[KafkaProducer, str]) -> None:
+    """A send that waits for metadata and a commit: max.block.ms is a minute."""
+    ours, name = stuck
+
+    def close() -> None:
+        time.sleep(0.5)  # until the others wait
+        ours.close(0.3)
+
+    closed, sent, committed = on_threads(
+        close, lambda: ours.send(f"{name}-unknown", b"v").result(0), ours.commit_transaction
+    )
+    assert isinstance(closed[0], TimeoutError) and closed[1] < 1.3
+    assert isinstance(sent[0], KafkaError) and isinstance(committed[0], KafkaError)
+    assert 0.7 < sent[1] < 5 and 0.7 < committed[1] < 5
+
+
+def test_a_signal_s_handler_limits_a_close_under_way(stuck: tuple[KafkaProducer, str]) -> None:
+    ours, _ = stuck
+    before = signal.signal(signal.SIGALRM, lambda number, frame: ours.close(0.2))
+    begun = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(TimeoutError, match=r"0 record\(s\) were not acknowledged within 0.2 s"):
+            ours.close()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begun < 0.8

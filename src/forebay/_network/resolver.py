@@ -123,8 +123,12 @@ class Resolver:
         # The threads know the queue and not this object: its end ends them.
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._threads = threads
-        for number in range(threads):
-            start_thread(_work, f"forebay-resolver-{number}", self._tasks)
+        try:
+            for number in range(threads):
+                start_thread(_work, f"forebay-resolver-{number}", self._tasks)
+        except BaseException:
+            self.close()  # not left to __del__: the error's traceback keeps this object, and so the started threads
+            raise
 
     def resolve(self, host: str, port: int, ticket_wake: Callable[[], None]) -> Resolution:
         """See ``NameResolver.resolve``.  Never raises for a host: the error is in the resolution."""

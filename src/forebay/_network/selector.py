@@ -83,7 +83,7 @@ class Selector(Protocol):
         ...
 
     def close_after_fork(self) -> None:
-        """In a forked child: closes its descriptors and does nothing else."""
+        """In a forked child, or where a producer could not be made: closes its descriptors and does nothing else."""
         ...
 
     def wakeup(self) -> None:
@@ -103,7 +103,11 @@ class SocketSelector:
         self.connector = connector
         self.pipe = WakePipe()
         self.wake_fd = self.pipe.writer
-        self.bank = new_bank(self.pipe.reader)
+        try:
+            self.bank = new_bank(self.pipe.reader)
+        except BaseException:
+            self.pipe.close()
+            raise
         channels: list[Channel] = []
         crowded: list[Channel] = []
         self.channels = channels

@@ -155,9 +155,14 @@ class WakePipe:
     """A non-blocking pipe that lives as long as anyone may still write to it: no reused descriptor is hit."""
 
     def __init__(self) -> None:
-        self.reader, self.writer = os.pipe()
-        os.set_blocking(self.reader, False)
-        os.set_blocking(self.writer, False)
+        self.reader = self.writer = -1  # first: __del__ runs also where no pipe is to be had
+        try:
+            self.reader, self.writer = os.pipe()
+            os.set_blocking(self.reader, False)
+            os.set_blocking(self.writer, False)
+        except BaseException:
+            self.close()  # not left to __del__: the error's traceback keeps this object
+            raise
 
     def close(self) -> None:
         """Closes both ends; again is nothing."""

@@ -113,6 +113,8 @@ class ColumnProducer:
 
 def _open(options: SinkOptions) -> RowProducer:
     try:
+        # Before there is a producer that a failed import would leave open.
+        from forebay import _columnar  # noqa: F401
         from forebay.producer import KafkaProducer
 
         return ColumnProducer(KafkaProducer(dict(options.producer)))

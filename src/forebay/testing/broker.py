@@ -117,7 +117,7 @@ class EmbeddedBroker:
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._buffered = b""
-        self._process: subprocess.Popen[bytes] | None = _start(library_path(), nodes)
+        self._process: subprocess.Popen[bytes] | None = _start(nodes)
         try:
             started = self._answer(self._process, "start", START_TIMEOUT_S)
             self.librdkafka: str = started["librdkafka"]
@@ -335,14 +335,16 @@ class EmbeddedBroker:
         return answer["ok"]
 
 
-def _start(library: Path, nodes: int) -> subprocess.Popen[bytes]:
+def _start(nodes: int) -> subprocess.Popen[bytes]:
     script = Path(__file__).with_name("_broker_process.py")
     # Isolated and without site-packages: the script needs neither, and so starts in 50 ms.
-    command = [sys.executable, "-I", "-S", str(script), str(library), str(nodes), str(os.getpid())]
+    isolated = [sys.executable, "-I", "-S", str(script)]
     try:
+        command = [*isolated, str(library_path()), str(nodes), str(os.getpid())]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    except OSError as error:
-        raise EmbeddedBrokerError(f"the embedded broker's process did not start: {error}") from error
+    except (OSError, MemoryError) as error:
+        reason = str(error) or repr(error)
+        raise EmbeddedBrokerError(f"the embedded broker's process did not start: {reason}") from error
 
 
 def _ended(process: subprocess.Popen[bytes], name: str) -> EmbeddedBrokerError:
