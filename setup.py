@@ -26,6 +26,7 @@ COMPILED = [
     "_delivery.outcome",
     "_delivery.future",
     "_delivery.metadata",
+    "_delivery.early",
     "_delivery.failed",
     "_delivery.split",
     "_runtime.piece",

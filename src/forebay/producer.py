@@ -286,7 +286,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             raise TimeoutError(text)
 
     def _end(self, timeout: float | None) -> tuple[int, int]:
-        """Joins the thread, by force after ``timeout``; how many records wait for callbacks alone, and how many failed."""
+        """Joins the thread, by force after ``timeout``; records that lack only callbacks, and those that failed."""
         if self._thread.join(math.inf if timeout is None else timeout * 1000):
             _lifecycle.forget(self._thread)
             return 0, 0

@@ -193,6 +193,29 @@ def test_ctrl_c_at_exit(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     assert "23 record(s) not acknowledged" in err
 
 
+def test_exit_beside_callbacks_that_do_not_return(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
+    """Three producers take no longer than one, and the log tells what was acknowledged from what was not."""
+    name = topic(embedded, 3)
+    text = """
+    held = []
+    def hold(metadata, error):
+        held.append(metadata)
+        threading.Event().wait()
+    for _ in range(3):
+        producer = make(linger_ms=0, delivery_timeout_ms=1000, request_timeout_ms=500)
+        producer.send(topic, b"first", on_delivery=hold)
+    while len(held) < 3:
+        time.sleep(0.01)
+    producer.send(topic, b"second", partition=0)
+    """
+    begun = time.monotonic()
+    with Program(text, embedded.bootstrap_servers, name) as program:
+        _, err = program.end()
+    assert time.monotonic() - begun < 15, "each has 1.5 s to end and 5 s to end by force"
+    assert err.count("1 record(s) were acknowledged, 0 record(s) were not and failed") == 2
+    assert err.count("1 record(s) were acknowledged, 1 record(s) were not and failed") == 1
+
+
 def test_close_with_a_time_limit(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     name = topic(embedded)
     producer = KafkaProducer({"bootstrap.servers": embedded.bootstrap_servers, "linger.ms": 0})

@@ -1,4 +1,4 @@
-"""A process that may open no more files: what is constructed raises a KafkaError, leaves nothing open, prints nothing."""
+"""A process that may open no more files: a constructor raises a KafkaError, leaves nothing open, prints nothing."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ MAKE = {
 }
 make = MAKE[sys.argv[1]]
 make()  # what it imports and looks up once is there now
+gc.collect()
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 lowest = os.dup(0)
 os.close(lowest)

@@ -1,4 +1,4 @@
-"""Construction where descriptors, threads or memory are used up: one class of error, nothing left open, nothing printed."""
+"""Construction without descriptors, threads or memory: one class of error, nothing left open, nothing printed."""
 
 from __future__ import annotations
 

@@ -21,9 +21,6 @@ cdef class BatchResult(BatchOutcome):
     cpdef bint settle(
         self, long long base_offset, long long log_append_time, object error, dict record_errors, int record_count, object report
     ) except? -1
-    cpdef bint foretell(
-        self, long long base_offset, long long log_append_time, object error, int record_count
-    ) except? -1
     cdef bint run_callbacks(self, object report) except? -1
     cdef int wake_waiters(self) except? -1
     cdef bint end_part(self, BatchResult part) except? -1

@@ -105,15 +105,15 @@ class BatchResult(BatchOutcome):
             if (self.state != PENDING and not self.foretold) or self.parts is not None:
                 return False
             self.completing_thread = thread_ident()
-            if self.foretold:
-                self.foretold = False  # somebody may have read that outcome: it stays
-            else:
+            # One that was told early stays: somebody may have read it (``_future_early``).
+            if not self.foretold:
                 self.state = COMPLETING
                 self.base_offset = base_offset
                 self.log_append_time = log_append_time
                 self.error = error
                 self.record_errors = record_errors
                 self.record_count = record_count
+            self.foretold = False
         finally:
             release(self.lock)
         if self.deliveries is not None:
@@ -132,37 +132,6 @@ class BatchResult(BatchOutcome):
             whole.wake_waiters()
             part = whole
         return True
-
-    @cython.ccall
-    @cython.exceptval(-1)
-    def foretell(
-        self,
-        base_offset: cython.longlong,
-        log_append_time: cython.longlong,
-        error: Any,
-        record_count: cython.int,
-    ) -> cython.bint:
-        """Lets waiters go before the callbacks have run: the sender's thread cannot go on.  Any thread.
-
-        An outcome that is set stays.  Another one is set here, and ``settle`` keeps it and runs the callbacks.
-
-        Returns:
-            True if the records were acknowledged.
-        """
-        acquire(self.lock)
-        try:
-            if self.state == PENDING and self.parts is None:
-                self.foretold = True
-                self.base_offset = base_offset
-                self.log_append_time = log_append_time
-                self.error = error
-                self.record_count = record_count
-            if self.parts is None:
-                self.state = DONE
-        finally:
-            release(self.lock)
-        self.wake_waiters()
-        return self.error is None
 
     @cython.cfunc
     @cython.exceptval(-1)

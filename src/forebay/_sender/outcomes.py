@@ -17,6 +17,7 @@ from cython.cimports.forebay._metrics.sensor import TopicSensors
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 from cython.cimports.forebay._transactions.manager import TransactionManager
 
+from forebay._delivery.early import foretell
 from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, too_large_again, waiting_phase
 from forebay._sender.produce import record_errors_in
 from forebay.errors import (
@@ -323,7 +324,7 @@ class BatchOutcomes:
         for batch in self.accumulator.incomplete():
             base_offset, log_append_time = written.get(batch, (-1, -1))
             own = None if batch in written else error
-            if batch.result.foretell(base_offset, log_append_time, own, batch.record_count):
+            if foretell(batch.result, base_offset, log_append_time, own, batch.record_count):
                 acknowledged += batch.record_count
             else:
                 failed += batch.record_count

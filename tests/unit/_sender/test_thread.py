@@ -61,6 +61,9 @@ class FakeSender:
     def give_up(self, error: KafkaError) -> None:
         self.failed.append(error)
 
+    def foretell(self) -> tuple[int, int]:
+        return 4, 2
+
     def request_close(self) -> None:
         self.closing = True
         self.asked.set()
@@ -141,6 +144,11 @@ def test_by_force(caplog: pytest.LogCaptureFixture) -> None:
     assert thread.lost == 42
     assert "42 record(s) not acknowledged" in caplog.text
     assert [error.message for error in sender.failed] == ["Producer is closed forcefully."]
+
+
+def test_leaving_a_thread_that_is_held() -> None:
+    sender = FakeSender()
+    assert thread_of(sender).leave() == (4, 2)
 
 
 def test_what_failed_while_it_drained_is_counted_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
