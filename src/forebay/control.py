@@ -19,6 +19,7 @@ from forebay._control import topics, transactions
 from forebay._control.session import ControlSession, Deadline
 from forebay._control.tail import PartitionReader
 from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
+from forebay._runtime.sender_lock import Hold
 from forebay.config import ProducerConfig
 from forebay.errors import IllegalArgumentError, IllegalStateError, TransactionalIdNotFoundError
 from forebay.model import TailRecord, TopicPartition, TransactionDescription, TransactionIdentity, TransactionListing
@@ -301,11 +302,10 @@ class Control:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
         timeout_ms = self._config["max.block.ms"] if timeout is None else timeout * 1000
         begun = self._surroundings.clock.now()
-        # Kept, for a fork in the middle of a call gives the child's copy another one.
-        lock = self._lock
-        if not lock.acquire(timeout=min(timeout_ms / 1000, threading.TIMEOUT_MAX)):
-            raise Deadline(begun, what, timeout_ms).error(IllegalStateError("Another thread's call is under way"))
-        try:
+        # It keeps the lock, for a fork in the middle of a call gives the child's copy another one.
+        with Hold(self._lock, timeout_ms / 1000) as held:
+            if not held:
+                raise Deadline(begun, what, timeout_ms).error(IllegalStateError("Another thread's call is under way"))
             if self._calling:
                 raise IllegalStateError(f"{what}: this thread is in the middle of another call of this Control")
             if self._closed:
@@ -317,8 +317,6 @@ class Control:
                 yield from self._with_session(self._session, Deadline(begun + timeout_ms, what, timeout_ms))
             finally:
                 self._calling = False
-        finally:
-            lock.release()
 
     def _with_session(self, session: ControlSession, deadline: Deadline) -> Iterator[tuple[ControlSession, Deadline]]:
         try:

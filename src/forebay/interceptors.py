@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from forebay._runtime.threads import Lock
 from forebay.errors import ConfigError, KafkaError
 from forebay.model import NO_OFFSET, NO_TIMESTAMP, UNKNOWN_PARTITION, RecordMetadata, TopicPartition
 
@@ -46,15 +46,15 @@ class ProducerInterceptor(Protocol):
 class ProducerInterceptors:
     """Interceptors in order; empty is falsy, so that the hot path can skip it."""
 
-    __slots__ = ("_acknowledgement", "_all", "_failures", "_lock", "_on_send", "_remaining")
+    __slots__ = ("_acknowledgement", "_all", "_failures", "_on_send", "_remaining")
 
     def __init__(self, interceptors: Iterable[Any] = ()) -> None:
         self._all = tuple(interceptors)
         self._on_send = _methods(self._all, "on_send")
         self._acknowledgement = _methods(self._all, "on_acknowledgement")
         self._remaining = list(self._all)
-        self._lock = Lock()  # of the counts of failures; nothing else is done under it
-        self._failures: dict[tuple[str, str], int] = {}
+        # Counted in one step, without a lock: a signal handler that sends may come in between.
+        self._failures: dict[tuple[str, str], itertools.count[int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -110,8 +110,7 @@ class ProducerInterceptors:
 
         By number, as there is no time here to limit by.
         """
-        with self._lock:
-            number = self._failures[name, method] = self._failures.get((name, method), 0) + 1
+        number = next(self._failures.setdefault((name, method), itertools.count(1)))
         if number & (number - 1) == 0:
             _log.exception("Interceptor %s failed in %s for topic %s (failure %d)", name, method, topic, number)
 

@@ -11,13 +11,15 @@ import logging
 import math
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from forebay import _lifecycle
 from forebay._arguments import IfThere
 from forebay._assembly import Surroundings, assemble, not_made, system_surroundings
+from forebay._columnar import BatchDelivery, send_table
 from forebay._delivery.future import RecordFuture
 from forebay._metrics.registry import MetricsSnapshot
+from forebay._runtime.sender_lock import check_wait, may_wait
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import SendPath
 from forebay._send.transactional import TransactionalCalls
@@ -32,9 +34,6 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import PartitionInfo, TopicPartition
-
-if TYPE_CHECKING:
-    from forebay._columnar import BatchDelivery
 
 __all__ = ["KafkaProducer"]
 
@@ -193,8 +192,6 @@ class KafkaProducer(SendPath, TransactionalCalls):
         An error about a row has ``context["row"]``, the first that was not taken.  Any error has ``delivery``, what
         becomes of the rows that were taken: ``delivery.taken()`` lists them.
         """
-        from forebay._columnar import send_table
-
         if self._state != _OPEN:
             raise self._refusal()
         wanted = {
@@ -229,6 +226,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
         self._check_not_forked()
         if self._on_sender_thread():
             raise IllegalStateError("flush() cannot be called from a delivery callback: it would wait for itself")
+        check_wait("flush()")
         if timeout is not None and timeout < 0:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
         clock = self._parts.clock
@@ -269,9 +267,10 @@ class KafkaProducer(SendPath, TransactionalCalls):
         self._set_state(_CLOSED)
         self._parts.accumulator.close()
         self._thread.sender.request_close()
-        if self._on_sender_thread():
+        if self._on_sender_thread() or not may_wait():
             logger.warning(
-                "close() was called from a delivery callback: it returns at once, the rest is sent meanwhile"
+                "close() was called from a delivery callback, or by a signal handler that interrupted another call: it "
+                "returns at once, the rest is sent meanwhile"
             )
             return
         acknowledged, lost = self._end(timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -47,6 +48,21 @@ def test_it_goes_on_in_parts(idempotent: bool, codec: str, batch_size: int) -> N
     assert world.pool.available() == world.pool.total
     assert codec != "none" or world.metric("batch-split-total") > 0
     assert world.metric("record-retry-total") == 0
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_an_import_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch, idempotent: bool) -> None:
+    """No descriptor was left to read the module that splits: the batch waits for another attempt, and is split then."""
+    world = limited(200, idempotent=idempotent, max_in_flight_requests_per_connection=1)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "forebay._accumulator.split", None)
+        futures = send_all(world, 5)
+        world.run(200)
+        assert not any(future.done() for future in futures)
+        assert world.metric("batch-split-total") == 0
+    world.run(500)
+    assert [future.result(0).offset for future in futures] == list(range(5))
+    assert numbers(world) == list(range(5))
 
 
 def test_what_follows_stays_behind() -> None:

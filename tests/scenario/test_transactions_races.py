@@ -67,10 +67,10 @@ class Overtaken:
         first, self.first = self.first, None
         if first is not None:
             first()
-        self.lock.acquire()
+        self.lock.__enter__()
 
     def __exit__(self, *_: object) -> None:
-        self.lock.release()
+        self.lock.__exit__(None, None, None)
 
 
 @BOTH

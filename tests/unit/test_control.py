@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import threading
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import forebay
+from forebay import control as control_module
 from forebay._protocol.versions import ApiKey
 from forebay.control import Control
 from forebay.errors import (
@@ -22,6 +24,7 @@ from forebay.errors import (
 )
 from forebay.model import TransactionDescription
 from tests.fakes.broker import API_VERSIONS, Received
+from tests.fakes.steps import at_step, each_step, within_time
 from tests.unit._control.world import ControlWorld
 
 
@@ -163,6 +166,29 @@ def test_an_interrupt_between_two_turns_leaves_a_control_that_works() -> None:
         interrupted()
     assert not any(link.open for link in world.selector.links)
     assert world.control.transaction_version() == 2
+
+
+def test_an_interrupt_at_any_step_leaves_it_to_other_threads() -> None:
+    """Ctrl-C between the lock's taking and what follows, too: nobody would ever let it go."""
+
+    worlds: list[ControlWorld] = []  # their finalisers are no steps
+
+    def interrupted(number: int) -> bool:
+        worlds.append(ControlWorld())
+        world = worlds[-1]
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        def call() -> None:
+            with contextlib.suppress(KeyboardInterrupt):
+                world.control.transaction_version()
+
+        whole = at_step(number, call, interrupt, is_step=lambda file: file == control_module.__file__)
+        assert within_time(lambda: world.control.transaction_version(timeout=5), "another thread's call") == 2
+        return whole
+
+    assert each_step(interrupted, "a call of Control") > 10
 
 
 def test_a_signal_handler_that_closes_it_in_the_middle_of_a_call() -> None:

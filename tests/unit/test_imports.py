@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import forebay
 
 SOURCES = Path(forebay.__file__).parents[1]
@@ -57,7 +59,6 @@ FOR_OTHERS = {
     "forebay._sender.transactional": "for transactions",
     "forebay._transactions.session": "for transactions",
     "forebay._transactions.requests": "for transactions",
-    "forebay._columnar": "for columns",
     "forebay.errors._others": "for codes that no producer meets",
 }
 
@@ -107,6 +108,50 @@ def test_a_plain_producer_leaves_to_others_what_is_theirs() -> None:
     found = loaded(program)
     assert "forebay.producer" in found
     assert {name: reason for name, reason in FOR_OTHERS.items() if name in found} == {}
+
+
+# Makes every call of a producer that finds no broker, and says what that imported.
+CALLS = """
+import contextlib, sys
+from forebay import KafkaProducer
+from forebay.errors import KafkaError
+class Interceptor:
+    def on_send(self, record): return record
+    def on_acknowledgement(self, metadata, error): pass
+options = {options}
+producer = KafkaProducer(bootstrap_servers="127.0.0.1:1", max_block_ms=1, compression_type="zstd", **options)
+before = set(sys.modules)
+def attempt(call, *arguments, **named):
+    with contextlib.suppress(KafkaError):
+        call(*arguments, **named)
+attempt(producer.send("t", b"v", key=b"k", headers=[("a", b"b")]).result, 0)
+attempt(producer.send_nowait, "t", b"v")
+attempt(producer.send_batch, "t", [b"v"], headers=[[("a", b"b")]])
+attempt(producer.send_batch, "t", dict(value=[b"v"], key=[b"k"]))
+attempt(producer.partitions_for, "t")
+attempt(producer.flush, 1)
+producer.metrics()
+attempt(producer.init_transactions, 0)
+attempt(producer.begin_transaction)
+attempt(producer.send_offsets_to_transaction, {{}}, "group")
+attempt(producer.commit_transaction)
+attempt(producer.abort_transaction)
+attempt(producer.close, 0)
+print(*sorted(name for name in set(sys.modules) - before if name.startswith("forebay")))
+"""
+
+
+@pytest.mark.parametrize("options", ["{}", "{'transactional_id': 'a'}", "{'interceptor_classes': [Interceptor()]}"])
+def test_a_producer_s_calls_import_nothing(options: str) -> None:
+    """A signal handler that makes the same call amid an import would find a module that is half there."""
+    done = subprocess.run(
+        [sys.executable, "-c", CALLS.format(options=options)],
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "\n", done.stderr
 
 
 def test_a_plain_host_name_needs_no_codec_for_international_ones() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import cython
@@ -21,6 +22,7 @@ from cython.cimports.forebay._runtime.memory import new_bytearray
 from cython.cimports.forebay._runtime.mutex import acquire, release
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
 
+from forebay._runtime.sender_lock import IN_HAND
 from forebay._runtime.threads import get_ident
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
@@ -124,7 +126,10 @@ class BatchCloser:
         # Some of them, the first ones; False if there was nothing to do.
         taken: list[Any] = []
         queue: PartitionQueue
+        in_hand: Any = None
         try:
+            in_hand = (get_ident(), partial(self.let_go, queues, taken))
+            IN_HAND.append(in_hand)
             if not take_unit(queues, taken):
                 return False
             while len(taken) > 0:
@@ -139,6 +144,27 @@ class BatchCloser:
         finally:
             # Ctrl-C in the middle: the sender closes them then.
             self.hand_on(taken)
+            if in_hand in IN_HAND:
+                IN_HAND.remove(in_hand)
+
+    def let_go(self, queues: list[Any], taken: list[Any]) -> None:
+        """Leaves what is being compressed to the sender: a handler that interrupted this is going to wait for it.
+
+        What the interrupted call makes of these batches is not used then.
+        """
+        batch: ProducerBatch
+        queue: PartitionQueue
+        for batch in list(taken):
+            queue = batch.queue
+            acquire(queue.lock)
+            try:
+                if batch.life == CLOSING:
+                    batch.become(FULL)
+            finally:
+                release(queue.lock)
+        for queue in queues:
+            self.leave(queue)
+        self.wake_sender()
 
     @cython.cfunc
     def try_closing(self, batch: ProducerBatch) -> cython.void:
@@ -191,7 +217,8 @@ class BatchCloser:
         finally:
             if copied > 0:
                 pool.credit(owner, copied)
-        self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
+        if len(batch.payload) > 0:  # else the sender closes it (``let_go``)
+            self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -243,7 +270,11 @@ def close(batch: ProducerBatch, compressor: Any) -> cython.int:
     if batch.life == CLOSED:
         return 0
     if batch.compressed:
-        close_with_pieces(batch, compressor.compress_to_pieces(pieces_of(batch), batch.topic))
+        others: cython.bint = batch.life == CLOSING
+        packed: list[Any] = compressor.compress_to_pieces(pieces_of(batch), batch.topic)
+        # Not if it was let go: the sender closes it then, or has closed it.
+        if not others or batch.is_others() or batch.life == ABANDONED:
+            close_with_pieces(batch, packed)
         return 0
     batch.payload = pieces_of(batch)
     batch.payload_size = batch.raw_size
@@ -357,7 +388,7 @@ def hand_back(taken: list[Any]) -> cython.void:
     acquire(queue.lock)
     try:
         abandoned: cython.bint = batch.life == ABANDONED
-        if not abandoned:
+        if batch.life == CLOSING:  # and not let go
             batch.become(CLOSED if len(batch.payload) > 0 else FULL)
     finally:
         release(queue.lock)

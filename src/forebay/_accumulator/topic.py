@@ -17,6 +17,7 @@ from cython.cimports.forebay._gate import Gate, GatedQueue
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 from forebay._accumulator.states import PLACE_MOVES, PLACES, packed
+from forebay._runtime.mutex import is_held
 from forebay.errors import IllegalStateError
 
 INFINITY: cython.double = math.inf
@@ -63,7 +64,7 @@ class PartitionQueue(GatedQueue):
             IllegalStateError: there is no such move.
         """
         if not cython.compiled:
-            assert self.lock.locked(), "a queue moves under its lock"
+            assert is_held(self.lock), "a queue moves under its lock"
         if not (MOVES >> (8 * self.place + place)) & 1:
             raise IllegalStateError(f"{self!r} is {PLACES[self.place]} and cannot become {PLACES[place]}")
         self.place = place

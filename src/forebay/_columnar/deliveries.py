@@ -13,8 +13,9 @@ import cython
 from cython.cimports.forebay._columnar.shares import Share
 from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, new_future
 
+from forebay._delivery.callback_thread import was_entered
 from forebay._runtime.clock import SystemClock
-from forebay._runtime.threads import RLock
+from forebay._runtime.sender_lock import SenderLock, check_wait
 from forebay._runtime.ticket import Latch
 from forebay.errors import KafkaError, TimeoutError
 from forebay.errors._base import own_copy
@@ -58,8 +59,9 @@ class BatchDelivery:
         self._lost = 0
         self._ended = 0
         self.raw_bytes = 0
-        # Re-entrant: a signal handler that looks how far it is may come amid a look.
-        self._lock = RLock()
+        # Re-entrant: a signal handler or a finaliser may look how far it is while it interrupts a look.  The sender's
+        # thread takes it too, in ``_finish``, so a wait in there is refused.
+        self._lock = SenderLock()
         self._collecting = False
         self._watch: Latch | None = None
         self._offsets: dict[TopicPartition, list[OffsetRun]] = {}
@@ -142,7 +144,7 @@ class BatchDelivery:
 
     @cython.cfunc
     def _count(self, share: Share) -> cython.void:
-        where = TopicPartition(share.result.topic, share.result.partition)
+        where = tuple.__new__(TopicPartition, (share.result.topic, share.result.partition))
         outcomes = list(share.outcomes())
         # From here on nothing lets Ctrl-C in (compiled), so that a share is counted once and as a whole: no code of
         # Python's runs, not even a named tuple's constructor.
@@ -211,10 +213,8 @@ class BatchDelivery:
         # One batch after the other, each with what is left of the time; they come to an end in about this order.
         clock = SystemClock()
         end = math.inf if timeout is None else clock.now() + 1000 * timeout
-        with self._lock:
-            shares = list(self._shares)
         share: Share
-        for share in shares:
+        for share in list(self._shares):
             while (index := share.unfinished_index()) >= 0:
                 if not share.result.wait(end - clock.now(), index):
                     left = self._collect()
@@ -224,6 +224,7 @@ class BatchDelivery:
                     )
         self._collect()
         if self._watch is not None and self._runner not in (None, threading.get_ident()):
+            check_wait("result()")
             self._watch.wait(end - clock.now())
 
     def add_done_callback(self, function: Callable[[BatchDelivery], object]) -> None:
@@ -245,26 +246,40 @@ class BatchDelivery:
         share: Share
         for share in self._shares:
             share.result.check_own_process()
+        fresh = Latch()
         with self._lock:
             late = self._runner is None and self._watch is not None and self._watch.is_set()
             if not late:
                 self._callbacks.append(function)
             first = self._watch is None
             if first:
-                self._watch = Latch()
+                self._watch = fresh
         if late:
             self._call(function)
         elif first:
-            self._follow(None)
+            try:
+                self._watch_next()
+            except BaseException:  # no memory: the caller hears of it, and may try again
+                with self._lock:
+                    self._watch = None
+                    self._callbacks.remove(function)
+                raise
 
-    def _follow(self, finished: RecordFuture | None) -> None:
+    def _follow(self, finished: RecordFuture) -> None:
+        for _ in range(2):
+            try:
+                self._watch_next()
+                return
+            except MemoryError:
+                pass  # it goes on where it was, and there may be some now
+        logger.error("No memory to follow a delivery of %d rows: its done callbacks may not be called", self.rows)
+
+    def _watch_next(self) -> None:
         # One record that has no outcome is watched at a time; when it has one, the next that has none.  So it costs
         # one callback whatever the number of batches, and ends on the thread and before the end of the last batch.
         future: RecordFuture
-        with self._lock:
-            shares = list(self._shares)
         share: Share
-        for share in shares:
+        for share in list(self._shares):
             index: cython.int = share.unfinished_index()
             if index >= 0:
                 future = new_future()
@@ -295,8 +310,11 @@ class BatchDelivery:
     def _call(self, function: Callable[[BatchDelivery], object]) -> None:
         try:
             function(self)
-        except Exception:
-            logger.exception("a done callback for %d rows raised", self.rows)
+        except Exception as raised:
+            if was_entered(raised):
+                logger.exception("a done callback for %d rows raised", self.rows)
+            else:
+                logger.error("No memory to call a done callback for %d rows", self.rows)
 
     # What became of them, as far as it is known
 
@@ -330,9 +348,9 @@ class BatchDelivery:
         """The rows that failed, each once; by their first row."""
         self._collect()
         rows_of: dict[int, FailedRows] = {}
-        with self._lock:
-            for error, rows in self._failed_runs:
-                rows_of.setdefault(id(error), FailedRows(array("q"), error)).rows.extend(rows)
+        # A list that only grows, so reading it needs no lock.
+        for error, rows in list(self._failed_runs):
+            rows_of.setdefault(id(error), FailedRows(array("q"), error)).rows.extend(rows)
         found = [FailedRows(array("q", sorted(rows)), error) for rows, error in rows_of.values()]
         return tuple(sorted(found, key=_first_row))
 
@@ -350,8 +368,7 @@ class BatchDelivery:
 
     def _first_failed(self) -> tuple[KafkaError, Any] | None:
         self._collect()
-        with self._lock:
-            return min(self._failed_runs, key=_first_row_of_run, default=None)
+        return min(list(self._failed_runs), key=_first_row_of_run, default=None)
 
     def taken(self) -> list[range]:
         """The rows that were taken: all, unless ``send_batch`` raised; ascending."""

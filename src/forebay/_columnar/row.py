@@ -5,7 +5,7 @@ A topic that was not seen before, a partitioner or interceptors of the user's, a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._accumulator.states import APPENDED
@@ -31,9 +31,10 @@ from cython.cimports.forebay._runtime.primitives import (
 from cython.cimports.forebay._send.path import SendPath
 
 from forebay._arguments import Acknowledged
-from forebay._inputs import ProducerRecord
-from forebay._records.reader import read_headers
 from forebay.errors import IllegalArgumentError
+
+if TYPE_CHECKING:
+    from forebay._inputs import ProducerRecord
 
 STICKY = cython.declare(cython.int, -1)
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
@@ -181,6 +182,10 @@ class RowAppender:
 
     def append_intercepted(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.int:
         """As ``append``, for a row that passes the interceptors as a ProducerRecord of bytes."""
+        # There since the producer was made, if it has interceptors (``_assembly``); others start sooner without.
+        from forebay._inputs import ProducerRecord
+        from forebay._records.reader import read_headers
+
         topic, partition, timestamp, key, value, section = self.columns.row(at)
         chain: Any = self.path.interceptors
         record = chain.on_send(ProducerRecord(topic, value, key, read_headers(section), partition, timestamp))

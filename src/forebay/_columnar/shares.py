@@ -36,6 +36,9 @@ class Outcome(NamedTuple):
 class Share:
     """The rows of one call that went into one batch.
 
+    Outcomes are told by compiled code alone, for a lock is held: named tuples are not made by their constructors, which
+    are code of Python's.
+
     ``runs`` holds three numbers a run: its index in the batch, its first row, and how many rows follow each other.
     Where they do not (a partition's share of a window), the third is negative and the rows' distances from the second
     are the next ones in ``numbers``, two bytes each: rows without a key cost nothing here, others about two bytes.
@@ -115,13 +118,13 @@ class Share:
         used = 0
         for index, row, count in self._triples():
             if count > 0:
-                yield Run(index, range(row, row + count))
+                yield tuple.__new__(Run, (index, range(row, row + count)))
                 continue
             packed = cython.cast(bytearray, self.numbers)[2 * used : 2 * (used - count)]
             used -= count
-            yield Run(index, array("q", [row + distance for distance in _distances(packed)]))
+            yield tuple.__new__(Run, (index, array("q", [row + distance for distance in _distances(packed)])))
         if self.count > 0:
-            yield Run(self.index, range(self.row, self.row + self.count))
+            yield tuple.__new__(Run, (self.index, range(self.row, self.row + self.count)))
 
     def _triples(self) -> list[tuple[int, int, int]]:
         runs = self.runs if self.runs is not None else array("q")
@@ -183,11 +186,11 @@ def _distances(packed: bytearray) -> list[int]:
 def _of_part(part: BatchResult, index: int, rows: range | array[int]) -> Iterator[Outcome]:
     if part.error is None:
         base = part.base_offset
-        yield Outcome(rows, base + index - part.first if base >= 0 else -1, None)
+        yield tuple.__new__(Outcome, (rows, base + index - part.first if base >= 0 else -1, None))
     elif not part.record_errors:
-        yield Outcome(rows, -1, part.error)
+        yield tuple.__new__(Outcome, (rows, -1, part.error))
     else:
         # The broker named records (KIP-467): each row has an error of its own.
         for at in range(len(rows)):
             error = part.record_errors.get(index + at - part.first, part.error)
-            yield Outcome(rows[at : at + 1], -1, error)
+            yield tuple.__new__(Outcome, (rows[at : at + 1], -1, error))

@@ -13,6 +13,15 @@ from cython.cimports.forebay._runtime.this_thread import mark_thread, thread_is_
 
 logger = logging.getLogger("forebay.callbacks")
 
+WAY_IN = tuple(f"forebay/{name}.py" for name in ("_outcome", "_arguments", "_future", "_columnar/deliveries"))
+"""The code between a record's outcome and a callback of the user's."""
+
+# Calls that were lost and not said, and the first of them; made of nothing that takes memory.
+_unsaid = cython.declare(cython.longlong, 0)
+_unsaid_partition = cython.declare(cython.int, 0)
+_unsaid_offset = cython.declare(cython.longlong, 0)
+_unsaid_topic = ""
+
 
 def note_sender_thread() -> None:
     """To be called once by each sender thread, on itself."""
@@ -60,3 +69,59 @@ def report_briefly(raised: BaseException, result: Any) -> None:
         logger.error("A delivery callback for %s raised %s", where, kind, exc_info=raised)
     except BaseException:  # noqa: BLE001 - a log filter of the user's: there is nobody left to tell
         pass
+
+
+def was_entered(raised: BaseException) -> bool:
+    """Whether what a call of a callback raised comes out of the callback; False for a lack of memory on the way in.
+
+    A callback without code of Python's that lacks memory counts as not entered.
+    """
+    if not isinstance(raised, MemoryError):
+        return True
+    where = raised.__traceback__
+    if where is None:
+        return False
+    while where.tb_next is not None:
+        where = where.tb_next
+    return not where.tb_frame.f_code.co_filename.endswith(WAY_IN)
+
+
+@cython.ccall
+@cython.exceptval(check=False)
+def report_lost(
+    topic: str, partition: cython.int, base_offset: cython.longlong, at: cython.longlong, count: cython.longlong
+) -> cython.void:
+    """Says that the callbacks of ``count`` records in a row, from the batch's record ``at`` on, were not called.
+
+    Never raises.  What there is no memory to say is said with the next one, or when a sender's thread ends.
+    """
+    global _unsaid, _unsaid_topic, _unsaid_partition, _unsaid_offset
+    try:
+        report_unsaid()
+        first: cython.longlong = base_offset + at
+        where = f"offset {first}" if count == 1 else f"offsets {first} to {first + count - 1}"
+        if base_offset < 0:
+            where = f"record(s) {at} to {at + count - 1} of a batch without an offset"
+        logger.error(
+            "No memory to call the delivery callbacks of %d record(s) of %s-%d: %s", count, topic, partition, where
+        )
+    except BaseException:  # noqa: BLE001 - no memory for the words either, or a log filter of the user's
+        if _unsaid == 0:
+            _unsaid_topic, _unsaid_partition, _unsaid_offset = topic, partition, base_offset + at
+        _unsaid += count
+
+
+def report_unsaid() -> None:
+    """Says how many lost calls could not be said at their time, and the first of them."""
+    global _unsaid
+    count: cython.longlong = _unsaid
+    if count > 0:
+        logger.error(
+            "No memory to call the delivery callbacks of %d record(s), nor to say so at the time; the first was %s-%d, "
+            "offset %d",
+            count,
+            _unsaid_topic,
+            _unsaid_partition,
+            _unsaid_offset,
+        )
+        _unsaid -= count

@@ -13,6 +13,9 @@ cdef class DeliveryCallbacks:
     cdef long long timestamp
     cdef long long key_size
     cdef long long value_size
+    # Records in a row whose callback could not be called, and where they begin; not said yet.
+    cdef Py_ssize_t lost_at
+    cdef Py_ssize_t lost
     cdef bint repeats(self, object function) noexcept
     cdef int reserve(self, Py_ssize_t index, Py_ssize_t expected) except? -1
     cdef void add(self, Py_ssize_t index, object function, long long timestamp, long long key_size, long long value_size) noexcept

@@ -49,6 +49,7 @@ class DeliveryCallbacks:
         self.room = 0
         self.timestamp = self.key_size = self.value_size = -1
         self.next_function = 0
+        self.lost_at = self.lost = 0
 
     def __dealloc__(self) -> None:
         drop_objects(self.functions, self.function_count)

@@ -22,6 +22,7 @@ from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
 from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._delivery.outcome import BatchOutcome
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release, thread_ident
+from cython.cimports.forebay._runtime.sender_lock import check_wait
 from cython.cimports.forebay._runtime.ticket import ThreadTicket, keep_ticket, spare_ticket
 
 from forebay._delivery.callback_thread import leave_forked_child
@@ -229,7 +230,9 @@ class BatchResult(BatchOutcome):
                 moved = index >= 0 and result.parts is not None
                 for at in range(0, 0 if moved else len(result.waiters), 2):
                     if result.waiters[at] is ticket:
-                        del result.waiters[at : at + 2]
+                        # Not by a slice, which is an object that the garbage collector tracks.
+                        result.waiters.pop(at + 1)
+                        result.waiters.pop(at)
                         break
             finally:
                 release(result.lock)
@@ -272,7 +275,7 @@ class BatchResult(BatchOutcome):
             index: of the one record that counts; -1 for all of them.
 
         Raises:
-            IllegalStateError: on a sender's thread, unless ``timeout_ms`` is 0.
+            IllegalStateError: on a sender's thread, or in a handler that must not wait, unless ``timeout_ms`` is 0.
         """
         result: BatchResult = self if index < 0 else self.leaf(index)
         if result.state != DONE:
@@ -282,6 +285,8 @@ class BatchResult(BatchOutcome):
                     f"A delivery callback cannot wait for a record ({self.topic}-{self.partition}): callbacks run on "
                     "the sender's thread, which brings the outcomes; use add_done_callback() or result(0)"
                 )
+            if timeout_ms > 0:
+                check_wait("result()")
         ticket: ThreadTicket = spare_ticket()
         if self.subscribe(ticket, index):
             keep_ticket(ticket)
@@ -407,8 +412,9 @@ class RecordFuture:
                 account.credit_callback(function)
         try:
             function(self)
-        except Exception:
-            logger.exception("a done callback for %s-%d raised", self._batch.topic, self._batch.partition)
+        except Exception as raised:
+            if not part.is_lost(raised, self._index - part.first):
+                logger.exception("a done callback for %s-%d raised", self._batch.topic, self._batch.partition)
 
     @cython.ccall
     def metadata(self) -> Any:
@@ -428,7 +434,9 @@ class RecordFuture:
         try:
             function(self)
         except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
-            self._batch.tell(raised, report)
+            part: BatchResult = self._batch.leaf(self._index)
+            if not part.is_lost(raised, self._index - part.first):
+                self._batch.tell(raised, report)
         if self._batch.is_foreign():
             leave_forked_child(None)
 

@@ -21,5 +21,7 @@ cdef class BatchOutcome:
     cdef bint is_foreign(self) noexcept
     cdef void run_deliveries(self, DeliveryCallbacks deliveries, object report)
     cdef void tell(self, object raised, object report)
+    cdef bint is_lost(self, object raised, long long at) except? -1
+    cdef void say_lost(self, DeliveryCallbacks calls, Py_ssize_t at)
     cdef int deliver_from(self, int at, DeliveryCallbacks calls, object shared, object report) except? -1
     cdef RecordMetadata metadata_of(self, int at, long long timestamp, long long key_size, long long value_size)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._delivery.callback_thread import report_lost
 from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
 from cython.cimports.forebay._delivery.metadata import RecordMetadata, new_metadata
 from cython.cimports.forebay._runtime.memory import is_unshared
 
-from forebay._delivery.callback_thread import leave_forked_child, report_safely
+from forebay._delivery.callback_thread import leave_forked_child, report_safely, was_entered
 from forebay.errors._base import own_copy
 
 PENDING = cython.declare(cython.int, 0)
@@ -50,10 +51,11 @@ class BatchOutcome:
 
     @cython.cfunc
     def run_deliveries(self, deliveries: DeliveryCallbacks, report: Any) -> cython.void:
-        shared: Any = None if self.error is None else own_copy(self.error)
+        shared: Any = None if self.error is None else copy_or_itself(self.error)
         at: cython.int = 0
         while at < deliveries.count:
             at = self.deliver_from(at, deliveries, shared, report)
+        self.say_lost(deliveries, -1)
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -61,8 +63,10 @@ class BatchOutcome:
         # Up to a callback that raises; where to go on.  A try around each one would be a tenth of its cost.
         metadata: RecordMetadata | None = None
         error: Any = shared
+        called: cython.bint = False
         try:
             while at < calls.count:
+                called = False
                 function: Any = calls.seek(at)
                 at += 1
                 if function is None:
@@ -73,13 +77,41 @@ class BatchOutcome:
                 if shared is None:
                     locate(metadata, self, at - 1, calls.timestamp, calls.key_size, calls.value_size)
                 elif self.record_errors is not None:
-                    error = own_copy(self.record_errors[at - 1]) if at - 1 in self.record_errors else shared
+                    error = copy_or_itself(self.record_errors[at - 1]) if at - 1 in self.record_errors else shared
+                called = True
                 function(metadata, error)
                 if self.is_foreign():
                     leave_forked_child(None)
         except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
-            self.tell(raised, report)
+            if called and was_entered(raised):
+                self.tell(raised, report)
+            else:
+                self.say_lost(calls, at - 1)
         return at
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def is_lost(self, raised: Any, at: cython.longlong) -> cython.bint:
+        """Whether there was no memory to call the callback of record ``at``, which is said then."""
+        if was_entered(raised):
+            return False
+        report_lost(self.topic, self.partition, self.base_offset, at, 1)
+        return True
+
+    @cython.cfunc
+    def say_lost(self, calls: DeliveryCallbacks, at: cython.Py_ssize_t) -> cython.void:
+        """Notes that record ``at``'s callback was not called, and says so of those before it that are no neighbours.
+
+        Args:
+            at: -1 when there are no more.
+        """
+        if calls.lost > 0 and at != calls.lost_at + calls.lost:
+            report_lost(self.topic, self.partition, self.base_offset, calls.lost_at, calls.lost)
+            calls.lost = 0
+        if at >= 0:
+            if calls.lost == 0:
+                calls.lost_at = at
+            calls.lost += 1
 
     @cython.cfunc
     def tell(self, raised: Any, report: Any) -> cython.void:
@@ -96,6 +128,15 @@ class BatchOutcome:
         if self.error is None and self.state != PENDING:
             locate(metadata, self, at, timestamp, key_size, value_size)
         return metadata
+
+
+@cython.cfunc
+def copy_or_itself(error: Any) -> Any:
+    """A copy of its own for each callback; without memory for one, it is better than none."""
+    try:
+        return own_copy(error)
+    except MemoryError:
+        return error
 
 
 @cython.cfunc

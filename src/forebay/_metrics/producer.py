@@ -24,7 +24,6 @@ from forebay._metrics.names import (
 from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue
 from forebay._metrics.sensor import NODE_FIELDS, TOPIC_FIELDS, NodeSensors, Sensor, TopicSensors
 from forebay._metrics.shared import SharedSensor
-from forebay._runtime.threads import Lock
 
 _Tags = tuple[tuple[str, str], ...]
 
@@ -87,7 +86,7 @@ class ProducerMetrics:
     def __init__(self, client_id: str, now: float, *, num_samples: int = 2, window_ms: float = 30_000) -> None:
         self.registry = MetricsRegistry(now, num_samples=num_samples, window_ms=window_ms)
         self._tags: _Tags = (("client-id", client_id),)
-        self._lock = Lock()  # makes topic() and node() safe for any thread; taken on first use only
+        # Only the sender's thread adds to them (in a Control, the thread that calls).
         self._topics: dict[str, TopicSensors] = {}
         self._nodes: dict[int, NodeSensors] = {}
         for field, wanted in _named(PRODUCER_ROWS, PRODUCER, self._tags).items():
@@ -100,22 +99,16 @@ class ProducerMetrics:
         """The sensors of ``topic``, made if there are none."""
         found = self._topics.get(topic)
         if found is None:
-            with self._lock:
-                found = self._topics.get(topic)
-                if found is None:
-                    tags = (*self._tags, ("topic", topic))
-                    found = self._topics[topic] = TopicSensors(**self._make(TOPIC_ROWS, TOPIC, tags, now))
+            tags = (*self._tags, ("topic", topic))
+            found = self._topics[topic] = TopicSensors(**self._make(TOPIC_ROWS, TOPIC, tags, now))
         return found
 
     def node(self, node_id: int, now: float) -> NodeSensors:
         """The sensors of the node, made if there are none; bootstrap servers have negative ids."""
         found = self._nodes.get(node_id)
         if found is None:
-            with self._lock:
-                found = self._nodes.get(node_id)
-                if found is None:
-                    tags = (*self._tags, ("node-id", f"node-{node_id}"))
-                    found = self._nodes[node_id] = NodeSensors(**self._make(NODE_ROWS, NODE, tags, now))
+            tags = (*self._tags, ("node-id", f"node-{node_id}"))
+            found = self._nodes[node_id] = NodeSensors(**self._make(NODE_ROWS, NODE, tags, now))
         return found
 
     def gauge(self, name: str, read: Callable[[], MetricValue]) -> None:

@@ -2,7 +2,8 @@
 
 Rates, averages and maxima are over sliding windows (``metrics.num.samples`` of ``metrics.sample.window.ms``);
 totals are since the start.  Any thread may read; the windows roll in the sender's turns and before each reading.
-The lock is a leaf: nothing is called under it but sensors, and no recording waits for it.
+There is no lock, because a signal handler may read while it interrupts a reader.  One thread adds names, readers copy
+them in one step, and a sensor ignores a second close of the same window.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import NamedTuple
 
 from forebay._metrics.sensor import Sensor
 from forebay._metrics.shared import SharedSensor
-from forebay._runtime.threads import Lock
 
 MetricValue = float | int | str
 
@@ -65,9 +65,8 @@ class MetricsRegistry:
     def __init__(self, now: float, *, num_samples: int = 2, window_ms: float = 30_000) -> None:
         self._samples = num_samples
         self._window_ms = max(window_ms, 1.0)  # 0 is allowed by the option; a window still has to have a length
-        self._lock = Lock()
-        # Under the lock: the window that is open, the sensors, what is read.
         self._window_start = now
+        # Written by who makes the producer, then by the sender's thread (a Control's: by the thread that calls).
         self._sensors: list[Sensor | SharedSensor] = []
         self._measured: dict[MetricName, tuple[Sensor | SharedSensor, Kind]] = {}
         self._gauges: dict[MetricName, Callable[[], MetricValue]] = {}
@@ -86,34 +85,34 @@ class MetricsRegistry:
 
     def measure(self, sensor: Sensor | SharedSensor, names: Mapping[MetricName, Kind]) -> None:
         """Reads ``sensor`` under further names, too."""
-        with self._lock:
-            if not any(known is sensor for known, _ in self._measured.values()):
-                self._sensors.append(sensor)
-            self._measured.update({name: (sensor, kind) for name, kind in names.items()})
+        if not any(known is sensor for known in self._sensors):
+            self._sensors.append(sensor)
+        for name, kind in names.items():
+            self._measured[name] = (sensor, kind)
 
     def gauge(self, name: MetricName, read: Callable[[], MetricValue]) -> None:
-        """A metric that is asked for when it is read; ``read`` runs on the reader's thread, outside our lock."""
-        with self._lock:
-            self._gauges[name] = read
+        """A metric that is asked for when it is read; ``read`` runs on the reader's thread."""
+        self._gauges[name] = read
 
     def roll(self, now: float) -> float:
         """Closes the window if it is over; when the one that is open then will be, in the same ms."""
-        if now - self._window_start >= self._window_ms:
-            with self._lock:
-                windows = (now - self._window_start) // self._window_ms
-                if windows >= 1:  # else another thread was faster
-                    self._window_start += windows * self._window_ms
-                    for sensor in self._sensors:
-                        sensor.close_window(self._window_start, self._expired(now))
-        return self._window_start + self._window_ms
+        start = self._window_start
+        windows = (now - start) // self._window_ms
+        if windows >= 1:
+            start += windows * self._window_ms
+            for sensor in self._sensors:
+                sensor.close_window(start, self._expired(now))
+            # Last, so that what Ctrl-C left open is closed the next time.
+            self._window_start = max(start, self._window_start)
+        return start + self._window_ms
 
     def snapshot(self, now: float) -> MetricsSnapshot:
         """Every metric as of ``now``; a gauge that raises is reported as NaN rather than hiding all others."""
         self.roll(now)
-        with self._lock:
-            found = MetricsSnapshot({name: self._read(*how, now) for name, how in self._measured.items()})
-            gauges = list(self._gauges.items())
-        for name, read in gauges:
+        found = MetricsSnapshot()
+        for name, (sensor, kind) in list(self._measured.items()):
+            found[name] = self._read(sensor, kind, now)
+        for name, read in list(self._gauges.items()):
             try:
                 found[name] = read()
             except Exception:  # noqa: BLE001 - a gauge looks at live state of other threads
@@ -122,14 +121,12 @@ class MetricsRegistry:
 
     def clear(self) -> None:
         """Forgets every metric (the producer was closed); sensors may still be recorded to."""
-        with self._lock:
-            self._sensors.clear()
-            self._measured.clear()
-            self._gauges.clear()
+        self._sensors.clear()
+        self._measured.clear()
+        self._gauges.clear()
 
     def __len__(self) -> int:
-        with self._lock:
-            return len(self._measured) + len(self._gauges)
+        return len(self._measured) + len(self._gauges)
 
     def _expired(self, now: float) -> float:
         return now - self._samples * self._window_ms

@@ -13,6 +13,7 @@ cdef class Sensor:
     cdef list closed
     cpdef void record(self, double value) noexcept
     cpdef void record_many(self, double total, long long count, double maximum) noexcept
+    cdef int close_into(self, list window, double next_start, double expired) except? -1
 
 
 cdef class TopicSensors:

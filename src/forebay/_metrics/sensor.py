@@ -8,6 +8,8 @@ where they were, and the one field it resets is the maximum.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 
 _NOTHING = float("-inf")
@@ -26,7 +28,7 @@ class Sensor:
         self.base_total = 0.0
         self.base_count = 0
         self.opened = now
-        self.closed: list[tuple[float, float, int, float]] = []
+        self.closed: list[list[Any]] = []  # by ``new_window``, the oldest first
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -49,20 +51,34 @@ class Sensor:
     def close_window(self, next_start: cython.double, expired: cython.double) -> None:
         """Begins a new window at ``next_start`` and forgets those that began at ``expired`` or before.
 
-        Under the registry's lock.  A value that another thread records meanwhile goes into the old or the new
-        window; only interpreted may its claim to be the maximum be lost.
+        Does nothing if that window or a later one is open: several threads may find at the same time that one is over.
+        A value that another thread records meanwhile goes into the old or the new window; only interpreted may its
+        claim to be the maximum be lost.
         """
-        total: cython.double = self.total
-        count: cython.longlong = self.count
-        maximum: cython.double = self.maximum
-        self.maximum = _NOTHING
-        kept = [window for window in self.closed if window[0] > expired]
+        self.close_into(new_window(), next_start, expired)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def close_into(self, window: list[Any], next_start: cython.double, expired: cython.double) -> cython.int:
+        """As ``close_window``, with a ``new_window()`` to fill.
+
+        Makes no object that the garbage collector tracks, so compiled it runs no finaliser: a lock may be held.
+        """
+        if next_start <= self.opened:
+            return 0
         if self.opened > expired:
-            kept.append((self.opened, total - self.base_total, count - self.base_count, maximum))
-        self.closed = kept
-        self.base_total = total
-        self.base_count = count
+            window[0] = self.opened
+            window[1] = self.total - self.base_total
+            window[2] = self.count - self.base_count
+            window[3] = self.maximum
+            self.closed.append(window)
+        self.maximum = _NOTHING
+        self.base_total = self.total
+        self.base_count = self.count
         self.opened = next_start
+        while len(self.closed) > 0 and self.closed[0][0] <= expired:
+            del self.closed[0]
+        return 0
 
     def windowed(self, expired: cython.double) -> tuple[float, int, float, float]:
         """Of the windows that began after ``expired``: sum, number, maximum (-inf: none), start of the first."""
@@ -77,6 +93,11 @@ class Sensor:
                 maximum = max(maximum, window[3])
                 start = min(start, window[0])
         return total, count, maximum, start
+
+
+def new_window() -> list[Any]:
+    """Room for what is kept of a closed window: its start, sum, number and maximum."""
+    return [0.0, 0.0, 0, _NOTHING]
 
 
 TOPIC_FIELDS = ("records", "bytes", "compression_rate", "retries", "errors")

@@ -6,50 +6,67 @@ For what is rare or slow anyway (waits, refusals, failures); what happens once a
 
 from __future__ import annotations
 
-from forebay._metrics.sensor import Sensor
-from forebay._runtime.threads import RLock
+from typing import Any
+
+import cython
+from cython.cimports.forebay._metrics.sensor import Sensor
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
+
+from forebay._metrics.sensor import new_window
 
 
+@cython.final
+@cython.cclass
 class SharedSensor:
-    """As ``Sensor``, for several writers."""
+    """As ``Sensor``, for several writers.
 
-    __slots__ = ("_lock", "_sensor")
+    ``lock`` is a leaf.  The sender's thread takes it too, and a signal handler or a finaliser may record.  So this is
+    compiled, and neither Python code nor the garbage collector runs under the lock.
+    """
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: cython.double) -> None:
         """``now`` as in ``Sensor``."""
-        # Re-entrant: a signal handler or a finaliser of the user, run between two lines below, may send a record.
-        # A leaf: nothing else is locked under it.
-        self._lock = RLock()
-        self._sensor = Sensor(now)
+        if not cython.compiled:
+            self.lock = Mutex()
+        self.sensor = Sensor(now)
 
     @property
     def total(self) -> float:
-        return self._sensor.total
+        return self.sensor.total
 
     @property
     def count(self) -> int:
-        return self._sensor.count
+        return self.sensor.count
 
     @property
     def born(self) -> float:
-        return self._sensor.born
+        return self.sensor.born
 
-    def record(self, value: float) -> None:
+    def record(self, value: cython.double) -> None:
         """Counts one event of size ``value``; any thread."""
-        with self._lock:
-            self._sensor.record(value)
+        acquire(self.lock)
+        try:
+            self.sensor.record(value)
+        finally:
+            release(self.lock)
 
-    def record_many(self, total: float, count: int, maximum: float) -> None:
+    def record_many(self, total: cython.double, count: cython.longlong, maximum: cython.double) -> None:
         """Counts ``count`` events that add up to ``total`` at once; any thread."""
-        with self._lock:
-            self._sensor.record_many(total, count, maximum)
+        acquire(self.lock)
+        try:
+            self.sensor.record_many(total, count, maximum)
+        finally:
+            release(self.lock)
 
-    def close_window(self, next_start: float, expired: float) -> None:
+    def close_window(self, next_start: cython.double, expired: cython.double) -> None:
         """As ``Sensor.close_window``; no value that is recorded meanwhile loses its claim to be the maximum."""
-        with self._lock:
-            self._sensor.close_window(next_start, expired)
+        window: list[Any] = new_window()  # before the lock is taken: the garbage collector may run here
+        acquire(self.lock)
+        try:
+            self.sensor.close_into(window, next_start, expired)
+        finally:
+            release(self.lock)
 
-    def windowed(self, expired: float) -> tuple[float, int, float, float]:
-        """As ``Sensor.windowed``."""
-        with self._lock:
-            return self._sensor.windowed(expired)
+    def windowed(self, expired: cython.double) -> tuple[float, int, float, float]:
+        """As ``Sensor.windowed``; without the lock, because the tuple may run the garbage collector."""
+        return self.sensor.windowed(expired)

@@ -24,7 +24,7 @@ from forebay._network.picture import Picture
 from forebay._protocol.metadata import MetadataResponse
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.log import RateLimitedLogger
-from forebay._runtime.threads import RLock
+from forebay._runtime.sender_lock import SenderLock
 from forebay._runtime.ticket import Ticket
 from forebay.errors import KafkaError
 from forebay.model import Node, TopicPartition
@@ -84,9 +84,9 @@ class Metadata(Picture):
         super().__init__()
         self.is_bootstrap = True
         self.due_at = _NEVER
-        # Re-entrant, because what is done under it may run the garbage collector, and with it a finaliser of the
-        # user that sends a last record.  Guards all below; a leaf: nothing else is locked under it.
-        self._lock = RLock()
+        # Re-entrant, because a signal handler or a finaliser may send a record in the middle of what is done under it.
+        # Guards all below; a leaf: nothing else is locked under it.
+        self._lock = SenderLock()
         self._topics: dict[str, float] = {}  # wanted topic -> when it counts as idle
         self._new_topics: set[str] = set()  # wanted and never answered
         # Failures in a row, and answers in a row that brought nothing new; each has its wait.

@@ -6,45 +6,58 @@ rises fast, so that a batch seldom turns out larger than promised.
 
 from __future__ import annotations
 
-from forebay._records.compression import CompressionType
-from forebay._runtime.threads import Lock
+import cython
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
-INITIAL_RATIO = 1.0
+from forebay._records.compression import CompressionType
+
+INITIAL_RATIO = cython.declare(cython.double, 1.0)
 IMPROVING_STEP = 0.005
 DETERIORATE_STEP = 0.05
 ESTIMATION_FACTOR = 1.05
 """What an estimated size is multiplied with, to be on the safe side."""
 
 
+@cython.final
+@cython.cclass
 class CompressionRatioEstimator:
-    """Compressed size divided by raw size, per topic and codec; any thread."""
+    """Compressed size divided by raw size, per topic and codec; any thread.
+
+    ``lock`` guards the read-and-write of an update; reading alone needs none.  The sender's thread takes it too, and a
+    signal handler that sends may interrupt a send that closes a batch.  So this is compiled, and no Python code runs
+    under the lock: the keys hold a plain int, because an enum's hash is Python code.
+    """
 
     def __init__(self) -> None:
-        self._lock = Lock()  # guards the read-and-write of an update; reading alone needs none
-        self._ratios: dict[tuple[str, CompressionType], float] = {}
+        if not cython.compiled:
+            self.lock = Mutex()
+        self.ratios: dict[tuple[str, int], float] = {}
 
     def estimation(self, topic: str, codec: CompressionType) -> float:
         """The ratio to expect, 1.0 until a batch has been seen."""
-        return self._ratios.get((topic, codec), INITIAL_RATIO)
+        return self.ratios.get((topic, int(codec)), INITIAL_RATIO)
 
-    def update(self, topic: str, codec: CompressionType, observed: float) -> float:
+    def update(self, topic: str, codec: CompressionType, observed: cython.double) -> float:
         """Takes a closed batch's ratio in and returns the new estimate, which is never below it."""
-        with self._lock:
-            current = self.estimation(topic, codec)
+        key = (topic, int(codec))
+        current: cython.double
+        acquire(self.lock)
+        try:
+            current = self.ratios.get(key, INITIAL_RATIO)
             if observed > current:
                 current = max(current + DETERIORATE_STEP, observed)
             elif observed < current:
                 current = max(current - IMPROVING_STEP, observed)
-            self._ratios[topic, codec] = current
-            return current
+            self.ratios[key] = current
+        finally:
+            release(self.lock)
+        return current
 
     def set(self, topic: str, codec: CompressionType, ratio: float) -> None:
         """Replaces the estimate, as a split does with max(1.0, the ratio of the batch that was too large)."""
-        with self._lock:
-            self._ratios[topic, codec] = ratio
+        self.ratios[topic, int(codec)] = ratio
 
     def reset(self, topic: str) -> None:
         """Forgets a topic, which metadata does not know any more."""
-        with self._lock:
-            for codec in CompressionType:
-                self._ratios.pop((topic, codec), None)
+        for codec in CompressionType:
+            self.ratios.pop((topic, int(codec)), None)

@@ -6,17 +6,27 @@ the others would only bury what else is in the log.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Hashable
-
-from forebay._runtime.threads import Lock
+from typing import NamedTuple
 
 REPEAT_INTERVAL_MS = 30_000.0
 MAX_KEYS = 1_000
 
 
+class _Line(NamedTuple):
+    """When it was last written, and a counter of those that were held back since."""
+
+    written: float
+    held: itertools.count[int]
+
+
 class RateLimitedLogger:
     """Limits repeated lines by a key that the caller chooses, such as the node and the kind of failure.
+
+    Any thread may log.  There is no lock, which a signal handler that sends could meet twice: each step is atomic, and
+    what can go wrong is that two threads write the same line at the same moment.
 
     Args:
         name: of the logger, below ``forebay``.
@@ -28,10 +38,8 @@ class RateLimitedLogger:
         self._logger = logging.getLogger(name)
         self._prefix = prefix
         self._interval = interval_ms
-        # Guards _seen only: handlers are foreign code and run outside it.
-        self._lock = Lock()
-        # key -> when its line was last written, and how many were held back since; oldest line first.
-        self._seen: dict[Hashable, tuple[float, int]] = {}
+        # Oldest line first.
+        self._seen: dict[Hashable, _Line] = {}
 
     def log(
         self, level: int, key: Hashable, now: float, message: str, *args: object, raised: BaseException | None = None
@@ -72,17 +80,17 @@ class RateLimitedLogger:
 
     def forget(self, key: Hashable) -> None:
         """The trouble is over: its next line is a first one again."""
-        with self._lock:
-            self._seen.pop(key, None)
+        self._seen.pop(key, None)
 
     def _admit(self, key: Hashable, now: float) -> int:
         """How many lines were held back before this one, or -1 if this one is held back too."""
-        with self._lock:
-            last, held = self._seen.pop(key, (None, 0))
-            if last is not None and now - last < self._interval:
-                self._seen[key] = (last, held + 1)
-                return -1
-            if len(self._seen) >= MAX_KEYS:
-                del self._seen[next(iter(self._seen))]
-            self._seen[key] = (now, 0)
-            return held
+        line = self._seen.get(key)
+        if line is not None and now - line.written < self._interval:
+            next(line.held)
+            return -1
+        self._seen.pop(key, None)
+        if len(self._seen) >= MAX_KEYS:
+            for oldest in list(self._seen)[:1]:  # copied in one step, as others add and remove meanwhile
+                self._seen.pop(oldest, None)
+        self._seen[key] = _Line(now, itertools.count())
+        return 0 if line is None else next(line.held)

@@ -1,4 +1,4 @@
-"""The interpreted twin of ``_runtime/this_thread.pxd``: a mark that a thread puts on itself."""
+"""The interpreted twin of ``_runtime/this_thread.pxd``: a mark, or a count, that a thread keeps of itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from forebay._runtime.threads import local
 class _ThisThread(local):  # type: ignore[misc]
     # Of the class, so that no look-up on a thread that never sets it has to make an error first.
     marked = False
+    count = 0
 
 
 _this_thread = _ThisThread()
@@ -19,3 +20,11 @@ def mark_thread() -> None:
 
 def thread_is_marked() -> bool:
     return _this_thread.marked
+
+
+def count_on_thread(change: int) -> None:
+    _this_thread.count += change
+
+
+def count_of_thread() -> int:
+    return _this_thread.count

@@ -31,6 +31,7 @@ from cython.cimports.forebay._runtime.primitives import (
     section_pointer,
     view_of,
 )
+from cython.cimports.forebay._runtime.sender_lock import may_wait
 
 from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
 from forebay._delivery.failed import failed_future
@@ -359,7 +360,7 @@ class SendPath:
         if status & APPENDED:
             return status
         self.wake()
-        if not blocking or self._on_sender_thread():
+        if not blocking or self._on_sender_thread() or not may_wait():
             raise self.exhausted(state, partition, record, -1.0)
         begun: cython.double = now
         deadline = deadline if deadline >= 0 else now + self.max_block_ms
@@ -403,7 +404,7 @@ class SendPath:
         begun: cython.double = self.clock.now()
         now: cython.double = begun
         checked_topic(topic)
-        blocking = blocking and not self._on_sender_thread()
+        blocking = blocking and not self._on_sender_thread() and may_wait()
         # An invalid name stays invalid; what else was said of the topic before now may have been mended: ask again.
         since: int = -1 if topic in self.metadata.cluster().invalid_topics else self.metadata.version
         try:

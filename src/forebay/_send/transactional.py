@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Parts
 from forebay._metrics.shared import SharedSensor
+from forebay._runtime.sender_lock import check_wait
 from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import State
 from forebay.errors import (
@@ -128,9 +129,10 @@ class TransactionalCalls:
             IllegalArgumentError: an offset or group that cannot be, or group metadata of an unknown version.
             KafkaError: refused, or the producer is in an error state.
         """
+        session = self._session("send_offsets_to_transaction")
+        # There since a producer with transactions was made.
         from forebay._transactions.offsets import checked_group, checked_offsets
 
-        session = self._session("send_offsets_to_transaction")
         limit = self._limit(timeout)
         checked, member = checked_offsets(offsets), checked_group(group)
         if not checked:
@@ -242,6 +244,7 @@ class TransactionalCalls:
             raise IllegalStateError(f"Cannot call {call}(): the producer has no transactional.id")
         if self._on_sender_thread():
             raise IllegalStateError(f"{call}() cannot be called from a delivery callback: it would wait for itself")
+        check_wait(f"{call}()")
         return session
 
     def _limit(self, timeout: float | None) -> float:

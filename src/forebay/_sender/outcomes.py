@@ -194,13 +194,17 @@ class BatchOutcomes:
             # under the next epoch.  So this can only be said, not mended.
             self._fail(batch, None, too_large_again(batch, error), now)
         else:
-            self._split(batch, now)
+            self._split(batch, error, now)
 
-    def _split(self, batch: ProducerBatch, now: float) -> None:
+    def _split(self, batch: ProducerBatch, refusal: KafkaError, now: float) -> None:
         try:
             # Rare, and it brings the modules that read records, which no start should wait for.
             from forebay._accumulator.split import split_and_reenqueue
-
+        except Exception as cause:
+            self._retry(batch, refusal, now)
+            self.log.exception("Cannot import what splits batches", error=cause)
+            return
+        try:
             parts = split_and_reenqueue(self.accumulator, batch, self.transactions)
         except (KafkaError, MemoryError) as cause:
             error = KafkaError(f"Cannot split {batch.record_count} record(s) for {batch.topic}-{batch.partition}")

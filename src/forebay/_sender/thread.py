@@ -10,7 +10,7 @@ import logging
 import threading
 from typing import Any
 
-from forebay._delivery.callback_thread import note_sender_thread
+from forebay._delivery.callback_thread import note_sender_thread, report_unsaid
 from forebay._runtime.clock import Clock
 from forebay._runtime.threads import get_ident, start_thread
 from forebay._runtime.ticket import Latch
@@ -74,8 +74,10 @@ class SenderThread:
         # Not Thread.join: up to Python 3.12 a thread passes for dead once Ctrl-C has interrupted a join of it.
         if self._started and not self._ended.wait(timeout_ms):
             return False
-        if self._thread is not None:
-            self._thread.join()
+        # Once: a signal handler that joins in the middle of Python's own join would wait for a lock of that for ever.
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
         return True
 
     def leave(self) -> tuple[int, int]:
@@ -138,3 +140,4 @@ class SenderThread:
     def _report(self, unacknowledged: int) -> None:
         if unacknowledged:
             logger.error("The producer ended with %d record(s) not acknowledged", unacknowledged)
+        report_unsaid()

@@ -10,18 +10,18 @@ import contextlib
 import platform
 import re
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from forebay._runtime.ticket import Latch
 from forebay.errors import IllegalArgumentError
 from forebay.testing._forward import Forwarder
 from forebay.testing.broker import EmbeddedBroker, EmbeddedBrokerError
 
 LOCAL = "127.0.0.1"
 HIGHEST_PORT = 65535
-ALIVE_CHECK_S = 0.5
+ALIVE_CHECK_MS = 500.0
 #: Hosts that stand for several addresses; the first has to be there, the other one where this machine has IPv6.
 SEVERAL: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -72,7 +72,7 @@ def run(
         address = ",".join(_forward(broker, node, host, port, shown, stack) for node in broker.nodes)
         with _ended_by_signal() as ended:
             write(address)
-            while not ended.wait(ALIVE_CHECK_S):
+            while not ended.wait(ALIVE_CHECK_MS):
                 if not broker.alive:
                     raise EmbeddedBrokerError(f"the embedded broker on {address} ended by itself")
     return 0
@@ -113,8 +113,8 @@ def _forward(
 
 
 @contextlib.contextmanager
-def _ended_by_signal() -> Iterator[threading.Event]:
-    ended = threading.Event()
+def _ended_by_signal() -> Iterator[Latch]:
+    ended = Latch()  # not an Event: its lock is held by the thread that waits, which the handler interrupts
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield ended

@@ -37,8 +37,9 @@ class Forwarder:
         self._target = target
         self._listeners = _listen_on_all(hosts, port)
         self.port: int = self._listeners[0].getsockname()[1]
-        # Guards the set and the flag: the accepting threads add, close() empties.
-        self._lock = threading.Lock()
+        # Guards the set and the flag: the accepting threads add, close() empties.  Re-entrant, because a signal handler
+        # that closes may interrupt close().
+        self._lock = threading.RLock()
         self._open: set[socket.socket] = set()
         self._closed = False
         for listener in self._listeners:

@@ -113,8 +113,10 @@ class EmbeddedBroker:
             raise IllegalArgumentError(f"partitions must be at least 1, not {partitions}")
         self.nodes: tuple[int, ...] = tuple(range(1, nodes + 1))
         self._partitions = partitions
-        # One call at a time on the pipe; also guards _process against a close by another thread.
-        self._lock = threading.Lock()
+        # One call at a time on the pipe; also guards _process against a close by another thread.  Re-entrant, for a
+        # signal handler may come amid a call: it may close, and another call is refused.
+        self._lock = threading.RLock()
+        self._calling = False
         self._owner = os.getpid()
         self._buffered = b""
         self._process: subprocess.Popen[bytes] | None = _start(nodes)
@@ -311,13 +313,18 @@ class EmbeddedBroker:
             process = self._process
             if process is None:
                 raise IllegalStateError(f"{name}: this embedded broker is closed")
+            if self._calling:
+                raise IllegalStateError(f"{name}: this thread is in the middle of another call of this broker")
             assert process.stdin is not None
             try:
+                self._calling = True
                 process.stdin.write(line)
                 process.stdin.flush()
-            except OSError:
+                return self._answer(process, name, CALL_TIMEOUT_S)
+            except (OSError, ValueError):  # it died, or a handler closed it amid this call
                 raise _ended(process, name) from None
-            return self._answer(process, name, CALL_TIMEOUT_S)
+            finally:
+                self._calling = False
 
     def _answer(self, process: subprocess.Popen[bytes], name: str, timeout_s: float) -> Any:
         assert process.stdout is not None

@@ -12,7 +12,6 @@ import pytest
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.states import OPEN
 from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
-from forebay._records.ratio import CompressionRatioEstimator
 from forebay.errors import IllegalArgumentError, KafkaError
 from tests.fakes.tickets import CountingTicket
 from tests.unit._accumulator.shelf import APPENDED, FULL, KEY, NEW, RECORD, WAIT, Shelf, quiet, read
@@ -325,11 +324,12 @@ def test_ctrl_c_while_a_first_batch_is_compressed() -> None:
 
 
 def test_ctrl_c_before_a_batch_exists_gives_the_memory_back() -> None:
-    class Interrupted(CompressionRatioEstimator):
+    class Interrupted:
         def estimation(self, topic: str, codec: CompressionType) -> float:
             raise KeyboardInterrupt
 
-    shelf = Shelf(batch_size=200, pool=1000, compressor=compressor(CompressionType.ZSTD), estimator=Interrupted())
+    estimator: Any = Interrupted()
+    shelf = Shelf(batch_size=200, pool=1000, compressor=compressor(CompressionType.ZSTD), estimator=estimator)
     with pytest.raises(KeyboardInterrupt):
         shelf.append()
     assert shelf.pool.available() == 1000

@@ -21,8 +21,9 @@ from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._records.batch_v2 import checksum
 from forebay._records.compression import CompressionType, Lz4Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
+from forebay._runtime.sender_lock import IN_HAND, may_wait
 from tests.fakes.world import World
-from tests.unit._accumulator.shelf import RECORD, Shelf, read
+from tests.unit._accumulator.shelf import RECORD, Shelf, quiet, read
 
 LZ4 = CompressionType.LZ4
 
@@ -349,3 +350,64 @@ def test_what_somebody_compresses_is_waited_for() -> None:
     for _ in range(3):
         shelf.clock.advance(10_000)
         assert shelf.ready().nodes == []
+
+
+class Handled:
+    """A codec that a signal handler comes amid."""
+
+    type = LZ4
+
+    def __init__(self, handler: Callable[[], Any]) -> None:
+        self.codec = compressor(LZ4)
+        self.handler = handler
+
+    def compress_to_pieces(self, chunks: Any, topic: str = "") -> list[bytes]:
+        packed = self.codec.compress_to_pieces(chunks, topic)
+        handler, self.handler = self.handler, lambda: None
+        handler()
+        return packed
+
+    def copied(self, size: int, chunks: int) -> int:
+        return 0
+
+
+def sent(shelf: Shelf) -> list[ProducerBatch]:
+    """What the sender sends now."""
+    shelf.ready()
+    batches = shelf.drain(0)
+    shelf.accumulator.closer.close_batches(batches)
+    return batches
+
+
+@pytest.mark.parametrize("completed", [False, True])
+def test_a_handler_that_waits_leaves_what_is_being_compressed_to_the_sender(completed: bool) -> None:
+    """Else the sender would wait for the interrupted thread, and that in its handler for the sender."""
+    seen: list[Any] = []
+    before: list[Any] = []
+
+    def handler() -> None:
+        before.append(sent(shelf))
+        assert may_wait()
+        seen.extend(sent(shelf))
+        if completed:
+            for batch in seen:
+                batch.complete(0, -1, quiet)
+                shelf.accumulator.deallocate(batch)
+
+    codec: Any = Handled(handler)
+    shelf = Shelf(compressor=codec, batch_size=256)
+    value = os.urandom(50)
+    while not seen:
+        shelf.append(0, 1, value)
+    (batch,) = seen
+    assert before == [[]] and batch.closed and not batch.closing
+    if not completed:
+        assert [record.value for record in read(batch, codec.codec).records] == [value] * batch.record_count
+        shelf.accumulator.deallocate(batch)
+    # The interrupted call made its bytes for nothing, and all memory is back but the next batch's.
+    for rest in [*sent(shelf)]:
+        rest.complete(1, -1, quiet)
+        shelf.accumulator.deallocate(rest)
+    assert shelf.pool.available() == shelf.pool.total
+    assert not shelf.accumulator.has_incomplete()
+    assert IN_HAND == []

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
+import forebay
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._columnar import deliveries as deliveries_module
+from forebay._delivery.callback_thread import report_unsaid
 from forebay._delivery.future import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
+from tests.fakes.steps import at_step, each_step
 from tests.fakes.world import World
 from tests.unit._columnar.tables import append, arrow
 
@@ -196,19 +201,6 @@ def test_a_single_large_piece_holds_what_is_in_flight() -> None:
     assert int(seen[-1].partition(" ")[0]) > 10_000
 
 
-def interrupting(monkeypatch: pytest.MonkeyPatch, look: Any) -> None:
-    """Has ``look`` called amid a collect: while the second batch is counted."""
-    seen: list[int] = []
-
-    def counting(*fields: Any) -> TopicPartition:
-        seen.append(1)
-        if len(seen) == 2:
-            look()
-        return TopicPartition(*fields)
-
-    monkeypatch.setattr(deliveries_module, "TopicPartition", counting)
-
-
 def three_batches() -> Any:
     world = World(topics={"t": 3})
     delivery = world.producer.send_batch("t", [b"a"] * 9, partition=[0, 1, 2] * 3)
@@ -216,25 +208,83 @@ def three_batches() -> Any:
     return delivery
 
 
-def test_ctrl_c_amid_a_look_counts_no_row_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_done_callback_is_called_or_its_loss_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever allocation fails while the batches get their outcomes, one after the other."""
+    if forebay.implementation == "interpreted":
+        pytest.skip("there each step of an outcome takes memory")
+    testcapi = pytest.importorskip("_testcapi", reason="this Python has no test modules, which fail allocations")
+    lost = 0
+    for number in range(60):
+        caplog.clear()
+        world = World(topics={"t": 3}, linger_ms=1000)
+        delivery = world.producer.send_batch("t", [b"a"] * 9, partition=[0, 1, 2] * 3)
+        called: list[Any] = []
+        delivery.add_done_callback(called.append)
+        batches = world.accumulator.incomplete()
+        completes = [batch.complete for batch in batches]
+        fail, mend = testcapi.set_nomemory, testcapi.remove_mem_hooks
+        reports: list[Any] = []
+
+        def report(error: BaseException, result: Any, to: list[Any] = reports) -> None:
+            to.append(error)
+
+        fail(number // 2, number // 2 + 1 + 20 * (number % 2))  # one of them, or a score
+        completes[0](0, -1, report)
+        completes[1](0, -1, report)
+        completes[2](0, -1, report)
+        mend()
+        report_unsaid()
+        assert delivery.done() and delivery.acknowledged == 9
+        assert called == [delivery] or reports or "No memory to" in caplog.text, number
+        lost += not called
+    assert lost > 0
+
+
+def looks_of(delivery: Any) -> list[Any]:
+    return [delivery.acknowledged, delivery.batches, delivery.done(), delivery.partitions]
+
+
+def test_no_code_of_python_s_runs_amid_a_look() -> None:
+    """So no signal handler comes there, which would wait for ever if it waited for the delivery; and no Ctrl-C."""
+    if forebay.implementation == "interpreted":
+        pytest.skip("there all of it is code of Python's")
+    deliveries = [three_batches(), three_batches()]
+    deliveries[1].failed  # noqa: B018 - imports and caches of the first look
+    world = World(topics={"t": 3}, retries=0)
+    world.cluster.fail("t", 0, 19)
+    deliveries.append(world.producer.send_batch("t", [b"a"] * 9, partition=[0, 1, 2] * 3))
+    world.settle()
+    calls: list[str] = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            calls.append(frame.f_code.co_name)
+
+    gc.disable()  # a finaliser may come in: its waits are refused, see below
+    sys.setprofile(note)
+    try:
+        for delivery in deliveries:
+            delivery._collect()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    assert calls == []
+    assert [delivery.acknowledged for delivery in deliveries] == [9, 9, 6]
+
+
+def test_a_handler_may_look_amid_a_look_and_wait_for_the_delivery() -> None:
+    """At each step of the interpreted form; the compiled one has none."""
+    steps = each_step(handled, "a look with a handler")
+    assert (steps == 0) == (forebay.implementation == "compiled")
+
+
+def handled(number: int) -> bool:
     delivery = three_batches()
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    interrupting(monkeypatch, interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        delivery._collect()
-    assert (delivery.acknowledged, delivery.batches, delivery.done()) == (9, 3, True)
-    assert delivery.partitions == {("t", number): ((0, 3),) for number in range(3)}
-
-
-def test_a_signal_handler_may_look_amid_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    delivery = three_batches()
-    seen: list[int] = []
-    # On a thread of its own, for it must not hang the tests.
-    interrupting(monkeypatch, lambda: seen.append(delivery.acknowledged))
-    looking = threading.Thread(target=lambda: seen.append(delivery.acknowledged), daemon=True)
-    looking.start()
-    looking.join(20)
-    assert seen == [3, 9]
+    whole = at_step(
+        number,
+        lambda: looks_of(delivery),
+        lambda: [*looks_of(delivery), delivery.result(0)],
+        is_step=lambda file: file == deliveries_module.__file__,
+    )
+    assert looks_of(delivery) == [9, 3, True, {("t", partition): ((0, 3),) for partition in range(3)}]
+    return whole

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 
+import pytest
+
 from forebay._accumulator.partitioner import RoundRobinPartitioner
 from forebay._runtime import mutex as _mutex
 from tests.unit._accumulator.test_partitioner import cluster_of
@@ -12,10 +14,31 @@ from tests.unit._accumulator.test_partitioner import cluster_of
 
 def test_the_interpreted_form_is_an_ordinary_lock() -> None:
     lock = _mutex.Mutex()
+    taken: list[bool] = []
+
+    def try_it() -> None:
+        taken.append(lock.acquire(blocking=False))
+
+    for held in (True, False):
+        if held:
+            _mutex.acquire(lock)
+        other = threading.Thread(target=try_it)
+        other.start()
+        other.join()
+        if held:
+            _mutex.release(lock)
+    assert taken == [False, True]
+
+
+def test_the_interpreted_form_refuses_to_wait_for_its_own_thread() -> None:
+    """A signal handler that sends amid a send: an error in words, and not a hang; the compiled form lets it."""
+    lock = _mutex.Mutex()
     _mutex.acquire(lock)
-    assert lock.locked()
+    with pytest.raises(RuntimeError, match="only the compiled form allows this"):
+        _mutex.acquire(lock)
     _mutex.release(lock)
-    assert not lock.locked()
+    _mutex.acquire(lock)
+    _mutex.release(lock)
 
 
 def test_no_turn_is_lost_among_threads() -> None:

@@ -13,6 +13,7 @@ from forebay._sender import thread as thread_module
 from forebay._sender.thread import SenderThread
 from forebay.errors import KafkaError
 from forebay.testing.clock import ManualClock
+from tests.fakes.steps import at_step, each_step
 
 
 class FakeAccumulator:
@@ -195,3 +196,24 @@ def test_a_wait_may_be_endless() -> None:
     thread.start()
     sender.request_close()
     assert thread.join(float("inf"))
+
+
+def test_a_handler_may_join_amid_a_join() -> None:
+    """As a signal handler that closes the producer amid its close; at each step, those of Python's own join too."""
+
+    def joined(number: int) -> bool:
+        sender = FakeSender()
+        thread = thread_of(sender)
+        thread.start()
+        sender.request_close()
+        outcome: list[bool] = []
+        whole = at_step(
+            number,
+            lambda: outcome.append(thread.join(30_000)),
+            lambda: outcome.append(thread.join(30_000)),
+            is_step=lambda file: file in (thread_module.__file__, threading.__file__),
+        )
+        assert set(outcome) == {True}
+        return whole
+
+    assert each_step(joined, "a join with a handler") > 10

@@ -18,6 +18,7 @@ import forebay.testing.broker as module
 from forebay.errors import IllegalArgumentError, IllegalStateError, NotLeaderOrFollowerError, RetriableError
 from forebay.testing import EmbeddedBroker, EmbeddedBrokerError
 from forebay.testing.broker import library_path
+from tests.fakes.steps import at_step, each_step
 
 API_VERSIONS = 18
 WAIT_S = 10.0
@@ -97,6 +98,42 @@ def test_close_ends_the_process_and_may_be_called_twice(broker: EmbeddedBroker) 
     assert not psutil.pid_exists(pid)
     with pytest.raises(IllegalStateError, match="create_topic: this embedded broker is closed"):
         broker.create_topic("x")
+
+
+def in_the_module(file: str) -> bool:
+    return file == module.__file__
+
+
+def test_a_handler_s_call_amid_a_call_is_refused(broker: EmbeddedBroker) -> None:
+    def amid(number: int) -> bool:
+        answers: list[object] = []
+
+        def handler() -> None:
+            try:
+                answers.append(broker.requests())
+            except IllegalStateError as refusal:
+                answers.append(str(refusal))
+
+        whole = at_step(number, broker.requests, handler, is_step=in_the_module)
+        assert all(answer == [] or "in the middle of another call" in str(answer) for answer in answers)
+        return whole
+
+    assert each_step(amid, "a call with a handler") > 10
+
+
+def test_a_handler_s_close_amid_a_call_ends_it() -> None:
+    def amid(number: int) -> bool:
+        with EmbeddedBroker() as broker:
+
+            def call() -> None:
+                with contextlib.suppress(IllegalStateError, EmbeddedBrokerError):
+                    broker.requests()
+
+            whole = at_step(number, call, broker.close, is_step=in_the_module)
+            assert broker.alive != whole
+            return whole
+
+    assert each_step(amid, "a call that a handler closes") > 10
 
 
 def test_a_process_that_died_is_an_error_of_the_next_call(broker: EmbeddedBroker) -> None:

@@ -1,0 +1,184 @@
+"""Public calls under a storm of signals, whose handler makes public calls itself; and finalisers that make them.
+
+Each program has a time limit of its own, at which it says where every thread stands and ends.  A handler may be refused
+in words where it came amid a lock that the sender needs; what it may not do is hang.  At which step it comes is chance
+here; ``tests/scenario/test_interrupted.py`` goes through the steps.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from forebay.testing import EmbeddedBroker
+from tests.integration.programs import Program
+from tests.support.fixtures import TopicFactory
+
+LIMIT_S = 60
+"""For all of a program; it makes calls for ``CALLS_S`` of them."""
+CALLS_S = 1.5
+
+STORM = """
+import collections, faulthandler, itertools, json, random
+from forebay.control import Control
+import logging
+logging.disable(logging.CRITICAL)
+
+outer, inner, way, options = json.loads(sys.stdin.readline())
+faulthandler.dump_traceback_later({limit}, exit=True)
+numbers = itertools.count()
+value = random.Random(1).randbytes(700) + bytes(700)
+refused = collections.Counter()
+
+def send():
+    global last
+    last = producer.send(topic, value[next(numbers) % 700:], key=b"%d" % (next(numbers) % 9), headers=[("a", b"b")])
+def send_large():
+    producer.send(topic, bytes(2_000_000)).exception(0)
+def send_elsewhere():
+    producer.send_nowait("another-%d" % next(numbers), b"v")
+def send_batch():
+    producer.send_batch(topic, [value] * 50).exception(15)
+def flush():
+    producer.flush(15)
+def metrics():
+    assert len(producer.metrics()) > 50
+def partitions_for():
+    assert len(producer.partitions_for(topic)) == 3
+def result():
+    last.result(15)
+def add_done_callback():
+    last.add_done_callback(lambda future: future.result(0))
+def transaction():
+    try:
+        with producer.transaction():
+            for _ in range(3):
+                producer.send(topic, value)
+    except KafkaError:
+        producer.abort_transaction(15)
+        raise
+def begin_transaction():
+    producer.begin_transaction()
+def commit_transaction():
+    producer.commit_transaction(15)
+def close_another():
+    with make() as another:
+        another.send(topic, value)
+def construct():
+    make(linger_ms=1000).close(15)
+def control_version():
+    control.transaction_version(timeout=15)
+def control_tail():
+    control.read_tail(topic, timeout=15)
+def control_id():
+    control.init_producer_id("of a test", timeout=15)
+def attempt(name):
+    try:
+        globals()[name]()
+    except KafkaError as error:
+        refused["interrupted another call" in str(error)] += 1
+
+producer = make(**options)
+control = Control(bootstrap_servers=bootstrap)
+if "transactional_id" in options:
+    producer.init_transactions(15)
+    with producer.transaction():
+        send()
+else:
+    send()
+last.result(15)
+inners, depth, handled = itertools.cycle(inner), 0, 0
+
+def handler(*_):
+    global depth, handled
+    if depth < 2:  # a handler may be interrupted by another
+        depth += 1
+        try:
+            attempt(next(inners))
+            handled += 1
+        finally:
+            depth -= 1
+
+class Cycle:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        handler()
+
+if way == "signals":
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+else:
+    gc.set_threshold(50, 1, 1)
+end, made = time.monotonic() + {calls}, 0
+while time.monotonic() < end:
+    if way == "finalisers":
+        Cycle()
+    attempt(outer)
+    made += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+gc.set_threshold(700, 10, 10)
+if "transactional_id" not in options:
+    producer.flush(15)
+    producer.close(15)
+else:
+    producer.close()
+control.close()
+say(made, handled, refused[True])
+"""
+
+ALL = ["send", "flush", "metrics", "send_elsewhere", "result", "send_large", "partitions_for"]
+TRANSACTIONAL = {"transactional_id": "storm"}
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+CASES = [
+    *(("send", ["send", "flush", "result", "metrics"], {"compression_type": codec}) for codec in CODECS),
+    ("send_batch", ["send_batch", "flush", "send"], {"compression_type": "zstd"}),
+    ("send_batch", ["send_batch", "metrics"], {}),
+    ("send_elsewhere", ALL, {}),
+    ("send_large", ALL, {}),
+    ("flush", ALL, {}),
+    ("metrics", ["metrics"], {}),
+    ("metrics", ALL, {}),
+    ("partitions_for", ALL, {}),
+    ("result", ALL, {}),
+    ("add_done_callback", ["add_done_callback", *ALL], {}),
+    ("transaction", ["metrics", "flush", "send", "begin_transaction", "commit_transaction"], TRANSACTIONAL),
+    ("construct", ["construct", "metrics"], {}),
+    ("close_another", ["close_another", "flush"], {}),
+    ("control_version", ["control_version", "flush", "metrics"], {}),
+    ("control_tail", ["control_tail", "flush"], {}),
+    ("control_id", ["control_id", "send"], {}),
+]
+
+
+def storm(broker: EmbeddedBroker, topic: str, *case: object) -> list[int]:
+    """How many calls were made, how many by handlers, and how many waits were refused for a lock."""
+    text = STORM.format(limit=LIMIT_S, calls=CALLS_S)
+    with Program(text, broker.bootstrap_servers, topic) as program:
+        assert program.process.stdin is not None
+        program.process.stdin.write(json.dumps(case) + "\n")
+        program.process.stdin.flush()
+        out, _ = program.end(timeout_s=LIMIT_S + 10)
+    return [int(word) for word in out.split()]
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "options"), CASES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_signals(
+    embedded: EmbeddedBroker, topic: TopicFactory, outer: str, inner: list[str], options: dict[str, object]
+) -> None:
+    given = {"batch_size": 1000, "linger_ms": 0, **options}
+    made, handled, refused = storm(embedded, topic(embedded, 3), outer, inner, "signals", given)
+    assert made > 0 and handled > 20
+    assert refused <= handled / 4
+
+
+@pytest.mark.parametrize("outer", ["send", "send_batch", "metrics", "transaction"])
+def test_finalisers(embedded: EmbeddedBroker, topic: TopicFactory, outer: str) -> None:
+    options: dict[str, object] = {"batch_size": 1000, "linger_ms": 0}
+    if outer == "transaction":
+        options |= TRANSACTIONAL
+    made, handled, _ = storm(embedded, topic(embedded, 3), outer, ["flush", "metrics", "send"], "finalisers", options)
+    assert made > 0 and handled > 20
