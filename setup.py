@@ -21,7 +21,7 @@ COMPILED = [
     "_gate",
     "_runtime.ticket",
     "_delivery.callback_thread",
-    "_runtime.sender_lock",
+    "_delivery.sender_lock",
     "_metrics.sensor",
     "_metrics.shared",
     "_delivery.callbacks",

@@ -22,6 +22,7 @@ from forebay._accumulator.partitioner import (
 )
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
+from forebay._delivery.sender_lock import SenderLock
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
 from forebay._network.metadata import Metadata
@@ -33,7 +34,6 @@ from forebay._records.ratio import CompressionRatioEstimator
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.clock import Clock, SystemClock
 from forebay._runtime.log import RateLimitedLogger
-from forebay._runtime.sender_lock import SenderLock
 from forebay._runtime.threads import get_ident, refusal
 from forebay._sender.options import SenderOptions
 from forebay._sender.sender import Sender

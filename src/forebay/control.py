@@ -18,8 +18,8 @@ from forebay._assembly import Surroundings, assemble_control, system_surrounding
 from forebay._control import topics, transactions
 from forebay._control.session import ControlSession, Deadline
 from forebay._control.tail import PartitionReader
+from forebay._delivery.sender_lock import Hold
 from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
-from forebay._runtime.sender_lock import Hold
 from forebay.config import ProducerConfig
 from forebay.errors import IllegalArgumentError, IllegalStateError, TransactionalIdNotFoundError
 from forebay.model import TailRecord, TopicPartition, TransactionDescription, TransactionIdentity, TransactionListing

@@ -18,8 +18,8 @@ from forebay._arguments import IfThere
 from forebay._assembly import Surroundings, assemble, not_made, system_surroundings
 from forebay._columnar import BatchDelivery, send_table
 from forebay._delivery.future import RecordFuture
+from forebay._delivery.sender_lock import check_wait, may_wait
 from forebay._metrics.registry import MetricsSnapshot
-from forebay._runtime.sender_lock import check_wait, may_wait
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import SendPath
 from forebay._send.transactional import TransactionalCalls

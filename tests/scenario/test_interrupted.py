@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from forebay._runtime.sender_lock import may_wait
+from forebay._delivery.sender_lock import may_wait
 from forebay.errors import KafkaError
 from forebay.model import TopicPartition
 from tests.fakes.coordinator import TransactionalWorld

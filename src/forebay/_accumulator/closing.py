@@ -22,7 +22,7 @@ from cython.cimports.forebay._runtime.memory import new_bytearray
 from cython.cimports.forebay._runtime.mutex import acquire, release
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
 
-from forebay._runtime.sender_lock import IN_HAND
+from forebay._delivery.sender_lock import IN_HAND
 from forebay._runtime.threads import get_ident
 
 HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)

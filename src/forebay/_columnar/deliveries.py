@@ -14,8 +14,8 @@ from cython.cimports.forebay._columnar.shares import Share
 from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, new_future
 
 from forebay._delivery.callback_thread import was_entered
+from forebay._delivery.sender_lock import SenderLock, check_wait
 from forebay._runtime.clock import SystemClock
-from forebay._runtime.sender_lock import SenderLock, check_wait
 from forebay._runtime.ticket import Latch
 from forebay.errors import KafkaError, TimeoutError
 from forebay.errors._base import own_copy

@@ -21,8 +21,8 @@ from cython.cimports.forebay._delivery.callback_thread import on_sender_thread
 from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
 from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._delivery.outcome import BatchOutcome
+from cython.cimports.forebay._delivery.sender_lock import check_wait
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release, thread_ident
-from cython.cimports.forebay._runtime.sender_lock import check_wait
 from cython.cimports.forebay._runtime.ticket import ThreadTicket, keep_ticket, spare_ticket
 
 from forebay._delivery.callback_thread import leave_forked_child

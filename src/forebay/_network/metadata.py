@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from forebay._cluster import Cluster
+from forebay._delivery.sender_lock import SenderLock
 from forebay._network.metadata_snapshot import (
     INVALID_TOPIC,
     TOPIC_AUTHORIZATION_FAILED,
@@ -24,7 +25,6 @@ from forebay._network.picture import Picture
 from forebay._protocol.metadata import MetadataResponse
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.log import RateLimitedLogger
-from forebay._runtime.sender_lock import SenderLock
 from forebay._runtime.ticket import Ticket
 from forebay.errors import KafkaError
 from forebay.model import Node, TopicPartition

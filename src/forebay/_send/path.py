@@ -19,6 +19,7 @@ from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
 from cython.cimports.forebay._delivery.future import RecordFuture, new_future
+from cython.cimports.forebay._delivery.sender_lock import may_wait
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
 from cython.cimports.forebay._runtime.clock import Clock
 from cython.cimports.forebay._runtime.gil import GilClaim
@@ -31,7 +32,6 @@ from cython.cimports.forebay._runtime.primitives import (
     section_pointer,
     view_of,
 )
-from cython.cimports.forebay._runtime.sender_lock import may_wait
 
 from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
 from forebay._delivery.failed import failed_future

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay._assembly import Parts
+from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.shared import SharedSensor
-from forebay._runtime.sender_lock import check_wait
 from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import State
 from forebay.errors import (

@@ -18,10 +18,10 @@ from forebay._accumulator.closing import BatchCloser, close, header_of, observed
 from forebay._accumulator.helpers import CompressionHelpers
 from forebay._accumulator.states import CLOSING, FULL, LEFT, OPEN
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
+from forebay._delivery.sender_lock import IN_HAND, may_wait
 from forebay._records.batch_v2 import checksum
 from forebay._records.compression import CompressionType, Lz4Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
-from forebay._runtime.sender_lock import IN_HAND, may_wait
 from tests.fakes.world import World
 from tests.unit._accumulator.shelf import RECORD, Shelf, quiet, read
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from forebay._runtime import sender_lock as _sender_lock
-from forebay._runtime.sender_lock import IN_HAND, SenderLock, may_wait
+from forebay._delivery import sender_lock as _sender_lock
+from forebay._delivery.sender_lock import IN_HAND, SenderLock, may_wait
 
 
 def test_who_holds_a_lock_may_not_wait() -> None:
