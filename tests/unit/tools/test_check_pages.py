@@ -61,8 +61,9 @@ def test_a_page_without_a_sentence_is_not_taken_for_a_good_one() -> None:
 def root(tmp_path: Path) -> Path:
     package = tmp_path / "src" / "forebay"
     (package / "_runtime").mkdir(parents=True)
+    (package / "_send").mkdir()
     (package / "_send/path.py").write_text("class SendPath:\n    def send(self): ...\n")
-    (package / "_runtime" / "_prim.pxd").write_text("")
+    (package / "_runtime" / "primitives.pxd").write_text("")
     return tmp_path
 
 
@@ -71,8 +72,8 @@ def root(tmp_path: Path) -> Path:
     [
         "_send/path.py",
         "src/forebay/_send/path.py",
-        "_codec/*.pxd",
-        "_codec/",
+        "_runtime/*.pxd",
+        "_runtime/",
         ".py",
         "SendPath.send",
         "send()",
@@ -90,7 +91,7 @@ def test_names_that_lead_somewhere_and_what_is_no_name_pass(root: Path, quote: s
     [
         ("_sent.py", "no file or folder"),
         ("_network/lending.py", "no file or folder"),
-        ("_codec/*.h", "no file or folder"),
+        ("_runtime/*.h", "no file or folder"),
         ("docs/x.md", "no file or folder"),
         ("SendPath.borrow", "no source has the name borrow"),
         ("is_long", "no source has the name is_long"),
