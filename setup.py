@@ -69,7 +69,6 @@ COMPILED = [
     "_transactions.manager",
     "_sender.produce",
     "_sender.outcomes",
-    "_sender.sensors",
     "_sender.draining",
     "_sender.sender",
     "_arrow.columns",

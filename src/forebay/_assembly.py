@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay._accumulator.account import BATCH_COST, BATCH_COST_FREE
 from forebay._accumulator.accumulator import RecordAccumulator
-from forebay._accumulator.partitioner import (
-    BuiltInPartitioner,
-    ConsistentRandomPartitioner,
-    PartitionerAdapter,
-    PartitionRandom,
-    RoundRobinPartitioner,
-)
+from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
 from forebay._delivery.sender_lock import SenderLock
@@ -35,16 +29,14 @@ from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.clock import Clock, SystemClock
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import get_ident, refusal
-from forebay._sender.options import SenderOptions
-from forebay._sender.sender import Sender
+from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
 from forebay._transactions.manager import TransactionManager
+from forebay._user_parts import UserParts, make_user_parts, partition_random
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
 from forebay.errors import IllegalStateError, KafkaError
-from forebay.interceptors import ProducerInterceptors, make_interceptors
 from forebay.model import Node
-from forebay.serializers import BoundSerializer, as_serializer
 
 if TYPE_CHECKING:
     from forebay._control.session import ControlSession
@@ -81,50 +73,6 @@ def system_surroundings() -> Surroundings:
     if reason is not None:
         raise IllegalStateError(reason)
     return Surroundings(clock=SystemClock(), random=random.Random().random)
-
-
-class UserParts:
-    """What runs the user's code; closed once, by the end of the thread or by the producer's ``close``."""
-
-    __slots__ = ("_error", "_left", "interceptors", "key_serializer", "partitioner", "value_serializer")
-
-    def __init__(
-        self,
-        key_serializer: BoundSerializer,
-        value_serializer: BoundSerializer,
-        interceptors: ProducerInterceptors,
-        partitioner: Any,
-    ) -> None:
-        self.key_serializer = key_serializer
-        self.value_serializer = value_serializer
-        self.interceptors = interceptors
-        self.partitioner = partitioner
-        self._left = [True]
-        """Empty once somebody has begun to close; popping is atomic."""
-        self._error: Exception | None = None
-
-    def close(self) -> None:
-        """Closes each, whatever the others do; the first error is raised in the end, by one call only."""
-        self.close_all()
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-
-    def close_all(self) -> None:
-        """As ``close``, but leaves the error to it; without an owner who calls that, the log has it."""
-        try:
-            self._left.pop()
-        except IndexError:
-            return
-        first: Exception | None = None
-        for part in (self.interceptors, self.key_serializer, self.value_serializer, self.partitioner):
-            try:
-                if part is not None:
-                    part.close()
-            except Exception as error:
-                logger.error("While closing %r", part, exc_info=error)
-                first = first or error
-        self._error = first
 
 
 class Parts(NamedTuple):
@@ -181,7 +129,7 @@ def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
 def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Parts:
     client_id = next_client_id(config, _client_numbers)
     prefix = f"[Producer clientId={client_id}] "
-    users = _user_parts(config, {**config, "client.id": client_id}, around, built)
+    users = make_user_parts(config, {**config, "client.id": client_id}, around.random, built.keep)
     clock = around.clock
     metrics = built.keep(_metrics(config, client_id, clock))
     accumulator = _accumulator(config, around)
@@ -240,41 +188,6 @@ def _client(
     )
 
 
-def _user_parts(
-    config: ProducerConfig, seen_by_users: dict[str, Any], around: Surroundings, built: _Built
-) -> UserParts:
-    key_serializer = built.keep(as_serializer(config["key.serializer"], is_key=True, configs=seen_by_users))
-    value_serializer = built.keep(as_serializer(config["value.serializer"], is_key=False, configs=seen_by_users))
-    interceptors = built.keep(make_interceptors(config["interceptor.classes"], seen_by_users))
-    if interceptors:
-        # What makes a ProducerRecord of a row: for calls to come, amid whose imports a signal handler could come.
-        import forebay._inputs
-        import forebay._records.reader  # noqa: F401
-    partitioner = _partitioner(config, seen_by_users, around)
-    if partitioner is not None:
-        built.keep(partitioner)
-    return UserParts(key_serializer, value_serializer, interceptors, partitioner)
-
-
-def _partitioner(config: ProducerConfig, seen_by_users: dict[str, Any], around: Surroundings) -> Any:
-    chosen = config["partitioner.class"]
-    if chosen is None or chosen == "builtin":
-        return None
-    if chosen == "consistent_random":
-        return ConsistentRandomPartitioner(_partition_random(around))
-    if chosen == "round_robin":
-        return RoundRobinPartitioner()
-    if isinstance(chosen, type):
-        chosen = chosen()
-        if hasattr(chosen, "configure"):
-            chosen.configure(seen_by_users)
-    return PartitionerAdapter(chosen)
-
-
-def _partition_random(around: Surroundings) -> PartitionRandom:
-    return PartitionRandom(int(around.random() * 2**53))
-
-
 def _metrics(config: ProducerConfig, client_id: str, clock: Clock) -> ProducerMetrics:
     metrics = ProducerMetrics(
         client_id,
@@ -306,7 +219,7 @@ def _accumulator(config: ProducerConfig, around: Surroundings) -> RecordAccumula
         pool=_pool(config, batch_size),
         schedule=schedule,
         batch_size=batch_size,
-        make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, _partition_random(around)),
+        make_partitioner=lambda topic: BuiltInPartitioner(topic, batch_size, partition_random(around.random)),
         compressor=compressor(kind, config[levels[kind]] if kind in levels else None, get_ident),
         estimator=CompressionRatioEstimator(),
         max_raw_size=config["max.request.size"],
@@ -371,9 +284,10 @@ def _session(
     # Only here: a producer without transactions starts 15 ms sooner without them.  And not later, where a signal
     # handler could come amid an import: what is made of offsets is for calls to come.
     import forebay._transactions.offsets  # noqa: F401
+    from forebay._transactions.dialog import TransactionDialog
     from forebay._transactions.session import TransactionSession
 
-    session = TransactionSession(
+    dialog = TransactionDialog(
         config["transactional.id"],
         timeout_ms=config["transaction.timeout.ms"],
         manager=manager,
@@ -381,6 +295,7 @@ def _session(
         backoff=_retry_backoff(config, around),
         lock=SenderLock(),
     )
+    session = TransactionSession(dialog)
     accumulator.appender.guard = session
     return session
 
@@ -394,7 +309,7 @@ def _transactional_requests(
     from forebay._sender.transactional import TransactionalRequests
 
     return TransactionalRequests(
-        session=session,
+        dialog=session.dialog,
         client=client,
         backoff=_retry_backoff(config, around),
         request_timeout_ms=config["request.timeout.ms"],
@@ -477,16 +392,8 @@ def _assemble_control(config: ProducerConfig, around: Surroundings, built: _Buil
     metrics = built.keep(_metrics(config, client_id, clock))
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
-    selector = around.selector()
-    built.keep(selector, selector.close_after_fork)
-    client = NetworkClient(
-        selector=selector,
-        resolver=resolver,
-        metadata=metadata,
-        options=_network_options(config, client_id, prefix),
-        metrics=metrics,
-        clock=clock,
-        random=around.random,
+    client = _client(
+        around, resolver, metadata, metrics, options=_network_options(config, client_id, prefix), built=built
     )
     return ControlSession(
         client=client,

@@ -327,7 +327,7 @@ class TransactionalWorld(World):
     @property
     def state(self) -> str:
         """Where the session stands, by name."""
-        return self.session.state.value
+        return self.session.dialog.state.value
 
     def begin(self) -> None:
         self.session.begin()

@@ -43,7 +43,7 @@ def test_after_a_fatal_error_nothing_is_taken(version: int) -> None:
     world = TransactionalWorld(version)
     world.begin()
     cause = KafkaError("the end")
-    world.session.fatal(cause)
+    world.session.dialog.fatal(cause)
     for call in (world.send, world.session.begin, world.session.commit, world.session.abort):
         with pytest.raises(KafkaError, match="error state") as caught:
             call()
@@ -55,7 +55,7 @@ def test_after_an_abortable_error_nothing_is_taken_until_the_abort(version: int)
     """G testFailIfNotReadyForSendAfterAbortableError, testNotReadyForSendAfterAbortableError."""
     world = TransactionalWorld(version)
     world.begin()
-    world.session.abortable(KafkaError("for now"))
+    world.session.dialog.abortable(KafkaError("for now"))
     for call in (world.send, world.session.begin, world.session.commit):
         with pytest.raises(KafkaError, match="error state") as caught:
             call()
@@ -72,21 +72,21 @@ def test_after_an_abortable_error_nothing_is_taken_until_the_abort(version: int)
 def test_a_transaction_is_open_until_its_end_is_answered(version: int, end: str) -> None:
     """G testHasOngoingTransactionSuccessfulAbort, testHasOngoingTransactionSuccessfulCommit."""
     world = TransactionalWorld(version, ready=False)
-    assert not world.session.open
+    assert not world.session.dialog.open
     world.finish(world.session.initialize())
-    assert not world.session.open
+    assert not world.session.dialog.open
     world.begin()
-    assert world.session.open
+    assert world.session.dialog.open
     world.send()
     world.settle(12)
-    assert world.session.open
+    assert world.session.dialog.open
     world.cluster.brokers[0].held.add(END_TXN)
     result = getattr(world.session, end)()
     world.settle(12)
-    assert world.session.open and not result.done
+    assert world.session.dialog.open and not result.done
     world.cluster.brokers[0].release()
     world.finish(result)
-    assert not world.session.open
+    assert not world.session.dialog.open
 
 
 @BOTH
@@ -96,10 +96,10 @@ def test_a_transaction_in_error(version: int) -> None:
     world.begin()
     world.send()
     world.settle(12)
-    world.session.abortable(KafkaError("for now"))
-    assert world.session.open
-    world.session.fatal(KafkaError("for good"))
-    assert not world.session.open
+    world.session.dialog.abortable(KafkaError("for now"))
+    assert world.session.dialog.open
+    world.session.dialog.fatal(KafkaError("for good"))
+    assert not world.session.dialog.open
 
 
 def test_a_partition_is_added_once() -> None:
@@ -157,7 +157,7 @@ def test_partitions_that_are_not_added_yet_are_never_written_after_an_error(fata
     world.settle(4)
     futures.append(world.send(partition=1))
     world.settle(2)
-    (world.session.fatal if fatal else world.session.abortable)(KafkaError("no more"))
+    (world.session.dialog.fatal if fatal else world.session.dialog.abortable)(KafkaError("no more"))
     world.settle(4)
     world.cluster.brokers[0].release()
     world.settle(12)
@@ -178,10 +178,10 @@ def test_what_is_under_way_goes_on_after_an_abortable_error(version: int) -> Non
     future = world.send(b"again")
     world.until(lambda: bool(world.cluster.requests()), step=1)
     world.settle(2)
-    world.session.abortable(KafkaError("from elsewhere"))
+    world.session.dialog.abortable(KafkaError("from elsewhere"))
     world.run(300)
     assert future.result(0).offset == 0
-    assert world.session.state is State.ABORTABLE_ERROR
+    assert world.session.dialog.state is State.ABORTABLE_ERROR
     world.abort()
     assert world.coordinator.names()[-1] == "end"
     assert world.coordinator.aborted["test", 0] == [b"again"]
@@ -196,7 +196,7 @@ def test_nothing_goes_on_after_a_fatal_error(version: int) -> None:
     future = world.send(b"again")
     world.until(lambda: bool(world.cluster.requests()), step=1)
     world.settle(2)
-    world.session.fatal(KafkaError("the end"))
+    world.session.dialog.fatal(KafkaError("the end"))
     world.run(300)
     assert isinstance(future.exception(0), KafkaError)
     assert len(world.cluster.requests()) == 1
@@ -216,7 +216,7 @@ def test_a_topic_is_forbidden_while_the_commit_waits() -> None:
         world.finish(result)
     world.settle()
     assert all(isinstance(future.exception(0), KafkaError) for future in futures)
-    assert world.session.state is State.ABORTABLE_ERROR
+    assert world.session.dialog.state is State.ABORTABLE_ERROR
     world.abort()
     assert world.committed(0) == world.committed(1) == []
 
@@ -231,7 +231,7 @@ def test_a_transaction_that_has_begun_is_aborted_by_the_coordinator() -> None:
     world.coordinator.fail(ADD_PARTITIONS, {("test", 1): TOPIC_AUTHORIZATION})
     refused = world.send(b"refused", partition=1)
     world.settle(12)
-    assert world.session.state is State.ABORTABLE_ERROR
+    assert world.session.dialog.state is State.ABORTABLE_ERROR
     assert isinstance(refused.exception(0), KafkaError)
     world.abort()
     (end,) = world.coordinator.of(END_TXN)
@@ -250,12 +250,12 @@ def test_the_coordinator_is_looked_up_in_an_error_state_too() -> None:
     world.send()
     world.settle(4)
     found = len(world.coordinator.of(FIND_COORDINATOR))
-    world.session.abortable(KafkaError("for now"))
+    world.session.dialog.abortable(KafkaError("for now"))
     world.coordinator.fail(ADD_PARTITIONS, NOT_COORDINATOR)
     world.cluster.brokers[0].release()
     world.run(200)
     world.abort()
-    assert world.session.state is State.READY
+    assert world.session.dialog.state is State.READY
     assert len(world.coordinator.of(FIND_COORDINATOR)) == found + 1
 
 
@@ -325,9 +325,9 @@ def test_an_answer_for_a_batch_that_expired(version: int) -> None:
     world.cluster.brokers[0].held.clear()
     world.run(300)
     assert isinstance(future.exception(0), TimeoutError)
-    states = [world.session.state]
+    states = [world.session.dialog.state]
     world.abort()
-    states.append(world.session.state)
+    states.append(world.session.dialog.state)
     assert states == [State.ABORTABLE_ERROR, State.READY]
     assert world.coordinator.names()[-1] == ("init" if version == 1 else "end")
     assert world.producer.producer_epoch == 2
@@ -372,7 +372,7 @@ def test_init_that_timed_out_may_be_called_again() -> None:
     assert isinstance(meanwhile(world, world.producer.init_transactions), TimeoutError)
     world.cluster.brokers[0].release()
     assert meanwhile(world, lambda: world.producer.init_transactions(30)) is None
-    assert world.session.state is State.READY
+    assert world.session.dialog.state is State.READY
 
 
 @pytest.mark.parametrize("api", [FIND_COORDINATOR, INIT_PRODUCER_ID])
@@ -404,7 +404,7 @@ def test_a_forced_close_ends_a_wait_for_offsets(version: int, api: int) -> None:
 def test_closing_in_an_illegal_state_comes_to_its_end(version: int) -> None:
     """F testSenderShouldCloseWhenTransactionManagerInErrorState: within 5 s, and nothing can be called any more."""
     world = TransactionalWorld(version)
-    world.session.abortable(KafkaError("out of nowhere"))
+    world.session.dialog.abortable(KafkaError("out of nowhere"))
     with pytest.raises(IllegalStateError):
         world.session.abort()
     begun = world.now

@@ -211,7 +211,7 @@ def test_a_forced_close_ends_the_parts() -> None:
     world = limited(200)
     futures = send_all(world, 30)
     world.until(lambda: world.metric("batch-split-total") > 0, step=5)
-    world.sender.fail_all(KafkaError("Producer is closed forcefully."))
+    world.sender.outcomes.fail_all(KafkaError("Producer is closed forcefully."))
     assert all(future.done() for future in futures)
     assert any(future.exception(0) is not None for future in futures)
     assert not world.accumulator.has_incomplete()

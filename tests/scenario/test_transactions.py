@@ -46,7 +46,7 @@ def test_a_committed_transaction(version: int) -> None:
     assert produce.version == (13 if version == 2 else 11)
     assert world.coordinator.of(END_TXN)[0].version == (5 if version == 2 else 4)
     assert world.state == "READY"
-    assert not world.session.completing
+    assert not world.session.dialog.completing
 
 
 @BOTH
@@ -246,7 +246,7 @@ def test_a_record_fails_while_the_commit_waits(version: int) -> None:
         world.finish(result)
     assert isinstance(caught.value.__cause__, TimeoutError)
     assert isinstance(future.exception(0), TimeoutError)
-    assert world.session.open and not world.session.completing
+    assert world.session.dialog.open and not world.session.dialog.completing
     world.cluster.brokers[0].held.clear()
     world.abort()
     assert world.producer.producer_epoch == 2
@@ -382,7 +382,7 @@ def test_an_abort_after_partitions_were_refused_asks_nobody() -> None:
     world.coordinator.fail(ADD_PARTITIONS, {("test", 0): 29, ("test", 1): 55})
     futures = [world.send(partition=partition) for partition in (0, 1)]
     world.settle(12)
-    error = world.session.error
+    error = world.session.dialog.error
     assert isinstance(error, TopicAuthorizationError) and "[test]" in str(error)
     assert all(isinstance(future.exception(0), KafkaError) for future in futures)
     world.abort()

@@ -161,7 +161,7 @@ def test_records_that_wait_fail_when_the_producer_is_fenced(version: int) -> Non
     world.cluster.brokers[0].held.add(PRODUCE)
     future = world.send(partition=1)
     world.settle(2)
-    world.session.fatal(ProducerFencedError())
+    world.session.dialog.fatal(ProducerFencedError())
     world.settle()
     assert isinstance(future.exception(0), ProducerFencedError)
 
@@ -236,10 +236,10 @@ def test_without_another_epoch_a_forgotten_id_is_the_end() -> None:
 def test_what_the_coordinator_could_it_can() -> None:
     """G testCanBumpEpochDuringCoordinatorDisconnect."""
     world = TransactionalWorld(1)
-    assert world.session.can_bump
+    assert world.session.dialog.can_bump
     world.cluster.down(0)
     world.settle()
-    assert world.session.can_bump
+    assert world.session.dialog.can_bump
 
 
 def test_an_error_while_aborting_changes_nothing() -> None:
@@ -249,7 +249,7 @@ def test_an_error_while_aborting_changes_nothing() -> None:
     world.send()
     world.settle(12)
     result = world.session.abort()
-    world.session.abortable(KafkaError("late"))
+    world.session.dialog.abortable(KafkaError("late"))
     assert world.state == "ABORTING_TRANSACTION"
     world.finish(result)
     assert world.state == "READY"
@@ -326,7 +326,7 @@ def test_a_record_that_never_came_into_a_batch_fails_the_transaction() -> None:
 
 def test_an_unknown_illegal_move_of_ours_is_fatal() -> None:
     world = TransactionalWorld(2)
-    world.session.abortable(KafkaError("out of nowhere"))
+    world.session.dialog.abortable(KafkaError("out of nowhere"))
     assert world.state == "FATAL_ERROR"
     with pytest.raises(IllegalStateError, match="previous invalid state transition"):
         world.session.begin()

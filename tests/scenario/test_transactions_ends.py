@@ -56,7 +56,7 @@ def test_closing_does_not_wait_for_a_coordinator_for_ever() -> None:
     world.cluster.down(0)
     world.sender.request_close()
     world.until(lambda: not world.sender.has_work(), limit_ms=6_500)
-    assert world.session.closed is not None
+    assert world.session.dialog.closed is not None
 
 
 def test_a_forced_close_tells_who_waits() -> None:
@@ -102,7 +102,7 @@ def test_the_block_commits_or_aborts(version: int) -> None:
 def test_an_adopted_identity(version: int) -> None:
     world = TransactionalWorld(version, ready=False)
     other = TransactionalWorld(version)
-    identity = other.session.identity
+    identity = other.session.dialog.identity
     world.coordinator.owners = other.coordinator.owners
     world.finish(world.session.initialize(TransactionIdentity(*identity)))
     world.begin()

@@ -85,7 +85,7 @@ def test_a_commit_in_the_middle_of_a_turn_waits_for_its_records(version: int) ->
         futures.append(world.send(b"late"))
         results.append(world.session.commit())
 
-    world.session.lock = Overtaken(world.session.lock, overtake)
+    world.session.dialog.lock = Overtaken(world.session.dialog.lock, overtake)
     world.requests.turn(world.now)
     assert len(results) == 1 and not results[0].done
     world.finish(results[0])
@@ -167,7 +167,7 @@ def test_offsets_in_doubt_tell_their_caller_when_the_transaction_fails(in_flight
     result = world.session.send_offsets(OFFSETS, GROUP)
     world.settle(4)
     cause = KafkaError("a record")
-    world.session.abortable(cause)
+    world.session.dialog.abortable(cause)
     if in_flight:
         assert not result.done
         world.cluster.brokers[0].drop()
@@ -287,7 +287,7 @@ def test_an_answer_that_cannot_be_applied_ends_the_producer() -> None:
     def fail(*_: Any) -> None:
         raise trouble
 
-    world.session.manager = Instead(world.session.manager, set_identity=fail)  # type: ignore[assignment]
+    world.session.dialog.manager = Instead(world.session.dialog.manager, set_identity=fail)  # type: ignore[assignment]
     world.until(lambda: bool(result.done), limit_ms=1000)
     assert "EndTxn could not be applied" in str(result.error)
     assert result.error is not None and result.error.__cause__ is trouble

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from forebay._accumulator.partitioner import ConsistentRandomPartitioner, PartitionerAdapter, RoundRobinPartitioner
 from forebay._assembly import Parts, Surroundings, assemble, system_surroundings
 from forebay._version import VERSION
 from forebay.config import ProducerConfig
@@ -111,21 +110,6 @@ def test_a_bad_configuration_makes_nothing() -> None:
     with pytest.raises(ConfigError, match="on_send"):
         HandDriven._with(stage.around(), {"bootstrap.servers": "127.0.0.1:9092", "interceptor.classes": [object()]})
     assert (stage.resolvers, stage.selectors) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("chosen", "kind"),
-    [
-        (None, type(None)),
-        ("builtin", type(None)),
-        ("consistent_random", ConsistentRandomPartitioner),
-        ("round_robin", RoundRobinPartitioner),
-        (Part, PartitionerAdapter),
-        (lambda *_: 0, PartitionerAdapter),
-    ],
-)
-def test_partitioners(chosen: Any, kind: type) -> None:
-    assert type(assembled(partitioner_class=chosen).users.partitioner) is kind
 
 
 def test_options_reach_their_parts() -> None:

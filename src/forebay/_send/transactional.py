@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self
 from forebay._assembly import Parts
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.shared import SharedSensor
-from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import State
 from forebay.errors import (
     ForkedProducerError,
@@ -33,6 +32,7 @@ from forebay.errors._base import own_copy
 from forebay.model import TopicPartition, TransactionIdentity
 
 if TYPE_CHECKING:
+    from forebay._transactions.pending import TransactionalResult
     from forebay._transactions.session import TransactionSession
     from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata
 
@@ -48,7 +48,7 @@ class TransactionalCalls:
     def transactional_id(self) -> str | None:
         """``transactional.id``, or the one set last; None for a producer without transactions."""
         session = self._parts.session
-        return None if session is None else session.transactional_id
+        return None if session is None else session.dialog.transactional_id
 
     @property
     def producer_id(self) -> int:
@@ -66,7 +66,7 @@ class TransactionalCalls:
     def transaction_version(self) -> int:
         """Of the open transaction or the next one: 2 if brokers add partitions by themselves (KIP-890), else 0 or 1."""
         session = self._parts.session
-        return 0 if session is None else session.version
+        return 0 if session is None else session.dialog.version
 
     # The transaction
 
@@ -88,7 +88,7 @@ class TransactionalCalls:
         session = self._session("init_transactions")
         limit = self._limit(timeout)
         if identity is not None:
-            _check_identity(identity, session.transactional_id)
+            _check_identity(identity, session.dialog.transactional_id)
         with self._timed(self._parts.metrics.txn_init_ns):
             self._await("init_transactions", session.initialize(identity), limit)
 
@@ -202,7 +202,7 @@ class TransactionalCalls:
     def _abort_after(self, error: BaseException) -> None:
         try:
             session = self._session("abort_transaction")
-            if session.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+            if session.dialog.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
                 return  # ended in the block, or beyond repair
             with self._timed(self._parts.metrics.txn_abort_ns):
                 self._await("abort_transaction", session.abort(without_offsets=True), self._limit(None))

@@ -1,7 +1,9 @@
+from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.drain cimport BatchDrain
 from forebay._accumulator.schedule cimport ReadyNodes
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._network.client cimport NetworkClient
+from forebay._sender.outcomes cimport BatchOutcomes
 from forebay._transactions.manager cimport TransactionManager
 
 
@@ -13,6 +15,9 @@ cdef class Draining:
     cdef TransactionManager transactions
     cdef Py_ssize_t max_request_size
     cdef bint compresses
+    cdef BatchOutcomes outcomes
+    cdef BatchCloser closer
     cdef double collect(self, ReadyNodes found, list calls, double now) except? -2
     cdef drain(self, int node_id, list calls, double now)
+    cdef list close(self, list calls, double now)
     cpdef put_back(self, list calls, double now)

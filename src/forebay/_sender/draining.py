@@ -1,7 +1,7 @@
-"""Draining: which batches leave in a turn, and in how many requests.
+"""Draining: the batches of a turn, from the accumulator to requests that are ready to be built.
 
-Of each node that can take a request, everything that is due; what was drained, but could not be sent, goes back.
-Sender thread only.
+Each node that can take a request gets everything that is due.  The batches are compressed and their bytes final before
+the first request is built.  What was drained, but could not be sent, goes back.  Sender's thread only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.schedule import ReadyNodes
 from cython.cimports.forebay._network.client import NetworkClient
+from cython.cimports.forebay._sender.outcomes import BatchOutcomes
 from cython.cimports.forebay._transactions.manager import TransactionManager
+
+from forebay.errors import KafkaError
 
 INFINITY: cython.double = math.inf
 
@@ -26,6 +29,7 @@ class Draining:
 
     Args:
         transactions: decides whether a partition may be drained and stamps its batches, or None.
+        outcomes: told of a batch that cannot be compressed.
         max_request_size: bytes of one request (``max.request.size``); a node that got as many in a turn gets no more.
     """
 
@@ -35,6 +39,7 @@ class Draining:
         client: NetworkClient,
         metadata: Any,
         transactions: TransactionManager | None,
+        outcomes: BatchOutcomes,
         max_request_size: int,
     ) -> None:
         self.schedule = accumulator.schedule
@@ -43,6 +48,8 @@ class Draining:
         self.metadata = metadata
         self.transactions = transactions
         self.max_request_size = max_request_size
+        self.outcomes = outcomes
+        self.closer = accumulator.closer
         self.compresses = accumulator.closer.codec_id != 0
 
     @cython.cfunc
@@ -89,6 +96,32 @@ class Draining:
             prompt: cython.bint = more and (self.compresses or (slots > 0 and room <= 0))
             calls.append((node_id, batches, prompt))
         return None
+
+    @cython.cfunc
+    def close(self, calls: list[Any], now: cython.double) -> list[Any]:
+        """Makes the bytes of all batches final; a batch that cannot be compressed fails alone and is left out."""
+        try:
+            self.closer.close_batches([batch for _, batches, _ in calls for batch in batches])
+            return calls
+        except Exception:  # noqa: BLE001 - a codec's own, or no memory; which batch it was is found below
+            left = [
+                (node_id, [batch for batch in some if self._closes(batch, now)], more) for node_id, some, more in calls
+            ]
+            return [call for call in left if call[1]]
+
+    def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
+        try:
+            self.closer.close_batch(batch)
+        except Exception as cause:  # noqa: BLE001 - the batch fails with it
+            error = KafkaError(
+                f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}"
+            )
+            error.__cause__ = cause
+            if self.transactions is not None:
+                self.transactions.on_failed(batch, error, True)
+            self.outcomes.fail(batch, error, None, now)
+            return False
+        return True
 
     @cython.ccall
     def put_back(self, calls: list[Any], now: cython.double) -> object:

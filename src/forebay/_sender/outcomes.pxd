@@ -1,6 +1,6 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.batch cimport ProducerBatch
-from forebay._metrics.sensor cimport TopicSensors
+from forebay._metrics.sensor cimport Sensor, TopicSensors
 from forebay._protocol.produce_response cimport PartitionResponse
 from forebay._transactions.manager cimport TransactionManager
 
@@ -21,3 +21,14 @@ cdef class BatchOutcomes:
     cdef apply(self, ProducerBatch batch, PartitionResponse answer, object error, double now)
     cdef acknowledge(self, ProducerBatch batch, PartitionResponse answer)
     cdef TopicSensors topic_sensors(self, ProducerBatch batch, double now)
+
+
+cdef class RequestSensors:
+    cdef Sensor batch_size
+    cdef Sensor queue_time
+    cdef Sensor compression_rate
+    cdef Sensor record_size
+    cdef Sensor records_sent
+    cdef Sensor request_latency
+    cdef Sensor throttle_time
+    cdef record(self, list batches, BatchOutcomes outcomes, double now)

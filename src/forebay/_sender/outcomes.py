@@ -12,8 +12,9 @@ from typing import Any
 import cython
 from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.closing import observed_ratio
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
-from cython.cimports.forebay._metrics.sensor import TopicSensors
+from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 from cython.cimports.forebay._transactions.manager import TransactionManager
 
@@ -241,9 +242,9 @@ class BatchOutcomes:
         if batch.done:
             return
         if batch.transactional and self.transactions is not None:
-            session: Any = self.transactions.session
-            error = session.judge(error)
-            record_errors = record_errors and {at: session.judge(own) for at, own in record_errors.items()}
+            dialog: Any = self.transactions.dialog
+            error = dialog.judge(error)
+            record_errors = record_errors and {at: dialog.judge(own) for at, own in record_errors.items()}
         if batch.fail(error, record_errors, self.report):
             self.accumulator.deallocate(batch)
         self.failed_records += batch.record_count
@@ -314,6 +315,34 @@ class BatchOutcomes:
             self.failed_records += batch.record_count
             self.metrics.record_errors.record(batch.record_count)
 
+    def abort_each(self, batches: list[ProducerBatch], error: KafkaError) -> None:
+        """Ends each batch with ``error``, whatever becomes of the others."""
+        for batch in batches:
+            try:
+                self.abort(batch, error)
+            except Exception as failure:  # noqa: BLE001 - the others have to end too, and this one has ended
+                self.tell(batch, failure)
+
+    def fail_waiting(self, error: KafkaError) -> None:
+        """Fails every batch that waits; those in flight get their answers."""
+        self.abort_each(self.accumulator.take_waiting(), error)
+
+    def fail_all(self, error: KafkaError) -> None:
+        """Fails every batch without an outcome, in flight or not; their memory comes back when sockets let go."""
+        self.fail_waiting(error)
+        # Not only those known to be in flight: one that an error left in between must not be forgotten.
+        self.abort_each([batch for batch in self.accumulator.incomplete() if not batch.queue.has(batch)], error)
+
+    def settle_after(self, batch: ProducerBatch, failure: Exception) -> None:
+        """A batch whose outcome could not be applied to the end: it waits for another attempt, or it has failed."""
+        if batch.done:
+            self.accumulator.deallocate(batch)
+        elif not batch.queue.has(batch):
+            error = KafkaError(f"The outcome of a batch for {batch.topic}-{batch.partition} could not be applied")
+            error.__cause__ = failure
+            self.abort_each([batch], error)
+        self.tell(batch, failure)
+
     def foretell(self, error: KafkaError) -> tuple[int, int]:
         """Gives every batch its outcome while a callback holds the sender's thread, which runs the others later.
 
@@ -363,3 +392,40 @@ def _written(heard: tuple[list[Any], list[Any] | None] | None) -> dict[Any, tupl
         for batch, answer in zip(batches, answers, strict=True)
         if answer is not None and answer.error_code == 0
     }
+
+
+@cython.final
+@cython.cclass
+class RequestSensors:
+    """The producer's sensors of its produce requests, looked up once; sender thread only."""
+
+    def __init__(self, metrics: Any) -> None:
+        self.batch_size: Sensor = metrics.batch_size
+        self.queue_time: Sensor = metrics.queue_time
+        self.compression_rate: Sensor = metrics.compression_rate
+        self.record_size: Sensor = metrics.record_size
+        self.records_sent: Sensor = metrics.records_sent
+        self.request_latency: Sensor = metrics.request_latency
+        self.throttle_time: Sensor = metrics.produce_throttle_time
+
+    @cython.cfunc
+    def record(self, batches: list[Any], outcomes: BatchOutcomes, now: cython.double) -> object:
+        """A request with ``batches`` is on its way."""
+        records: cython.longlong = 0
+        batch: ProducerBatch
+        for batch in batches:
+            size: cython.Py_ssize_t = batch.estimated_size()
+            ratio: cython.double = 1.0
+            if batch.compressed:
+                ratio = observed_ratio(batch)
+            records += batch.record_count
+            self.batch_size.record(size)
+            self.queue_time.record(batch.drained - batch.created)
+            self.compression_rate.record(ratio)
+            self.record_size.record_many(batch.raw_size, batch.record_count, batch.max_record_size)
+            topic: TopicSensors = outcomes.topic_sensors(batch, now)
+            topic.records.record(batch.record_count)
+            topic.bytes.record(size)
+            topic.compression_rate.record(ratio)
+        self.records_sent.record(records)
+        return None

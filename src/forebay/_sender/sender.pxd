@@ -5,10 +5,9 @@ from forebay._network.client cimport NetworkClient
 from forebay._network.inflight cimport ClientResponse
 from forebay._protocol.produce_response cimport PartitionResponse, ProduceResponse
 from forebay._sender.draining cimport Draining
-from forebay._sender.outcomes cimport BatchOutcomes
+from forebay._sender.outcomes cimport BatchOutcomes, RequestSensors
 from forebay._sender.produce cimport ProduceCall
 from forebay._accumulator.schedule cimport ReadyNodes
-from forebay._sender.sensors cimport RequestSensors
 from forebay._transactions.manager cimport TransactionManager
 
 
@@ -26,7 +25,7 @@ cdef class Sender:
     cdef int timeout_ms
     cdef readonly Draining draining
     cdef readonly object requests
-    cdef object session
+    cdef object dialog                   # of a transactional producer
     cdef object producer_ids
     cdef object options
     cdef object log
@@ -47,7 +46,6 @@ cdef class Sender:
     cdef double send_ready(self, double now) except? -2
     cdef bint _send_all(self)
     cdef double _send_to(self, ReadyNodes found, double now) except? -2
-    cdef list _closed(self, list calls, double now)
     cdef double _wait_until(self, double now, double delay) except? -2
     cdef _follow_metadata(self)
     cdef send(self, int node_id, list batches, double now, bint prompt)

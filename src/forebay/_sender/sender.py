@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cython
 from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
@@ -21,15 +21,14 @@ from cython.cimports.forebay._network.inflight import ClientRequest, ClientRespo
 from cython.cimports.forebay._network.picture import Picture
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse, ProduceResponse
 from cython.cimports.forebay._sender.draining import Draining
-from cython.cimports.forebay._sender.outcomes import BatchOutcomes
+from cython.cimports.forebay._sender.outcomes import BatchOutcomes, RequestSensors
 from cython.cimports.forebay._sender.produce import ProduceCall, match
-from cython.cimports.forebay._sender.sensors import RequestSensors
 from cython.cimports.forebay._transactions.manager import TransactionManager
 
 from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._runtime.log import RateLimitedLogger
-from forebay._sender.options import SenderOptions
+from forebay._runtime.owner import check_owner
 from forebay._sender.produce import error_in, moved_leader
 from forebay._sender.producer_id import ProducerIdRequests
 from forebay.errors import KafkaError, NetworkError
@@ -42,6 +41,20 @@ PRODUCE = cython.declare(cython.int, ApiKey.PRODUCE)
 INFINITY: cython.double = math.inf
 FORCED = "Producer is closed forcefully."
 FORCED_TRANSACTION = "The producer closed forcefully"
+
+
+class SenderOptions(NamedTuple):
+    """What the sender takes from the configuration: times in ms, sizes in bytes."""
+
+    acks: int = -1
+    retries: int = 2**31 - 1
+    max_request_size: int = 1_048_576
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: float = 120_000
+    guarantee_order: bool = False
+    """One request in flight a connection: a partition is muted while a batch of it is."""
+    max_in_flight: int = 5
+    log_prefix: str = ""
 
 
 @cython.final
@@ -82,11 +95,11 @@ class Sender:
         self.log = RateLimitedLogger("forebay.sender", prefix=options.log_prefix)
         self.outcomes = self._make_outcomes(report)
         self.requests = requests
-        self.session = None if requests is None else requests.session
+        self.dialog = None if requests is None else requests.dialog
         self.producer_ids = ProducerIdRequests(
-            client, transactions, options.request_timeout_ms, fail_waiting=self.fail_waiting
+            client, transactions, options.request_timeout_ms, fail_waiting=self.outcomes.fail_waiting
         )
-        self.draining = Draining(accumulator, client, metadata, transactions, options.max_request_size)
+        self.draining = Draining(accumulator, client, metadata, transactions, self.outcomes, options.max_request_size)
         self.answered = self.on_produce  # made once, and not for each request
         self.acks = options.acks
         self.timeout_ms = options.request_timeout_ms
@@ -132,6 +145,8 @@ class Sender:
     @cython.ccall
     def run_once(self, now: cython.double) -> object:
         """One turn: what is due goes out, what came in is applied, and in between it waits for the next event."""
+        if not cython.compiled:
+            check_owner(self)
         self._begin_turn(now)
         failed: cython.longlong = self.outcomes.failed_records
         self._follow_metadata()
@@ -166,7 +181,7 @@ class Sender:
         A batch counts from its first record on.  Requests of the client's own do not: an end that waited for them would
         wait ``request.timeout.ms`` for a server that never answers.
         """
-        return self.accumulator.has_incomplete() or (self.session is not None and self.session.has_work())
+        return self.accumulator.has_incomplete() or (self.dialog is not None and self.dialog.has_work())
 
     def unfinished_records(self) -> int:
         """Records in batches without an outcome."""
@@ -183,14 +198,14 @@ class Sender:
         transactions: TransactionManager = self.transactions  # type: ignore[assignment]
         transactions.begin_turn()
         if transactions.fatal_error is not None:
-            self.fail_all(transactions.fatal_error)
+            self.outcomes.fail_all(transactions.fatal_error)
             return -1
-        if self.requests is not None and self.session is not None:
+        if self.requests is not None and self.dialog is not None:
             if self.closing:
                 self.requests.prepare_close(now)
-            reason = self.session.purge_reason()
+            reason = self.dialog.purge_reason()
             if reason is not None:
-                self._abort_each(self.accumulator.take_unsent(), reason)
+                self.outcomes.abort_each(self.accumulator.take_unsent(), reason)
             return -1
         if transactions.has_producer_id:
             return -1
@@ -217,7 +232,7 @@ class Sender:
 
     @cython.cfunc
     def _send_all(self) -> cython.bint:
-        completing = self.session is not None and self.session.completing
+        completing = self.dialog is not None and self.dialog.completing
         return completing or self.closing or self.accumulator.flushing() or self.accumulator.incomplete_batches.closed
 
     @cython.cfunc
@@ -230,38 +245,12 @@ class Sender:
             delay = self.draining.collect(found, calls, now)
             if len(calls) == 0:
                 return delay
-            for node_id, batches, more in self._closed(calls, now):
+            for node_id, batches, more in self.draining.close(calls, now):
                 self.send(node_id, batches, now, more)
         except BaseException:
             self.draining.put_back(calls, now)
             raise
         return min(delay, self.accumulator.drain.behind_check)
-
-    @cython.cfunc
-    def _closed(self, calls: list[Any], now: cython.double) -> list[Any]:
-        """Makes the bytes of all batches final; what cannot be compressed fails by itself and is left out."""
-        try:
-            self.accumulator.closer.close_batches([batch for _, batches, _ in calls for batch in batches])
-            return calls
-        except Exception:  # noqa: BLE001 - a codec's own, or no memory; which batch it was is found below
-            left = [
-                (node_id, [batch for batch in some if self._closes(batch, now)], more) for node_id, some, more in calls
-            ]
-            return [call for call in left if call[1]]
-
-    def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
-        try:
-            self.accumulator.closer.close_batch(batch)
-        except Exception as cause:  # noqa: BLE001 - the batch fails with it
-            error = KafkaError(
-                f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}"
-            )
-            error.__cause__ = cause
-            if self.transactions is not None:
-                self.transactions.on_failed(batch, error, True)
-            self.outcomes.fail(batch, error, None, now)
-            return False
-        return True
 
     @cython.cfunc
     @cython.exceptval(-2)
@@ -293,7 +282,7 @@ class Sender:
     def send(self, node_id: cython.int, batches: list[Any], now: cython.double, prompt: cython.bint) -> object:
         """One produce request with ``batches`` to one node."""
         call: ProduceCall = ProduceCall.__new__(ProduceCall)
-        name: str | None = None if self.session is None else self.session.transactional_id
+        name: str | None = None if self.dialog is None else self.dialog.transactional_id
         compressor = self.accumulator.closer.compressor
         call.begin(node_id, batches, now, self.acks, self.timeout_ms, compressor, name)
         oldest: cython.int = 0
@@ -381,18 +370,8 @@ class Sender:
         try:
             self.outcomes.apply(batch, answer, error, now)
         except Exception as failure:  # noqa: BLE001 - the other batches of the request have outcomes of their own
-            self._settle_after(batch, failure)
+            self.outcomes.settle_after(batch, failure)
         return None
-
-    def _settle_after(self, batch: ProducerBatch, failure: Exception) -> None:
-        """A batch whose outcome could not be applied to the end: it waits for another attempt, or it has failed."""
-        if batch.done:
-            self.accumulator.deallocate(batch)
-        elif not batch.queue.has(batch):
-            error = KafkaError(f"The outcome of a batch for {batch.topic}-{batch.partition} could not be applied")
-            error.__cause__ = failure
-            self._abort_each([batch], error)
-        self.outcomes.tell(batch, failure)
 
     def _fail_call(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
         error = response.failure or NetworkError(f"The answer of node {call.node_id} was lost")
@@ -443,38 +422,21 @@ class Sender:
             try:
                 self.outcomes.expire(batch, now)
             except Exception as failure:  # noqa: BLE001 - nobody else knows of the others: they have to end too
-                self._settle_after(batch, failure)
+                self.outcomes.settle_after(batch, failure)
         return None
-
-    def fail_waiting(self, error: KafkaError) -> None:
-        """Fails every batch that waits; those in flight get their answers."""
-        self._abort_each(self.accumulator.take_waiting(), error)
-
-    def fail_all(self, error: KafkaError) -> None:
-        """Fails every batch without an outcome, in flight or not; their memory comes back when sockets let go."""
-        self.fail_waiting(error)
-        # Not only those known to be in flight: one that an error left in between must not be forgotten.
-        self._abort_each([batch for batch in self.accumulator.incomplete() if not batch.queue.has(batch)], error)
 
     def give_up(self, error: KafkaError) -> None:
         """The end, whatever is left: batches fail with ``error``, and who waits for a transaction is told."""
         try:
-            if self.session is not None:
-                self.session.close(KafkaError(FORCED_TRANSACTION))
+            if self.dialog is not None:
+                self.dialog.close(KafkaError(FORCED_TRANSACTION))
         finally:
-            self.fail_all(error)
+            self.outcomes.fail_all(error)
             self.accumulator.returning.serve(0, True)
 
     def foretell(self) -> tuple[int, int]:
         """See ``BatchOutcomes.foretell``; also lets those go who wait for a transaction or metadata.  Any thread."""
-        if self.session is not None:
-            self.session.close(KafkaError(FORCED_TRANSACTION))
+        if self.dialog is not None:
+            self.dialog.close(KafkaError(FORCED_TRANSACTION))
         self.metadata.close()
         return self.outcomes.foretell(KafkaError(FORCED))
-
-    def _abort_each(self, batches: list[ProducerBatch], error: KafkaError) -> None:
-        for batch in batches:
-            try:
-                self.outcomes.abort(batch, error)
-            except Exception as failure:  # noqa: BLE001 - the others have to end too, and this one has ended
-                self.outcomes.tell(batch, failure)

@@ -14,8 +14,9 @@ from forebay._protocol.find_coordinator import TRANSACTION
 from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
-from forebay._transactions.requests import FIRST_OF_V2, Pending
-from forebay._transactions.session import TransactionSession
+from forebay._transactions.dialog import TransactionDialog
+from forebay._transactions.pending import Pending
+from forebay._transactions.requests import FIRST_OF_V2
 from forebay.errors import KafkaError, UnsupportedVersionError
 from forebay.model import Node
 
@@ -24,10 +25,10 @@ FIRST_PRODUCE_V2 = 12
 
 
 class TransactionalRequests:
-    """Sends what the TransactionSession has to ask.
+    """Sends what the TransactionDialog has to ask.
 
     Args:
-        session: the requests, and what their answers mean.
+        dialog: the requests, and what their answers mean.
         client: the network.
         backoff: between look-ups of a coordinator that cannot be connected to.
         request_timeout_ms: ``request.timeout.ms``.
@@ -37,13 +38,13 @@ class TransactionalRequests:
     def __init__(
         self,
         *,
-        session: TransactionSession,
+        dialog: TransactionDialog,
         client: Any,
         backoff: ExponentialBackoff,
         request_timeout_ms: float,
         patience_ms: float,
     ) -> None:
-        self.session = session
+        self.dialog = dialog
         self.in_flight: dict[bool, Pending] = {}
         """By lane (``Pending.is_for_group``), at most one in each."""
         self._client = client
@@ -57,7 +58,7 @@ class TransactionalRequests:
     @property
     def produce_versions(self) -> tuple[int, int]:
         """The versions of Produce that suit the open transaction."""
-        if self.session.version >= FIRST_OF_V2:
+        if self.dialog.version >= FIRST_OF_V2:
             return FIRST_PRODUCE_V2, SUPPORTED[ApiKey.PRODUCE][1]
         return 0, FIRST_PRODUCE_V2 - 1
 
@@ -65,9 +66,9 @@ class TransactionalRequests:
         """The producer is closing: nothing is left open, and nobody waits for a coordinator for ever."""
         if self._give_up_at == math.inf:
             self._give_up_at = now + self._patience_ms
-        elif now >= self._give_up_at and self.session.has_work():
-            self.session.close(KafkaError("The coordinator could not be reached before the producer ended"))
-        self.session.abort_for_close()
+        elif now >= self._give_up_at and self.dialog.has_work():
+            self.dialog.close(KafkaError("The coordinator could not be reached before the producer ended"))
+        self.dialog.abort_for_close()
 
     def turn(self, now: float) -> float:
         """Sends what is due; ms after which it is worth coming again, events apart."""
@@ -77,15 +78,15 @@ class TransactionalRequests:
     def _note_features(self) -> None:
         features = self._client.versions.features
         if features.epoch >= 0:
-            self.session.note_features(features.levels.get("transaction.version", (0, 0))[1])
+            self.dialog.note_features(features.levels.get("transaction.version", (0, 0))[1])
 
     def _next(self, now: float) -> float:
         busy = set(self.in_flight)
         delay = math.inf
         while True:
-            pending = self.session.next_request(now, busy)
+            pending = self.dialog.next_request(now, busy)
             if pending is None:
-                return min(delay, self.session.delay(now, busy))
+                return min(delay, self.dialog.delay(now, busy))
             wait = self._try(pending, now)
             if wait > 0:
                 busy.add(pending.is_for_group)
@@ -101,19 +102,19 @@ class TransactionalRequests:
         except BaseException:
             # Whatever it was (no descriptor left for a connection): somebody waits for this request.
             self.in_flight.pop(pending.is_for_group, None)
-            self.session.put_back(pending)
+            self.dialog.put_back(pending)
             raise
-        self.session.put_back(pending)
+        self.dialog.put_back(pending)
         return wait
 
     def _node_for(self, pending: Pending, now: float) -> tuple[Node | None, float]:
         """The node that the request may go to now, else ms to wait; 0 if another request has to go first."""
         wanted = pending.call.coordinator
-        node = self._client.least_loaded_node(now) if wanted is None else self.session.coordinators.get(wanted)
+        node = self._client.least_loaded_node(now) if wanted is None else self.dialog.coordinators.get(wanted)
         if node is None:
             if wanted is None:
                 return None, float(self._client.retry_delay(now))
-            self.session.look_up(wanted)
+            self.dialog.look_up(wanted)
             return None, 0.0
         if self._client.ready(node, now):
             if wanted is not None:  # who looks coordinators up says nothing about them
@@ -122,11 +123,11 @@ class TransactionalRequests:
         if self._client.connection_failed(node):
             refused = self._client.authentication_error(node)
             if refused is not None:
-                self.session.fatal(refused)
+                self.dialog.fatal(refused)
                 return None, 0.0
             if wanted is not None:
                 # It may have moved to a broker that can be reached.
-                self.session.look_up(wanted, now + self._backoff.delay(self._failures))
+                self.dialog.look_up(wanted, now + self._backoff.delay(self._failures))
                 self._failures += 1
                 return None, 0.0
         return None, max(1.0, float(self._client.poll_delay(node, now)))
@@ -152,25 +153,25 @@ class TransactionalRequests:
         known = self._client.api_versions(node.id)
         if known is not None:
             # Kept when the connection is lost: what it could it can.
-            self.session.can_bump = known.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= 3
+            self.dialog.can_bump = known.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= 3
 
     def _on_complete(self, pending: Pending, node: Node, response: ClientResponse) -> None:
         self.in_flight.pop(pending.is_for_group, None)
         error = response.error
         if response.disconnected:
-            apply_loss(self.session, pending, response.received)
+            apply_loss(self.dialog, pending, response.received)
         elif error is None:
             self._apply(pending, node, response)
         else:
-            apply_failure(self.session, pending, _explained(error, node))
+            apply_failure(self.dialog, pending, _explained(error, node))
 
     def _apply(self, pending: Pending, node: Node, response: ClientResponse) -> None:
         try:
-            apply_answer(self.session, pending, response.body, response.received)
+            apply_answer(self.dialog, pending, response.body, response.received)
         except Exception as cause:  # noqa: BLE001 - the request is in no queue now, and somebody waits for it
             error = KafkaError(f"The answer of {node} to {api_name(pending.call.api_key)} could not be applied")
             error.__cause__ = cause
-            apply_failure(self.session, pending, error)
+            apply_failure(self.dialog, pending, error)
 
 
 def _explained(error: KafkaError, node: Node) -> KafkaError:

@@ -16,7 +16,8 @@ from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._protocol.versions import ApiKey, api_name
 from forebay._transactions.dialog import FENCED, TransactionDialog
 from forebay._transactions.errors import Action, action_for, is_expected
-from forebay._transactions.requests import AddOffsetsCall, EndTxnCall, Pending
+from forebay._transactions.pending import Pending
+from forebay._transactions.requests import AddOffsetsCall, EndTxnCall
 from forebay._transactions.state import State
 from forebay.errors import (
     CommitFailedError,

@@ -3,12 +3,11 @@
 The state, the requests that wait, and what errors do to them; the sender's thread takes the requests one after the
 other and brings the answers (``answers``).  Sequences and producer id are the TransactionManager's, which this object
 tells what to do.  The states are a table (``state``), the meaning of errors is another (``errors``).  Nothing here
-blocks or does I/O.  What the application calls is in ``session``.
+blocks or does I/O.
 """
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections.abc import Container
 from contextlib import AbstractContextManager
@@ -18,22 +17,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from forebay._transactions.errors import for_call
 from forebay._transactions.initialization import Coordinator, InitProducerIdCall
 from forebay._transactions.partitions import TransactionPartitions
+from forebay._transactions.pending import Pending, RequestQueue, TransactionalResult
 from forebay._transactions.requests import (
     FIRST_OF_V2,
     AddPartitionsCall,
     EndTxnCall,
     FindCoordinatorCall,
     Identity,
-    Pending,
     TxnOffsetCommitCall,
 )
-from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import SOURCES, State, illegal_call
 from forebay.errors import (
     IllegalStateError,
     InvalidPidMappingError,
     KafkaError,
-    ProducerFencedError,
     TransactionAbortedError,
 )
 from forebay.errors._base import AnyError, judged
@@ -111,11 +108,11 @@ class TransactionDialog:
         self.coordinators: dict[Coordinator, Node] = {}
         self.can_bump = True
         """Whether the coordinator, when last connected, could give another epoch to a producer (KIP-360)."""
-        self._queue: list[Pending] = []
-        self._numbers = 0
-        self._call: LastCall | None = None
+        self.requests = RequestQueue()
+        self.last_call: LastCall | None = None
+        """The session's, as far as its outcome is not seen yet."""
         self.members = TransactionPartitions()
-        manager.begin_session(self, self.members)
+        manager.begin_dialog(self, self.members)
         accumulator.seal()
 
     # ---- any thread
@@ -138,41 +135,18 @@ class TransactionDialog:
 
     # ---- any thread, under the lock
 
-    def _enter(self, target: State, call: str) -> None:
+    def enter(self, target: State, call: str) -> None:
         if self.state not in SOURCES[target]:
             raise illegal_call(self.state, call)
         self.state = target
 
-    def _unusable(self) -> KafkaError | None:
-        error = self.error
-        if error is None or self.state not in BROKEN:
-            return None
-        if isinstance(error, ProducerFencedError):
-            return ProducerFencedError(
-                f"{FENCED}: the one with transactional.id '{self.transactional_id}', producer id "
-                f"{self.manager.producer_id} and epoch {self.manager.producer_epoch} cannot go on"
-            )
-        if isinstance(error, IllegalStateError):
-            return for_call(
-                error,
-                f"The producer with transactional.id '{self.transactional_id}' cannot execute transactional method "
-                "because of previous invalid state transition attempt: ",
-            )
-        return for_call(error, "Cannot execute transactional method because we are in an error state: ")
-
-    def _who(self) -> Identity:
+    def who(self) -> Identity:
         return Identity(self.transactional_id, self.manager.producer_id, self.manager.producer_epoch)
 
-    def _enqueue(self, call: Any, result: TransactionalResult) -> Pending:
-        self._numbers += 1
-        pending = Pending(call, result, self._numbers)
-        heapq.heappush(self._queue, pending)
-        return pending
-
-    def _complete(self, commit: bool, result: TransactionalResult) -> None:
+    def end(self, commit: bool, result: TransactionalResult) -> None:
         target = State.COMMITTING_TRANSACTION if commit else State.ABORTING_TRANSACTION
         before = self.state
-        self._enter(target, "commit_transaction" if commit else "abort_transaction")
+        self.enter(target, "commit_transaction" if commit else "abort_transaction")
         try:
             # From here on no record gets in, so "no batch without outcome" means what it says.
             self.accumulator.seal()
@@ -183,26 +157,23 @@ class TransactionDialog:
                 self.accumulator.unseal()
             raise
         self.purge_due = self.purge_due or not commit
-        self._enqueue(EndTxnCall(self._who(), commit, self.version), result)
+        self.requests.add(EndTxnCall(self.who(), commit, self.version), result)
 
-    def _forget_identity(self, call: str) -> None:
-        self._enter(State.UNINITIALIZED, call)
+    def drop_identity(self, call: str) -> None:
+        self.enter(State.UNINITIALIZED, call)
         self.accumulator.seal()
         self.manager.drop_identity()
         self.bump_required = False
         self.error = None
 
-    def _abort_later(self, error: KafkaError) -> list[TransactionalResult]:
+    def fail_transaction(self, error: KafkaError) -> list[TransactionalResult]:
         self.state = State.ABORTABLE_ERROR
         self.error = self.error or judged(error, requires_abort=True)
         self.accumulator.seal()
         self.purge_due = True
         # What may have been done at the coordinator is asked for again by the abort, which its caller must be free to
         # call; for the rest it is over.
-        failed = [pending.result for pending in self._queue]
-        self._queue = [pending for pending in self._queue if pending.survives_error]
-        heapq.heapify(self._queue)
-        return failed
+        return self.requests.keep_survivors()
 
     # ---- the sender's thread
 
@@ -220,17 +191,16 @@ class TransactionDialog:
         self._collect_partitions()
         while True:
             with self.lock:
-                pending = next((head for head in self._heads() if self._wait(head, now, busy) <= 0), None)
+                pending = next((head for head in self.requests.heads() if self._wait(head, now, busy) <= 0), None)
                 if pending is None:
                     return None
                 over = self._is_over(pending)
-                self._queue.remove(pending)
-                heapq.heapify(self._queue)
+                self.requests.take(pending)
                 if isinstance(pending.call, EndTxnCall):
                     # No batch is left that could be failed; the next ones belong to another transaction.
                     self.purge_due = False
             if over:
-                pending.result.settle(self._reason())
+                pending.result.settle(self.reason())
             elif self._is_needless(pending):
                 self.end_of_transaction(pending.result)
             else:
@@ -239,14 +209,7 @@ class TransactionDialog:
     def delay(self, now: float, busy: Container[bool] = ()) -> float:
         """Ms until ``next_request`` is worth asking again; inf if that takes an event."""
         with self.lock:
-            return min((self._wait(head, now, busy) for head in self._heads()), default=inf)
-
-    def _heads(self) -> list[Pending]:
-        """The first request of each lane."""
-        first: dict[bool, Pending] = {}
-        for pending in sorted(self._queue):
-            first.setdefault(pending.is_for_group, pending)
-        return list(first.values())
+            return min((self._wait(head, now, busy) for head in self.requests.heads()), default=inf)
 
     def _wait(self, head: Pending, now: float, busy: Container[bool]) -> float:
         """Ms until the head of a lane may be taken out; inf if that takes an event."""
@@ -255,7 +218,7 @@ class TransactionDialog:
         if head.is_for_group in busy:
             return inf
         if isinstance(head.call, EndTxnCall):
-            grouped = True in busy or any(pending.is_for_group for pending in self._queue)
+            grouped = True in busy or self.requests.has_for_group()
             # Batches only now that the end is asked for: an earlier answer would not know what came in meanwhile.
             if grouped or self.accumulator.has_incomplete():
                 return inf
@@ -284,25 +247,23 @@ class TransactionDialog:
         partitions = self.members.take_fresh()
         with self.lock:
             if self.state in (State.IN_TRANSACTION, State.COMMITTING_TRANSACTION):
-                self._enqueue(AddPartitionsCall(self._who(), partitions), TransactionalResult())
+                self.requests.add(AddPartitionsCall(self.who(), partitions), TransactionalResult())
 
     def look_up(self, wanted: Coordinator, retry_at: float = -inf) -> None:
         """Looks up the coordinator of ``wanted``, unless that is under way."""
         self.coordinators.pop(wanted, None)
         with self.lock:
-            for other in self._queue:
-                if isinstance(other.call, FindCoordinatorCall) and other.call.wanted == wanted:
-                    return
-            self._enqueue(FindCoordinatorCall(wanted), TransactionalResult()).retry_at = retry_at
+            if not self.requests.has_look_up(wanted):
+                self.requests.add(FindCoordinatorCall(wanted), TransactionalResult()).retry_at = retry_at
 
     def put_back(self, pending: Pending) -> None:
         """A request that could not be sent, or whose answer was no answer."""
         with self.lock:
             reason = self.closed
             if reason is None:
-                heapq.heappush(self._queue, pending)
+                self.requests.put_back(pending)
                 if self.state is State.ABORTABLE_ERROR:
-                    reason = self._reason()  # if it is sent again, then by the abort
+                    reason = self.reason()  # if it is sent again, then by the abort
         if reason is not None:
             pending.result.settle(reason)
 
@@ -316,11 +277,11 @@ class TransactionDialog:
         """The second half of sending offsets."""
         with self.lock:
             if self.state not in BROKEN and self.state is not State.ABORTING_TRANSACTION:
-                self._enqueue(commit, result)
+                self.requests.add(commit, result)
                 return
-        result.settle(self._reason())
+        result.settle(self.reason())
 
-    def _reason(self) -> KafkaError:
+    def reason(self) -> KafkaError:
         """What is raised by a call whose request is not sent, or not again, because of the state."""
         return TransactionAbortedError() if self.error is None else for_call(self.error)
 
@@ -338,13 +299,13 @@ class TransactionDialog:
             ignored = self.state in (State.ABORTING_TRANSACTION, State.FATAL_ERROR)
             illegal = not ignored and self.state not in SOURCES[State.ABORTABLE_ERROR]
             if not ignored and not illegal:
-                failed = self._abort_later(error)
+                failed = self.fail_transaction(error)
         if illegal:
             self._poison(State.ABORTABLE_ERROR, error)
         elif not ignored:
             log.info("The transaction of '%s' can only be aborted: %s", self.transactional_id, error)
         for result in failed:
-            result.settle(self._reason())
+            result.settle(self.reason())
 
     def abortable_with_bump(self, error: KafkaError) -> None:
         """As ``abortable``, and another epoch after the abort; fatal if there is none to be had."""
@@ -374,10 +335,10 @@ class TransactionDialog:
             self.state = State.FATAL_ERROR
             self.error = error = judged(error, fatal=True)
             self.accumulator.seal()
-            waiting, self._queue = self._queue, []
+            waiting = self.requests.take_all()
         self.manager.fail(error)
         for pending in waiting:
-            pending.result.settle(self._reason())
+            pending.result.settle(self.reason())
 
     def _poison(self, target: State, cause: KafkaError | None = None) -> None:
         # An illegal move on the sender's thread is a mistake of ours: nothing that follows could be trusted.
@@ -391,7 +352,7 @@ class TransactionDialog:
             legal = self.state is State.INITIALIZING
             if legal:
                 self.state = State.ABORTABLE_ERROR
-                self._forget_identity("init_transactions")
+                self.drop_identity("init_transactions")
         if legal:
             log.warning("No producer id for '%s': %s", self.transactional_id, error)
         else:
@@ -404,8 +365,8 @@ class TransactionDialog:
             legal = self.state in COMPLETING
             if legal and (bump or not self.manager.has_producer_id):
                 self.state = State.INITIALIZING
-                known = self._who()[1:] if bump else ()
-                self._enqueue(InitProducerIdCall(self.transactional_id, self.timeout_ms, *known), result)
+                known = self.who()[1:] if bump else ()
+                self.requests.add(InitProducerIdCall(self.transactional_id, self.timeout_ms, *known), result)
                 return
         if legal:
             self.ready(result)
@@ -453,7 +414,7 @@ class TransactionDialog:
 
         For an id only while somebody waits for it: a coordinator that is away leaves nothing undone there.
         """
-        call = self._call
+        call = self.last_call
         awaited = call is not None and call.result.awaited
         return self.closed is None and (self.open or (awaited and self.state is State.INITIALIZING))
 
@@ -462,7 +423,7 @@ class TransactionDialog:
         with self.lock:
             if self.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
                 return False
-            self._complete(False, TransactionalResult())
+            self.end(False, TransactionalResult())
         log.warning("The producer of '%s' was closed with an open transaction, which is aborted", self.transactional_id)
         return True
 
@@ -471,8 +432,8 @@ class TransactionDialog:
         with self.lock:
             left_open = self.open and self.closed is None
             self.closed = error
-            waiting, self._queue = self._queue, []
-            call = self._call
+            waiting = self.requests.take_all()
+            call = self.last_call
         if left_open:
             log.warning(
                 "The producer of '%s' ended in state %s: if the coordinator knows of a transaction, it ends it after "

@@ -1,12 +1,14 @@
-"""InitProducerIdCall: the one request of this package that a producer without transactions has, too.
+"""Asking for a producer id: the request, when it is due, and what is wrong with its answer.
 
-The others are in ``requests``, which such a producer never imports.
+It is the one request of this package that a producer without transactions has, too.  The others are in ``requests``,
+which such a producer never imports.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar, NamedTuple
+from math import inf
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from forebay._protocol.find_coordinator import TRANSACTION
 from forebay._protocol.init_producer_id import (
@@ -18,6 +20,23 @@ from forebay._protocol.init_producer_id import (
     encode_init_producer_id,
 )
 from forebay._protocol.versions import SUPPORTED, ApiKey
+from forebay.errors import (
+    ClusterAuthorizationError,
+    InvalidProducerEpochError,
+    KafkaError,
+    ProducerFencedError,
+    ProtocolError,
+    TransactionAbortableError,
+    TransactionalIdAuthorizationError,
+    UnsupportedVersionError,
+    error_for,
+)
+
+if TYPE_CHECKING:
+    from forebay._runtime.backoff import ExponentialBackoff
+
+PASSING = (ClusterAuthorizationError, TransactionalIdAuthorizationError, TransactionAbortableError)
+"""InitProducerId refused with one of these fails the batches at hand; later batches are worth another request."""
 
 
 class Priority(IntEnum):
@@ -89,3 +108,68 @@ class InitProducerIdCall(_Asked):
             ProtocolError: the bytes make no sense.
         """
         return decode_init_producer_id(version, payload)
+
+
+class InitAttempts:
+    """When an idempotent producer's next request for an id is due.  Sender's thread only.
+
+    Args:
+        backoff: between the requests (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+    """
+
+    def __init__(self, backoff: ExponentialBackoff) -> None:
+        self._backoff = backoff
+        self._failures = 0
+        self._retry_at = -inf
+        self._awaited = False
+        self._refused = False
+
+    def delay(self, now: float, has_undrained: bool) -> float:
+        """Ms until the next request; inf while one is under way, and after a refusal until records wait."""
+        if self._awaited or (self._refused and not has_undrained):
+            return inf
+        return max(self._retry_at - now, 0.0)
+
+    def begin(self) -> None:
+        """A request is sent."""
+        self._awaited = True
+
+    def end(self) -> None:
+        """Its answer came, or an error in the place of an answer."""
+        self._awaited = False
+
+    def put_off(self, now: float) -> None:
+        """The request failed and is sent again after its backoff."""
+        self._retry_at = now + self._backoff.delay(self._failures)
+        self._failures += 1
+
+    def refuse(self, now: float) -> None:
+        """The broker gives this producer no id now."""
+        self._refused = True
+        self.put_off(now)
+
+    def succeed(self) -> None:
+        """An id is there."""
+        self._failures = 0
+        self._refused = False
+
+    def hurry(self) -> None:
+        """Another id is needed at once."""
+        self._retry_at = -inf
+
+
+def init_error(answer: InitProducerIdResponse | KafkaError, node: str) -> KafkaError | None:
+    """What is wrong with the answer of ``node`` to InitProducerId; None if it has an id."""
+    if isinstance(answer, UnsupportedVersionError):
+        return UnsupportedVersionError(
+            f"The broker {node} is too old for idempotence, which needs InitProducerId (Kafka 0.11 and later);"
+            f" set enable.idempotence=false to write to it: {answer}"
+        )
+    if isinstance(answer, KafkaError):
+        return answer
+    if answer.error_code == 0 and answer.producer_id < 0:
+        return ProtocolError(f"The broker {node} answered InitProducerId with the producer id {answer.producer_id}")
+    if answer.error_code == InvalidProducerEpochError.code:
+        return ProducerFencedError(node=node)  # by its older name
+    error = error_for(answer.error_code, node=node)
+    return init_error(error, node) if isinstance(error, UnsupportedVersionError) else error

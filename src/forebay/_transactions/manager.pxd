@@ -11,14 +11,10 @@ cdef class TransactionManager(Gate):
     cdef readonly bint has_producer_id
     cdef readonly int max_in_flight
     cdef readonly bint confirm_first
-    cdef object backoff
-    cdef int failures
-    cdef double retry_at
-    cdef bint asked
-    cdef bint refused
+    cdef object asking                   # when the next request for a producer id is due
     cdef list to_rewrite
     cdef list unresolved
-    cdef object session
+    cdef readonly object dialog
     cdef readonly TransactionPartitions members
     cpdef void begin_turn(self)
     cdef bint is_in_doubt(self) noexcept

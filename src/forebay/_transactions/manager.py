@@ -33,7 +33,7 @@ from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
 from cython.cimports.forebay._transactions.partitions import TransactionPartitions
 from cython.cimports.forebay._transactions.sequences import PartitionSequences
 
-from forebay._transactions.initialization import InitProducerIdCall
+from forebay._transactions.initialization import PASSING, InitAttempts, InitProducerIdCall, init_error
 from forebay._transactions.state import State, move
 from forebay.errors import (
     ClusterAuthorizationError,
@@ -41,12 +41,9 @@ from forebay.errors import (
     KafkaError,
     OutOfOrderSequenceError,
     ProducerFencedError,
-    ProtocolError,
-    TransactionAbortableError,
     TransactionalIdAuthorizationError,
     UnknownProducerIdError,
     UnsupportedVersionError,
-    error_for,
 )
 from forebay.errors._base import judged
 
@@ -62,9 +59,6 @@ MAX_EPOCH = cython.declare(cython.int, 32767)
 
 FATAL = (ClusterAuthorizationError, TransactionalIdAuthorizationError, ProducerFencedError, UnsupportedVersionError)
 """A produce request refused with one of these ends the producer."""
-
-PASSING = (ClusterAuthorizationError, TransactionalIdAuthorizationError, TransactionAbortableError)
-"""InitProducerId refused with one of these fails the batches at hand; later ones are worth another request."""
 
 
 @cython.final
@@ -91,14 +85,10 @@ class TransactionManager(Gate):
         self.fatal_error: KafkaError | None = None
         self.max_in_flight = max_in_flight
         self.confirm_first = confirm_first
-        self.backoff = backoff
-        self.failures = 0
-        self.retry_at = -inf
-        self.asked = False
-        self.refused = False
+        self.asking = InitAttempts(backoff)
         self.to_rewrite: list[PartitionSequences] = []
         self.unresolved: list[PartitionSequences] = []
-        self.session: TransactionDialog | None = None
+        self.dialog: TransactionDialog | None = None
         self.members: TransactionPartitions | None = None
 
     # ---- the producer id
@@ -125,17 +115,15 @@ class TransactionManager(Gate):
     @cython.ccall
     def time_to_next_request(self, now: cython.double, has_undrained: cython.bint) -> cython.double:
         """ms until ``needs_producer_id``: 0 if now, inf if nothing is to be asked or an answer is awaited."""
-        if self.has_producer_id or self.asked or self.fatal_error is not None:
+        if self.has_producer_id or self.fatal_error is not None:
             return inf
-        if self.refused and not has_undrained:
-            return inf
-        return max(self.retry_at - now, 0.0)
+        return float(self.asking.delay(now, has_undrained))
 
     def init_request(self) -> InitProducerIdCall:
         """The request for a producer id; ``on_init_producer_id`` takes the answer."""
         if self.state is State.UNINITIALIZED:
             self.enter(State.INITIALIZING)
-        self.asked = True
+        self.asking.begin()
         return InitProducerIdCall()
 
     def on_init_producer_id(
@@ -150,55 +138,36 @@ class TransactionManager(Gate):
             The error with which all batches at hand fail; None if there is none, or another try follows.  If it is
             fatal, ``fatal_error`` is set too.
         """
-        self.asked = False
+        self.asking.end()
         if self.fatal_error is not None:
             return None
-        if isinstance(answer, KafkaError):
-            error = answer
-        else:
-            found = init_error(answer, node)
-            if found is None:
-                self.adopt(answer.producer_id, answer.producer_epoch)
-                return None
-            error = found
+        error = init_error(answer, node)
+        if error is None:
+            self.adopt(answer.producer_id, answer.producer_epoch)  # type: ignore[union-attr]
+            return None
         if error.retriable:
-            self.retry_later(now)
+            self.asking.put_off(now)
             log.debug("No producer id from %s yet: %s", node, error)
             return None
         if isinstance(error, PASSING):
-            return self.refuse(error, now)
-        if isinstance(error, UnsupportedVersionError):
-            error = UnsupportedVersionError(
-                f"The broker {node} is too old for idempotence, which needs InitProducerId (Kafka 0.11 and later);"
-                f" set enable.idempotence=false to write to it: {error}"
-            )
+            self.refuse(error, now)
+            return error
         self.fail(error)
         return self.fatal_error
 
     def adopt(self, producer_id: int, producer_epoch: int) -> None:
         """Goes on under this id and epoch."""
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.has_producer_id = True
-        self.failures = 0
-        self.refused = False
+        self.asking.succeed()
         self.enter(State.READY)
-        log.info("Producer id %d with epoch %d", producer_id, producer_epoch)
+        self.set_identity(producer_id, producer_epoch)
         self.rewrite()
 
-    def retry_later(self, now: float) -> None:
-        """Puts off the next request for a producer id."""
-        self.retry_at = now + self.backoff.delay(self.failures)
-        self.failures += 1
-
-    def refuse(self, error: KafkaError, now: float) -> KafkaError:
+    def refuse(self, error: KafkaError, now: float) -> None:
         """Back to the start: the batches at hand fail, the next ones make for another request."""
         self.enter(State.ABORTABLE_ERROR)
         self.enter(State.UNINITIALIZED)
-        self.refused = True
-        self.retry_later(now)
+        self.asking.refuse(now)
         log.warning("The producer is not allowed to do idempotent sends: %s", error)
-        return error
 
     @cython.ccall
     def fail(self, error: KafkaError) -> cython.void:
@@ -209,8 +178,8 @@ class TransactionManager(Gate):
         error = judged(error, fatal=True)
         self.fatal_error = error
         self.has_producer_id = False
-        if self.session is not None:
-            self.session.fatal(error)
+        if self.dialog is not None:
+            self.dialog.fatal(error)
         log.error("The producer cannot go on: %s", error)
 
     @cython.cfunc
@@ -368,8 +337,8 @@ class TransactionManager(Gate):
             self.fail(error)
         sequences: PartitionSequences = self.sequences_of(batch.queue)
         position: cython.Py_ssize_t = sequences.position(batch)
-        if self.session is not None and (position >= 0 or batch.base_sequence < 0):
-            self.session.on_failed_batch(error)
+        if self.dialog is not None and (position >= 0 or batch.base_sequence < 0):
+            self.dialog.on_failed_batch(error)
         if position < 0:
             return  # never sent, or settled before
         if self.members is not None:
@@ -442,7 +411,7 @@ class TransactionManager(Gate):
         self.producer_id = NO_ID
         self.producer_epoch = -1
         self.has_producer_id = False
-        self.retry_at = -inf
+        self.asking.hurry()
         self.enter(State.UNINITIALIZED)
 
     @cython.cfunc
@@ -454,13 +423,13 @@ class TransactionManager(Gate):
 
     # ---- transactions
 
-    def begin_session(self, session: TransactionDialog, members: TransactionPartitions) -> None:
+    def begin_dialog(self, dialog: TransactionDialog, members: TransactionPartitions) -> None:
         """This producer is transactional; before anything is sent."""
-        self.session = session
+        self.dialog = dialog
         self.members = members
 
     def set_identity(self, producer_id: int, producer_epoch: int) -> None:
-        """A transactional producer goes on under this id and epoch; what is new to a partition begins at 0."""
+        """Goes on under this id and epoch; in a transactional producer each partition begins at sequence 0."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.has_producer_id = True
@@ -473,12 +442,3 @@ class TransactionManager(Gate):
         self.producer_id = NO_ID
         self.producer_epoch = -1
         self.has_producer_id = False
-
-
-def init_error(answer: InitProducerIdResponse, node: str) -> KafkaError | None:
-    """The error in an answer to InitProducerId; None if it has an id."""
-    if answer.error_code == 0 and answer.producer_id < 0:
-        return ProtocolError(f"The broker {node} answered InitProducerId with the producer id {answer.producer_id}")
-    if answer.error_code == InvalidProducerEpochError.code:
-        return ProducerFencedError(node=node)  # by its older name
-    return error_for(answer.error_code, node=node)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from forebay._protocol.add_offsets_to_txn import (
     AddOffsetsToTxnResponse,
@@ -35,7 +35,6 @@ from forebay._protocol.txn_offset_commit import (
 )
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay._transactions.initialization import Coordinator, InitProducerIdCall, Priority
-from forebay._transactions.result import TransactionalResult
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 FIRST_OF_V2 = 2
@@ -209,45 +208,3 @@ class EndTxnCall:
 
 
 Call = InitProducerIdCall | FindCoordinatorCall | AddPartitionsCall | AddOffsetsCall | TxnOffsetCommitCall | EndTxnCall
-
-
-class Pending:
-    """A request on its way to being answered; belongs to the session's lock until it is sent.
-
-    ``attempts`` counts answers and disconnects that led to another try, ``retry_at`` (monotonic ms) is when that may
-    begin.  ``uncertain``: the broker may have done what was asked although nobody heard of it.
-    """
-
-    __slots__ = ("attempts", "call", "number", "result", "retry_at", "uncertain")
-
-    def __init__(self, call: Any, result: TransactionalResult, number: int) -> None:
-        self.call = call
-        self.result = result
-        self.number = number
-        self.attempts = 0
-        self.retry_at = -1.0
-        self.uncertain = False
-
-    @property
-    def survives_error(self) -> bool:
-        """Whether it is still worth sending after the transaction failed.
-
-        An abort needs to know the coordinator, and must not be left out where the coordinator may have begun the
-        transaction: so what may have been added is added again, for certain, before the abort.
-        """
-        if isinstance(self.call, FindCoordinatorCall):
-            return True
-        return self.uncertain and isinstance(self.call, (AddPartitionsCall, AddOffsetsCall))
-
-    @property
-    def is_for_group(self) -> bool:
-        """Whether it is for a group's coordinator, or for finding that one."""
-        if isinstance(self.call, FindCoordinatorCall):
-            return self.call.wanted.kind == GROUP
-        return isinstance(self.call, TxnOffsetCommitCall)
-
-    def __lt__(self, other: Pending) -> bool:
-        return (self.call.priority, self.number) < (other.call.priority, other.number)
-
-    def __repr__(self) -> str:
-        return f"<Pending {type(self.call).__name__}, {self.attempts} attempts>"

@@ -9,22 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from forebay._protocol.find_coordinator import TRANSACTION
-from forebay._transactions.dialog import LastCall, TransactionDialog
+from forebay._transactions.dialog import BROKEN, FENCED, LastCall, TransactionDialog
+from forebay._transactions.errors import for_call
 from forebay._transactions.initialization import Coordinator, InitProducerIdCall
-from forebay._transactions.requests import (
-    FIRST_OF_V2,
-    AddOffsetsCall,
-    TxnOffsetCommitCall,
-)
-from forebay._transactions.result import TransactionalResult
+from forebay._transactions.pending import TransactionalResult
+from forebay._transactions.requests import FIRST_OF_V2, AddOffsetsCall, TxnOffsetCommitCall
 from forebay._transactions.state import State, illegal_call
-from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError, ProducerFencedError
 from forebay.errors._base import AnyError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition, TransactionIdentity
 
 
-class TransactionSession(TransactionDialog):
-    """A TransactionDialog with the calls that start something; any thread but the sender's."""
+class TransactionSession:
+    """The calls of one transactional.id; any thread but the sender's.
+
+    Args:
+        dialog: the state, the lock that guards it, and the requests that the calls begin.
+    """
+
+    def __init__(self, dialog: TransactionDialog) -> None:
+        self.dialog = dialog
 
     def initialize(self, given: TransactionIdentity | None = None) -> TransactionalResult:
         """Asks for a producer id, which ends what an earlier owner of the transactional.id left open; or takes one.
@@ -32,18 +36,19 @@ class TransactionSession(TransactionDialog):
         Raises:
             IllegalStateError: it has one, or another call was not finished.
         """
+        dialog = self.dialog
 
         def start(result: TransactionalResult) -> None:
-            if self.state is not State.UNINITIALIZED:
+            if dialog.state is not State.UNINITIALIZED:
                 # The way from an abort to another epoch is not the owner's.
-                raise illegal_call(self.state, "init_transactions")
-            self.state = State.INITIALIZING
+                raise illegal_call(dialog.state, "init_transactions")
+            dialog.state = State.INITIALIZING
             if given is None:
-                self._enqueue(InitProducerIdCall(self.transactional_id, self.timeout_ms), result)
+                dialog.requests.add(InitProducerIdCall(dialog.transactional_id, dialog.timeout_ms), result)
                 return
-            self.manager.set_identity(given.producer_id, given.producer_epoch)
-            self.version = given.transaction_version
-            self._enter(State.READY, "init_transactions")
+            dialog.manager.set_identity(given.producer_id, given.producer_epoch)
+            dialog.version = given.transaction_version
+            dialog.enter(State.READY, "init_transactions")
             result.settle()
 
         return self._operation("init_transactions", start, given)
@@ -55,11 +60,12 @@ class TransactionSession(TransactionDialog):
             IllegalStateError: the state does not allow it.
             KafkaError: the producer is in an error state.
         """
-        with self.lock:
+        dialog = self.dialog
+        with dialog.lock:
             self._check_call("begin_transaction")
-            self._enter(State.IN_TRANSACTION, "begin_transaction")
-            self.members.begin(self.version >= FIRST_OF_V2)
-            self.accumulator.unseal()
+            dialog.enter(State.IN_TRANSACTION, "begin_transaction")
+            dialog.members.begin(dialog.version >= FIRST_OF_V2)
+            dialog.accumulator.unseal()
 
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
@@ -70,16 +76,17 @@ class TransactionSession(TransactionDialog):
             IllegalStateError: there is no transaction.
             KafkaError: the producer is in an error state.
         """
+        dialog = self.dialog
 
         def start(result: TransactionalResult) -> None:
-            if self.state is not State.IN_TRANSACTION:
-                raise illegal_call(self.state, "send_offsets_to_transaction")
-            commit = TxnOffsetCommitCall(self._who(), group, dict(offsets), self.version)
-            if self.version >= FIRST_OF_V2:
-                self.members.mark_started()
-                self._enqueue(commit, result)
+            if dialog.state is not State.IN_TRANSACTION:
+                raise illegal_call(dialog.state, "send_offsets_to_transaction")
+            commit = TxnOffsetCommitCall(dialog.who(), group, dict(offsets), dialog.version)
+            if dialog.version >= FIRST_OF_V2:
+                dialog.members.mark_started()
+                dialog.requests.add(commit, result)
             else:
-                self._enqueue(AddOffsetsCall(self._who(), commit), result)
+                dialog.requests.add(AddOffsetsCall(dialog.who(), commit), result)
 
         return self._operation("send_offsets_to_transaction", start, (dict(offsets), group))
 
@@ -90,7 +97,7 @@ class TransactionSession(TransactionDialog):
             IllegalStateError: there is no transaction.
             KafkaError: a record failed, so that it can only be aborted; or the producer is in an error state.
         """
-        return self._operation("commit_transaction", lambda result: self._complete(True, result))
+        return self._operation("commit_transaction", lambda result: self.dialog.end(True, result))
 
     def abort(self, *, without_offsets: bool = False) -> TransactionalResult:
         """Ends the transaction without effect; records that were not sent fail, those that were are finished first.
@@ -102,10 +109,12 @@ class TransactionSession(TransactionDialog):
             IllegalStateError: there is no transaction.
             KafkaError: the producer is in a fatal error state.
         """
-        with self.lock:
-            if without_offsets and self._call is not None and self._call.name == "send_offsets_to_transaction":
-                self._call = None
-        return self._operation("abort_transaction", lambda result: self._complete(False, result))
+        dialog = self.dialog
+        with dialog.lock:
+            call = dialog.last_call
+            if without_offsets and call is not None and call.name == "send_offsets_to_transaction":
+                dialog.last_call = None
+        return self._operation("abort_transaction", lambda result: dialog.end(False, result))
 
     def detach(self, unfinished: Callable[[], int]) -> TransactionIdentity:
         """Leaves the open transaction to another process, which ends it.
@@ -117,22 +126,23 @@ class TransactionSession(TransactionDialog):
             IllegalStateError: no transaction is open, it is empty, or records are without outcome.
             KafkaError: a record failed.
         """
-        with self.lock:
+        dialog = self.dialog
+        with dialog.lock:
             self._check_call("detach_transaction")
-            if self.state is not State.IN_TRANSACTION:
-                raise illegal_call(self.state, "detach_transaction")
-            self.accumulator.seal()
+            if dialog.state is not State.IN_TRANSACTION:
+                raise illegal_call(dialog.state, "detach_transaction")
+            dialog.accumulator.seal()
             left = unfinished()
-            if left or not self.members.started:
-                self.accumulator.unseal()
+            if left or not dialog.members.started:
+                dialog.accumulator.unseal()
                 raise IllegalStateError(
                     f"Cannot detach a transaction with {left} record(s) without outcome: flush() first"
                     if left
                     else "Cannot detach a transaction in which nothing was sent: a coordinator cannot commit it;"
                     " abort_transaction() ends it"
                 )
-            identity = self.identity
-            self._forget_identity("detach_transaction")
+            identity = dialog.identity
+            dialog.drop_identity("detach_transaction")
             return identity
 
     def rename(self, transactional_id: str) -> None:
@@ -142,14 +152,15 @@ class TransactionSession(TransactionDialog):
             IllegalStateError: a transaction is open, or a call was not finished.
             KafkaError: the producer is in an error state.
         """
-        with self.lock:
+        dialog = self.dialog
+        with dialog.lock:
             self._check_call("set_transactional_id")
-            if self.state is not State.UNINITIALIZED:
-                if self.state is not State.READY:
-                    raise illegal_call(self.state, "set_transactional_id")
-                self._forget_identity("set_transactional_id")
-            self.coordinators.pop(Coordinator(TRANSACTION, self.transactional_id), None)
-            self.transactional_id = transactional_id
+            if dialog.state is not State.UNINITIALIZED:
+                if dialog.state is not State.READY:
+                    raise illegal_call(dialog.state, "set_transactional_id")
+                dialog.drop_identity("set_transactional_id")
+            dialog.coordinators.pop(Coordinator(TRANSACTION, dialog.transactional_id), None)
+            dialog.transactional_id = transactional_id
 
     def note_failed_send(self, error: AnyError) -> AnyError:
         """A record was refused before it came into a batch, and its caller may not look: the transaction fails.
@@ -160,49 +171,70 @@ class TransactionSession(TransactionDialog):
         Returns:
             ``error`` for the record's owner.
         """
+        dialog = self.dialog
         failed: list[TransactionalResult] = []
-        with self.lock:
-            if self.state is State.IN_TRANSACTION:
-                failed = self._abort_later(error)
+        with dialog.lock:
+            if dialog.state is State.IN_TRANSACTION:
+                failed = dialog.fail_transaction(error)
         for result in failed:
-            result.settle(self._reason())
-        return self.judge(error)
+            result.settle(dialog.reason())
+        return dialog.judge(error)
 
     def refusal(self) -> KafkaError:
         """Why no record is taken now."""
         # Without the lock, which is taken before the appending thread's: what it says may be a moment old.
-        return self._unusable() or illegal_call(self.state, "send")
+        return self._unusable() or illegal_call(self.dialog.state, "send")
 
     def is_refusal(self, error: KafkaError) -> bool:
         """Whether ``error`` is ``refusal``'s, because of the error that the producer is in."""
-        return error.__cause__ is not None and error.__cause__ is self.error
+        return error.__cause__ is not None and error.__cause__ is self.dialog.error
 
     # ---- under the lock
 
     def _operation(
         self, name: str, start: Callable[[TransactionalResult], None], key: object = None
     ) -> TransactionalResult:
-        with self.lock:
-            call = self._call
+        dialog = self.dialog
+        with dialog.lock:
+            call = dialog.last_call
             if call is not None and not call.result.acknowledged and (call.name, call.key) == (name, key):
                 return call.result
             self._check_call(name)
             result = TransactionalResult()
             start(result)
-            self._call = LastCall(name, key, result)
+            dialog.last_call = LastCall(name, key, result)
             return result
 
     def _check_call(self, name: str) -> None:
-        call = self._call
+        dialog = self.dialog
+        call = dialog.last_call
         if call is not None and not call.result.acknowledged:
             raise IllegalStateError(
                 f"Cannot attempt operation `{name}` because the previous call to `{call.name}` timed out and must be "
                 "retried" + (" with the same arguments" if call.name == name else "")
             )
-        if self.closed is not None:
+        if dialog.closed is not None:
             raise ProducerClosedError()
-        if name == "abort_transaction" and self.state is State.ABORTABLE_ERROR:
+        if name == "abort_transaction" and dialog.state is State.ABORTABLE_ERROR:
             return
         error = self._unusable()
         if error is not None:
             raise error
+
+    def _unusable(self) -> KafkaError | None:
+        dialog = self.dialog
+        error = dialog.error
+        if error is None or dialog.state not in BROKEN:
+            return None
+        if isinstance(error, ProducerFencedError):
+            return ProducerFencedError(
+                f"{FENCED}: the one with transactional.id '{dialog.transactional_id}', producer id "
+                f"{dialog.manager.producer_id} and epoch {dialog.manager.producer_epoch} cannot go on"
+            )
+        if isinstance(error, IllegalStateError):
+            return for_call(
+                error,
+                f"The producer with transactional.id '{dialog.transactional_id}' cannot execute transactional method "
+                "because of previous invalid state transition attempt: ",
+            )
+        return for_call(error, "Cannot execute transactional method because we are in an error state: ")

@@ -12,11 +12,11 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
-from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
+from forebay._records.codec_packages import Chunk
+from forebay._records.compression import CompressionType, Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay._runtime.backoff import ExponentialBackoff
-from forebay._sender.options import SenderOptions
-from forebay._sender.sender import Sender
+from forebay._sender.sender import Sender, SenderOptions
 from forebay._transactions.manager import TransactionManager
 from forebay.errors import (
     DisconnectError,

@@ -281,7 +281,7 @@ def test_forced_end_fails_what_is_left() -> None:
     assert world.sender.unfinished_records() == 2
     world.accumulator.close()
     error = KafkaError("Producer is closed forcefully.")
-    world.sender.fail_all(error)
+    world.sender.outcomes.fail_all(error)
     assert [repr(future.exception(0)) for future in (in_flight, waiting)] == [repr(error)] * 2
     assert not world.accumulator.has_incomplete()
     assert world.pool.available() < world.pool.total

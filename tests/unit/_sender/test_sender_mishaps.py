@@ -110,7 +110,7 @@ def test_a_forced_end_finds_what_nobody_knows_of() -> None:
     with_queue = world.queue()
     world.accumulator.take_waiting()
     assert len(with_queue.batches) == 0
-    world.sender.fail_all(KafkaError("forced"))
+    world.sender.outcomes.fail_all(KafkaError("forced"))
     assert str(future.exception(0)) == "forced"
     assert not world.sender.has_work()
 

@@ -58,7 +58,7 @@ def test_a_refused_login_is_the_end() -> None:
     world = TransactionalWorld(2, ready=False)
     refused = SaslAuthenticationError("wrong password")
     result = world.session.initialize()
-    world.session.fatal(refused)
+    world.session.dialog.fatal(refused)
     assert result.done and repr(result.error) == repr(refused)
     result.acknowledged = True
     with pytest.raises(KafkaError):
@@ -67,12 +67,12 @@ def test_a_refused_login_is_the_end() -> None:
 
 def test_features_are_taken_from_the_newest_epoch() -> None:
     world = TransactionalWorld(1)
-    assert world.session.newest_version == 1
+    assert world.session.dialog.newest_version == 1
     world.coordinator.finalize(2, epoch=2)
     world.cluster.brokers[0].drop()
     world.run(200)
-    assert world.session.newest_version == 2
+    assert world.session.dialog.newest_version == 2
     world.coordinator.finalize(1, epoch=1)
     world.cluster.brokers[0].drop()
     world.run(200)
-    assert world.session.newest_version == 2
+    assert world.session.dialog.newest_version == 2

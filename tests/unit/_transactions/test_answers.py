@@ -12,8 +12,8 @@ from forebay._protocol.find_coordinator import TRANSACTION, FindCoordinatorRespo
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
 from forebay._transactions.initialization import Coordinator
-from forebay._transactions.requests import AddPartitionsCall, FindCoordinatorCall, Identity, Pending
-from forebay._transactions.result import TransactionalResult
+from forebay._transactions.pending import Pending, TransactionalResult
+from forebay._transactions.requests import AddPartitionsCall, FindCoordinatorCall, Identity
 from forebay.errors import KafkaError, ProtocolError, TopicAuthorizationError, UnsupportedVersionError
 from forebay.model import Node, TopicPartition
 from tests.unit._transactions.test_session import Session
@@ -35,116 +35,120 @@ def adding(session: Session) -> Pending:
 
 def added(session: Session, codes: dict[TopicPartition, int]) -> Pending:
     pending = adding(session)
-    apply_answer(session, pending, AddPartitionsToTxnResponse(0, codes), 0.0)
+    apply_answer(session.dialog, pending, AddPartitionsToTxnResponse(0, codes), 0.0)
     return pending
 
 
 def test_a_coordinator_is_remembered() -> None:
     session = Session()
     pending = Pending(FindCoordinatorCall(FOOBAR), TransactionalResult(), 1)
-    apply_answer(session, pending, FindCoordinatorResponse(0, 0, None, 5, "host", 9092), 0.0)
-    assert session.coordinators == {FOOBAR: Node(5, "host", 9092)}
+    apply_answer(session.dialog, pending, FindCoordinatorResponse(0, 0, None, 5, "host", 9092), 0.0)
+    assert session.dialog.coordinators == {FOOBAR: Node(5, "host", 9092)}
 
 
 def test_an_id_makes_ready() -> None:
     session = Session()
     result = session.initialize()
-    pending: Any = session.next_request(0)
-    apply_answer(session, pending, InitProducerIdResponse(0, 0, 7, 3), 0.0)
+    pending: Any = session.dialog.next_request(0)
+    apply_answer(session.dialog, pending, InitProducerIdResponse(0, 0, 7, 3), 0.0)
     assert result.done and result.error is None
-    assert (session.state.value, session.manager.producer_id, session.manager.producer_epoch) == ("READY", 7, 3)
+    assert (session.dialog.state.value, session.dialog.manager.producer_id, session.dialog.manager.producer_epoch) == (
+        "READY",
+        7,
+        3,
+    )
 
 
 def test_an_id_that_cannot_be_is_fatal() -> None:
     session = Session()
     result = session.initialize()
-    pending: Any = session.next_request(0)
-    apply_answer(session, pending, InitProducerIdResponse(0, 0, -1, -1), 0.0)
+    pending: Any = session.dialog.next_request(0)
+    apply_answer(session.dialog, pending, InitProducerIdResponse(0, 0, -1, -1), 0.0)
     assert isinstance(result.error, KafkaError) and isinstance(result.error.__cause__, ProtocolError)
-    assert session.state.value == "FATAL_ERROR"
+    assert session.dialog.state.value == "FATAL_ERROR"
 
 
 def test_partitions_that_were_added() -> None:
     session = in_transaction()
     pending = added(session, {A: 0, B: 0})
-    assert pending.result.done and session.members.started
+    assert pending.result.done and session.dialog.members.started
 
 
 def test_topics_that_are_forbidden_are_named() -> None:
     session = in_transaction()
     added(session, {A: 29, B: 55})
-    assert isinstance(session.error, TopicAuthorizationError) and "[a]" in str(session.error)
-    assert session.state.value == "ABORTABLE_ERROR" and not session.members.started
+    assert isinstance(session.dialog.error, TopicAuthorizationError) and "[a]" in str(session.dialog.error)
+    assert session.dialog.state.value == "ABORTABLE_ERROR" and not session.dialog.members.started
 
 
 def test_what_was_refused_otherwise_is_listed() -> None:
     session = in_transaction()
     added(session, {A: 55, B: 0})
-    assert "a-0: OPERATION_NOT_ATTEMPTED" in str(session.error)
+    assert "a-0: OPERATION_NOT_ATTEMPTED" in str(session.dialog.error)
 
 
 def test_a_partition_that_the_answer_leaves_out_is_not_in_the_transaction() -> None:
     session = in_transaction()
     added(session, {A: 0})
-    assert session.state.value == "ABORTABLE_ERROR" and "b-1" in str(session.error)
+    assert session.dialog.state.value == "ABORTABLE_ERROR" and "b-1" in str(session.dialog.error)
 
 
 @pytest.mark.parametrize("codes", [{A: 3, B: 29}, {A: 29, B: 3}])
 def test_the_worst_part_decides_whatever_the_order(codes: dict[TopicPartition, int]) -> None:
     session = in_transaction()
     added(session, codes)
-    assert session.state.value == "ABORTABLE_ERROR"
+    assert session.dialog.state.value == "ABORTABLE_ERROR"
 
 
 def test_a_passing_error_is_tried_again_and_may_have_worked() -> None:
     session = in_transaction()
     pending = added(session, {A: 3, B: 0})
     assert pending.uncertain and not pending.result.done
-    assert session.next_request(100) is pending
+    assert session.dialog.next_request(100) is pending
 
 
 def test_a_lost_connection_looks_the_coordinator_up() -> None:
     session = in_transaction()
-    session.coordinators[FOOBAR] = Node(5, "host", 9092)
+    session.dialog.coordinators[FOOBAR] = Node(5, "host", 9092)
     pending = adding(session)
-    apply_loss(session, pending, 0.0)
-    assert session.coordinators == {}
-    found: Any = session.next_request(0)
+    apply_loss(session.dialog, pending, 0.0)
+    assert session.dialog.coordinators == {}
+    found: Any = session.dialog.next_request(0)
     assert found.call == FindCoordinatorCall(FOOBAR)
-    assert session.next_request(100) is pending
+    assert session.dialog.next_request(100) is pending
 
 
 def test_what_cannot_be_sent_at_all_is_fatal() -> None:
     session = in_transaction()
     pending = adding(session)
-    apply_failure(session, pending, UnsupportedVersionError("v9 only"))
-    assert session.state.value == "FATAL_ERROR" and isinstance(pending.result.error, UnsupportedVersionError)
+    apply_failure(session.dialog, pending, UnsupportedVersionError("v9 only"))
+    assert session.dialog.state.value == "FATAL_ERROR" and isinstance(pending.result.error, UnsupportedVersionError)
 
 
 def test_version_2_gives_the_next_epoch_with_the_end() -> None:
     session = in_transaction(2)
-    session.members.mark_started()
+    session.dialog.members.mark_started()
     result = session.commit()
-    pending: Any = session.next_request(0)
-    apply_answer(session, pending, EndTxnResponse(0, 0, 13131, 2), 0.0)
-    assert result.done and session.manager.producer_epoch == 2 and session.state.value == "READY"
+    pending: Any = session.dialog.next_request(0)
+    apply_answer(session.dialog, pending, EndTxnResponse(0, 0, 13131, 2), 0.0)
+    assert result.done and session.dialog.manager.producer_epoch == 2 and session.dialog.state.value == "READY"
 
 
 @pytest.mark.parametrize("code", [120, 48])
 def test_an_abort_that_is_refused_leaves_no_way(code: int) -> None:
     """Java's abort fails here and leaves the producer aborting for ever."""
     session = in_transaction()
-    session.members.mark_started()
+    session.dialog.members.mark_started()
     result = session.abort()
-    pending: Any = session.next_request(0)
-    apply_answer(session, pending, EndTxnResponse(0, code), 0.0)
-    assert session.state.value == "FATAL_ERROR" and result.error is not None
+    pending: Any = session.dialog.next_request(0)
+    apply_answer(session.dialog, pending, EndTxnResponse(0, code), 0.0)
+    assert session.dialog.state.value == "FATAL_ERROR" and result.error is not None
 
 
 def test_an_abort_of_what_was_forgotten_needs_another_id() -> None:
     session = in_transaction()
-    session.members.mark_started()
+    session.dialog.members.mark_started()
     result = session.abort()
-    pending: Any = session.next_request(0)
-    apply_answer(session, pending, EndTxnResponse(0, 49), 0.0)
-    assert session.state.value == "INITIALIZING" and not result.done
+    pending: Any = session.dialog.next_request(0)
+    apply_answer(session.dialog, pending, EndTxnResponse(0, 49), 0.0)
+    assert session.dialog.state.value == "INITIALIZING" and not result.done

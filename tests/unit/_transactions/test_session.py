@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from forebay._runtime.backoff import ExponentialBackoff
+from forebay._transactions.dialog import TransactionDialog
 from forebay._transactions.initialization import InitProducerIdCall
 from forebay._transactions.manager import TransactionManager
 from forebay._transactions.requests import EndTxnCall
@@ -44,7 +45,7 @@ class Session(TransactionSession):
 
     def __init__(self) -> None:
         self.bolt = Seal()
-        super().__init__(
+        dialog = TransactionDialog(
             "foobar",
             timeout_ms=1121,
             manager=TransactionManager(ExponentialBackoff(50, 50, lambda: 0.5)),
@@ -52,6 +53,7 @@ class Session(TransactionSession):
             backoff=ExponentialBackoff(100, 100, lambda: 0.5),
             lock=threading.RLock(),
         )
+        super().__init__(dialog)
 
     def prepared(self, version: int = 2) -> Session:
         """Ready for a transaction, as after ``init_transactions``."""
@@ -87,21 +89,21 @@ ALLOWED = {
 @pytest.mark.parametrize("call", list(calls(Session())))
 def test_every_call_in_every_state(state: State, call: str) -> None:
     session = Session().prepared()
-    session.state = state
+    session.dialog.state = state
     if call in ALLOWED[state]:
         calls(session)[call]()
-        assert session.state is not state or call == "set_transactional_id"
+        assert session.dialog.state is not state or call == "set_transactional_id"
         return
     wanted = rf"Cannot call {call}\(\) in state {state.value}; allowed now: .*close\(\)"
     with pytest.raises(IllegalStateError, match=wanted):
         calls(session)[call]()
-    assert session.state is state
+    assert session.dialog.state is state
 
 
 @pytest.mark.parametrize("state", list(ALLOWED))
 def test_records_are_taken_in_a_transaction_only(state: State) -> None:
     session = Session().prepared()
-    session.state = state
+    session.dialog.state = state
     assert f"send() in state {state.value}" in str(session.refusal())
 
 
@@ -130,17 +132,17 @@ def test_an_abortable_error() -> None:
     session = Session().prepared()
     session.begin()
     cause = KafkaError("a record")
-    session.abortable(cause)
-    assert session.bolt.sealed and session.open
+    session.dialog.abortable(cause)
+    assert session.bolt.sealed and session.dialog.open
     for call in ("init_transactions", "begin_transaction", "commit_transaction", "set_transactional_id"):
         with pytest.raises(KafkaError, match="error state: a record") as caught:
             calls(session)[call]()
-        assert caught.value.__cause__ is session.error
+        assert caught.value.__cause__ is session.dialog.error
         assert flags_of(caught.value) == (False, True, False)
-    assert repr(session.error) == repr(cause) and session.refusal().__cause__ is session.error
+    assert repr(session.dialog.error) == repr(cause) and session.refusal().__cause__ is session.dialog.error
     assert session.is_refusal(session.refusal()) and not session.is_refusal(cause)
     session.abort()
-    assert session.state is State.ABORTING_TRANSACTION
+    assert session.dialog.state is State.ABORTING_TRANSACTION
 
 
 def test_a_fatal_error() -> None:
@@ -149,23 +151,23 @@ def test_a_fatal_error() -> None:
     session.begin()
     result = session.commit()
     cause = KafkaError("beyond repair")
-    session.fatal(cause)
+    session.dialog.fatal(cause)
     assert result.done and repr(result.error) == repr(cause)
     result.acknowledged = True
-    assert not session.open and not session.has_work()
+    assert not session.dialog.open and not session.dialog.has_work()
     for _ in range(2):
         for call in calls(session).values():
             with pytest.raises(KafkaError, match="error state: beyond repair") as caught:
                 call()
-            assert caught.value.__cause__ is session.error
+            assert caught.value.__cause__ is session.dialog.error
             assert flags_of(caught.value) == (True, False, False)
-    assert session.manager.fatal_error is session.error
+    assert session.dialog.manager.fatal_error is session.dialog.error
 
 
 def test_fenced_is_not_wrapped() -> None:
     session = Session().prepared()
     session.begin()
-    session.fatal(ProducerFencedError())
+    session.dialog.fatal(ProducerFencedError())
     with pytest.raises(ProducerFencedError, match="newer producer.*'foobar', producer id 13131 and epoch 1"):
         session.abort()
     assert isinstance(session.refusal(), ProducerFencedError)
@@ -174,19 +176,19 @@ def test_fenced_is_not_wrapped() -> None:
 def test_ongoing() -> None:
     """G testHasOngoingTransaction...: from begin until the end is acknowledged; not after a fatal error."""
     session = Session().prepared()
-    assert not session.open
+    assert not session.dialog.open
     session.begin()
-    assert session.open
-    session.abortable(KafkaError("?"))
-    assert session.open
-    session.fatal(KafkaError("!"))
-    assert not session.open
+    assert session.dialog.open
+    session.dialog.abortable(KafkaError("?"))
+    assert session.dialog.open
+    session.dialog.fatal(KafkaError("!"))
+    assert not session.dialog.open
 
 
 def test_the_first_request_has_no_id() -> None:
     session = Session()
     session.initialize()
-    request = session.next_request(0)
+    request = session.dialog.next_request(0)
     assert request is not None and request.call == InitProducerIdCall("foobar", 1121)
 
 
@@ -194,44 +196,44 @@ def test_the_end_waits_for_batches() -> None:
     """G testEndTxnNotSentIfIncompleteBatches."""
     session = Session().prepared()
     session.begin()
-    session.members.mark_started()
+    session.dialog.members.mark_started()
     session.commit()
     session.bolt.incomplete = True
-    assert session.next_request(0) is None
+    assert session.dialog.next_request(0) is None
     session.bolt.incomplete = False
-    request = session.next_request(0)
+    request = session.dialog.next_request(0)
     assert request is not None and isinstance(request.call, EndTxnCall) and request.call.commit
 
 
 def test_nothing_is_asked_for_in_an_error_state() -> None:
     session = Session().prepared(1)
     session.begin()
-    assert not session.manager.may_drain(FakeQueue(), FakeBatch(FakeQueue()))
-    session.abortable(KafkaError("?"))
-    assert session.next_request(0) is None
+    assert not session.dialog.manager.may_drain(FakeQueue(), FakeBatch(FakeQueue()))
+    session.dialog.abortable(KafkaError("?"))
+    assert session.dialog.next_request(0) is None
 
 
 def test_a_given_identity() -> None:
     session = Session().prepared(1)
-    assert session.identity == TransactionIdentity("foobar", 13131, 1, 1)
-    assert session.state is State.READY
+    assert session.dialog.identity == TransactionIdentity("foobar", 13131, 1, 1)
+    assert session.dialog.state is State.READY
 
 
 def test_closed() -> None:
     session = Session()
     result = session.initialize()
-    session.close(KafkaError("The producer closed forcefully"))
+    session.dialog.close(KafkaError("The producer closed forcefully"))
     assert "forcefully" in str(result.error)
     result.acknowledged = True
     with pytest.raises(ProducerClosedError):
         session.initialize()
-    assert not session.has_work()
+    assert not session.dialog.has_work()
 
 
 def test_records_refused_outside_a_transaction_change_nothing() -> None:
     session = Session().prepared()
     session.note_failed_send(KafkaError("too large"))
-    assert session.state is State.READY
+    assert session.dialog.state is State.READY
     session.begin()
     session.note_failed_send(KafkaError("too large"))
-    assert session.state.value == "ABORTABLE_ERROR"
+    assert session.dialog.state.value == "ABORTABLE_ERROR"

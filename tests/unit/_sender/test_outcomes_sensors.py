@@ -1,4 +1,4 @@
-"""_sender.sensors: what is counted of a request when it is sent."""
+"""_sender.outcomes, RequestSensors: what is counted of a request when it is sent."""
 
 from __future__ import annotations
 

@@ -1,0 +1,157 @@
+"""What was asked of a coordinator and not answered yet: the requests that wait, and the callers that wait for them.
+
+A call of the transactional API makes a request and waits on its ``TransactionalResult``.  ``Pending`` is the request
+from then until its answer, ``RequestQueue`` the order of those that are to be sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from forebay._protocol.find_coordinator import GROUP
+from forebay._runtime.ticket import ThreadTicket, Ticket
+from forebay._transactions.initialization import Coordinator
+from forebay._transactions.requests import AddOffsetsCall, AddPartitionsCall, FindCoordinatorCall, TxnOffsetCommitCall
+from forebay.errors import KafkaError
+
+
+class TransactionalResult:
+    """The outcome of one call of the transactional API.
+
+    ``acknowledged``: somebody has seen the outcome, so that the next call may be another one.
+    """
+
+    __slots__ = ("_waiters", "acknowledged", "done", "error")
+
+    def __init__(self) -> None:
+        # Appended to by callers, taken as a whole by the sender's thread after ``done`` is set.  A caller looks at
+        # ``done`` again after it appended, so none is forgotten and no lock is needed.
+        self._waiters: list[Ticket] = []
+        self.done = False
+        self.error: KafkaError | None = None
+        self.acknowledged = False
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits now."""
+        return bool(self._waiters)
+
+    def settle(self, error: KafkaError | None = None) -> None:
+        """Sets the outcome, unless it is set; None is success.  Sender thread, outside of locks."""
+        if self.done:
+            return
+        self.error = error
+        self.done = True
+        for ticket in list(self._waiters):
+            ticket.wake()
+
+    def wait(self, timeout_ms: float) -> bool:
+        """Waits on this thread; False if ``timeout_ms`` passed first.  Signals get through."""
+        ticket = ThreadTicket()
+        self._waiters.append(ticket)
+        try:
+            if not self.done and not ticket.wait(timeout_ms):
+                return False
+        finally:
+            self._waiters.remove(ticket)
+        self.acknowledged = True
+        return True
+
+    def __repr__(self) -> str:
+        return f"<TransactionalResult: {'pending' if not self.done else self.error or 'done'}>"
+
+
+class Pending:
+    """A request on its way to being answered; the dialog's lock guards it until it is sent.
+
+    ``attempts`` counts answers and disconnects that led to another try, ``retry_at`` (monotonic ms) is when that may
+    begin.  ``uncertain``: the broker may have done what was asked although nobody heard of it.
+    """
+
+    __slots__ = ("attempts", "call", "number", "result", "retry_at", "uncertain")
+
+    def __init__(self, call: Any, result: TransactionalResult, number: int) -> None:
+        self.call = call
+        self.result = result
+        self.number = number
+        self.attempts = 0
+        self.retry_at = -1.0
+        self.uncertain = False
+
+    @property
+    def survives_error(self) -> bool:
+        """Whether it is still worth sending after the transaction failed.
+
+        An abort needs to know the coordinator, and must not be left out where the coordinator may have begun the
+        transaction: so what may have been added is added again, for certain, before the abort.
+        """
+        if isinstance(self.call, FindCoordinatorCall):
+            return True
+        return self.uncertain and isinstance(self.call, (AddPartitionsCall, AddOffsetsCall))
+
+    @property
+    def is_for_group(self) -> bool:
+        """Whether it is for a group's coordinator, or for finding that one."""
+        if isinstance(self.call, FindCoordinatorCall):
+            return self.call.wanted.kind == GROUP
+        return isinstance(self.call, TxnOffsetCommitCall)
+
+    def __lt__(self, other: Pending) -> bool:
+        return (self.call.priority, self.number) < (other.call.priority, other.number)
+
+    def __repr__(self) -> str:
+        return f"<Pending {type(self.call).__name__}, {self.attempts} attempts>"
+
+
+class RequestQueue:
+    """The requests that wait, the most urgent first.  The dialog's lock guards it.
+
+    A group's requests have a lane of their own (``Pending.is_for_group``).  A group's coordinator that is slow or away
+    holds up no partition that has to join the transaction.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[Pending] = []
+        self._numbers = 0
+
+    def add(self, call: Any, result: TransactionalResult) -> Pending:
+        """A new request, behind those of its priority."""
+        self._numbers += 1
+        pending = Pending(call, result, self._numbers)
+        self._waiting.append(pending)
+        return pending
+
+    def put_back(self, pending: Pending) -> None:
+        """A request that was taken; it keeps its place."""
+        self._waiting.append(pending)
+
+    def take(self, pending: Pending) -> None:
+        """This request does not wait any more."""
+        self._waiting.remove(pending)
+
+    def take_all(self) -> list[Pending]:
+        """No request waits any more."""
+        taken, self._waiting = self._waiting, []
+        return taken
+
+    def keep_survivors(self) -> list[TransactionalResult]:
+        """Leaves the requests that survive an error; the results of all that waited."""
+        results = [pending.result for pending in self._waiting]
+        self._waiting = [pending for pending in self._waiting if pending.survives_error]
+        return results
+
+    def heads(self) -> list[Pending]:
+        """The first request of each lane."""
+        first: dict[bool, Pending] = {}
+        for pending in sorted(self._waiting):
+            first.setdefault(pending.is_for_group, pending)
+        return list(first.values())
+
+    def has_for_group(self) -> bool:
+        """Whether a request waits for a group's coordinator."""
+        return any(pending.is_for_group for pending in self._waiting)
+
+    def has_look_up(self, wanted: Coordinator) -> bool:
+        """Whether a request for this coordinator's address waits."""
+        calls = (pending.call for pending in self._waiting)
+        return any(isinstance(call, FindCoordinatorCall) and call.wanted == wanted for call in calls)

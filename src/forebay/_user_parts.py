@@ -1,0 +1,109 @@
+"""UserParts: what of a producer runs the user's code.  Serializers, interceptors and the partitioner, made and closed.
+
+The application's threads call them inside ``send()``, interceptors also the sender's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from forebay._accumulator.partitioner import (
+    ConsistentRandomPartitioner,
+    PartitionerAdapter,
+    PartitionRandom,
+    RoundRobinPartitioner,
+)
+from forebay.config import ProducerConfig
+from forebay.interceptors import ProducerInterceptors, make_interceptors
+from forebay.serializers import BoundSerializer, as_serializer
+
+logger = logging.getLogger("forebay.producer")
+
+
+class UserParts:
+    """What runs the user's code; closed once, by the end of the thread or by the producer's ``close``."""
+
+    __slots__ = ("_error", "_left", "interceptors", "key_serializer", "partitioner", "value_serializer")
+
+    def __init__(
+        self,
+        key_serializer: BoundSerializer,
+        value_serializer: BoundSerializer,
+        interceptors: ProducerInterceptors,
+        partitioner: Any,
+    ) -> None:
+        self.key_serializer = key_serializer
+        self.value_serializer = value_serializer
+        self.interceptors = interceptors
+        self.partitioner = partitioner
+        self._left = [True]
+        """Empty once somebody has begun to close; popping is atomic."""
+        self._error: Exception | None = None
+
+    def close(self) -> None:
+        """Closes each, whatever the others do; the first error is raised in the end, by one call only."""
+        self.close_all()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def close_all(self) -> None:
+        """As ``close``, but leaves the error to it; without an owner who calls that, the log has it."""
+        try:
+            self._left.pop()
+        except IndexError:
+            return
+        first: Exception | None = None
+        for part in (self.interceptors, self.key_serializer, self.value_serializer, self.partitioner):
+            try:
+                if part is not None:
+                    part.close()
+            except Exception as error:
+                logger.error("While closing %r", part, exc_info=error)
+                first = first or error
+        self._error = first
+
+
+def make_user_parts(
+    config: ProducerConfig, seen_by_users: dict[str, Any], random: Callable[[], float], keep: Callable[[Any], Any]
+) -> UserParts:
+    """The parts that the configuration names.
+
+    Args:
+        seen_by_users: the configuration as ``configure`` of the user's classes gets it.
+        random: in [0, 1).
+        keep: called with each part as soon as it exists; it closes the part if a later one cannot be made.
+    """
+    key_serializer = keep(as_serializer(config["key.serializer"], is_key=True, configs=seen_by_users))
+    value_serializer = keep(as_serializer(config["value.serializer"], is_key=False, configs=seen_by_users))
+    interceptors = keep(make_interceptors(config["interceptor.classes"], seen_by_users))
+    if interceptors:
+        # What makes a ProducerRecord of a row: for calls to come, amid whose imports a signal handler could come.
+        import forebay._inputs
+        import forebay._records.reader  # noqa: F401
+    partitioner = _partitioner(config, seen_by_users, random)
+    if partitioner is not None:
+        keep(partitioner)
+    return UserParts(key_serializer, value_serializer, interceptors, partitioner)
+
+
+def _partitioner(config: ProducerConfig, seen_by_users: dict[str, Any], random: Callable[[], float]) -> Any:
+    chosen = config["partitioner.class"]
+    if chosen is None or chosen == "builtin":
+        return None
+    if chosen == "consistent_random":
+        return ConsistentRandomPartitioner(partition_random(random))
+    if chosen == "round_robin":
+        return RoundRobinPartitioner()
+    if isinstance(chosen, type):
+        chosen = chosen()
+        if hasattr(chosen, "configure"):
+            chosen.configure(seen_by_users)
+    return PartitionerAdapter(chosen)
+
+
+def partition_random(random: Callable[[], float]) -> PartitionRandom:
+    """Random numbers of a partitioner's own."""
+    return PartitionRandom(int(random() * 2**53))
