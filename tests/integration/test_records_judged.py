@@ -14,7 +14,8 @@ import pytest
 
 from forebay._records.batch_legacy import convert_v2
 from forebay._records.builder import BatchHead, RecordsBuilder
-from forebay._records.compression import LEVELS, Chunk, CompressionType, Compressor, compressor
+from forebay._records.codec_packages import Chunk
+from forebay._records.compression import LEVELS, CompressionType, Compressor, compressor
 from forebay._records.decoded import Record
 from tests.support.fixtures import TopicFactory
 from tests.support.readback import ReadRecord, read_all

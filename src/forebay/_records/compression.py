@@ -16,20 +16,29 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from forebay._records.codec_packages import ZSTD_PACKAGES, StandardZstd, is_zstandard, load_package, optional_package
+from forebay._records.codec_framing import (
+    LZ4_BLOCK,
+    LZ4_HEADER,
+    SNAPPY_BLOCK,
+    SNAPPY_HEADER,
+    has_kafka_blocks,
+    pieces_of,
+    plain_lz4_frame,
+    xerial_from_frames,
+)
+from forebay._records.codec_packages import (
+    ZSTD_PACKAGES,
+    Chunk,
+    StandardZstd,
+    is_zstandard,
+    load_package,
+    optional_package,
+)
 from forebay._records.zstd_tuning import TUNED_LEVEL, TopicTunings, Tuning
 from forebay.errors import IllegalArgumentError
 
-Chunk = bytes | bytearray | memoryview
-
 JOIN_LIMIT = 256 * 1024
 """Raw bytes up to which chunks are joined (a copy of microseconds) rather than streamed (a GIL hand-over each)."""
-
-SNAPPY_BLOCK = 32 * 1024
-SNAPPY_HEADER = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
-LZ4_BLOCK = 64 * 1024
-LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
-LZ4_BLOCK_CHECKSUM_BIT = 0x10
 
 
 class CompressionType(IntEnum):
@@ -197,7 +206,7 @@ class SnappyCompressor(Compressor):
 
     def _released(self, chunks: Sequence[Chunk]) -> bytes:
         out = bytearray(SNAPPY_HEADER)
-        for piece in _pieces(chunks, SNAPPY_BLOCK):
+        for piece in pieces_of(chunks, SNAPPY_BLOCK):
             block = self._snappy.compress_raw(piece)
             out += len(block).to_bytes(4, "big")
             out += memoryview(block)
@@ -207,7 +216,7 @@ class SnappyCompressor(Compressor):
         """The same blocks out of cramjam's frame-format object, whose chunks carry a CRC that we leave out."""
         stream = self._snappy.Compressor()
         framed = bytearray()
-        for piece in _pieces(chunks, SNAPPY_BLOCK):
+        for piece in pieces_of(chunks, SNAPPY_BLOCK):
             stream.compress(bytes(piece))
             framed += memoryview(stream.flush())
         return xerial_from_frames(framed)
@@ -215,43 +224,6 @@ class SnappyCompressor(Compressor):
     def bound(self, size: int, chunks: int = 1) -> int:
         blocks = size // SNAPPY_BLOCK + max(chunks, 1)
         return len(SNAPPY_HEADER) + size + size // 6 + blocks * 40
-
-
-def xerial_from_frames(framed: bytes | bytearray) -> bytes:
-    """Kafka's framing of the raw blocks inside a stream of the snappy frame format."""
-    out = bytearray(SNAPPY_HEADER)
-    view = memoryview(framed)
-    at = 0
-    while at < len(view):
-        kind = view[at]
-        end = at + 4 + int.from_bytes(view[at + 1 : at + 4], "little")
-        if kind == 0:
-            out += (end - at - 8).to_bytes(4, "big")
-            out += view[at + 8 : end]
-        elif kind == 1:
-            out += _literal_block(view[at + 8 : end])
-        at = end
-    return bytes(out)
-
-
-def _literal_block(raw: memoryview) -> bytes:
-    """A length and a raw block that holds ``raw`` (1 to 65536 bytes) as one literal."""
-    size = len(raw)
-    block = bytearray()
-    rest = size
-    while rest > 0x7F:
-        block.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    block.append(rest)
-    if size <= 60:
-        block.append(size - 1 << 2)
-    else:
-        # The shortest form, as encoders write it: some decoders trip over a long length before a short literal.
-        wide = size > 256
-        block.append((61 if wide else 60) << 2)
-        block += (size - 1).to_bytes(2 if wide else 1, "little")
-    block += raw
-    return len(block).to_bytes(4, "big") + block
 
 
 class Lz4Compressor(Compressor):
@@ -263,7 +235,7 @@ class Lz4Compressor(Compressor):
     def __init__(self, level: int) -> None:
         super().__init__(level)
         cramjam = optional_package("cramjam")
-        self._cramjam: Any = cramjam.lz4 if cramjam is not None and _has_kafka_s_blocks(cramjam.lz4) else None
+        self._cramjam: Any = cramjam.lz4 if cramjam is not None and has_kafka_blocks(cramjam.lz4) else None
         self._frame = optional_package("lz4.frame") if self._cramjam else load_package(self.type.label, "lz4.frame")
         # The library calls its fast compressor 0 and starts high compression at 3; above 12 nothing changes.
         self._effort = 0 if level == 9 else min(max(level, 3), 12)
@@ -309,25 +281,6 @@ class Lz4Compressor(Compressor):
 
     def copied(self, size: int, chunks: int) -> int:
         return size if self._frame is None and chunks > 1 and size > JOIN_LIMIT else 0
-
-
-def _has_kafka_s_blocks(lz4: Any) -> bool:
-    # Of 64 KiB; another version of the package may have others.
-    return bool(memoryview(lz4.Compressor(0, False, False).finish())[5] == LZ4_HEADER[5])
-
-
-def plain_lz4_frame(view: memoryview) -> bytes:
-    """The blocks of a frame (no content size, no content checksum) under Kafka's header, less their checksums."""
-    trailer = 4 * bool(view[4] & LZ4_BLOCK_CHECKSUM_BIT)
-    out = bytearray(LZ4_HEADER)
-    at = len(LZ4_HEADER)
-    while at < len(view):
-        size = int.from_bytes(view[at : at + 4], "little") & 0x7FFFFFFF
-        out += view[at : at + 4 + size]
-        at += 4 + size + trailer
-        if size == 0:
-            break
-    return bytes(out)
 
 
 class ZstdCompressor(Compressor):
@@ -473,14 +426,3 @@ def compressor(kind: CompressionType, level: int | None = None, caller: Callable
 
 def _size(chunks: Sequence[Chunk]) -> int:
     return sum(map(len, chunks))
-
-
-def _pieces(chunks: Sequence[Chunk], most: int) -> Iterator[Chunk]:
-    for chunk in chunks:
-        if len(chunk) <= most:
-            if len(chunk):
-                yield chunk
-            continue
-        view = memoryview(chunk)
-        for at in range(0, len(view), most):
-            yield view[at : at + most]

@@ -11,8 +11,9 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from forebay._records.codec_packages import ZSTD_PACKAGES, is_zstandard, load_package
-from forebay._records.compression import SNAPPY_HEADER, Chunk, CompressionType
+from forebay._records.codec_framing import SNAPPY_HEADER
+from forebay._records.codec_packages import ZSTD_PACKAGES, Chunk, is_zstandard, load_package
+from forebay._records.compression import CompressionType
 from forebay.errors import CorruptRecordError
 
 STEP = 256 * 1024

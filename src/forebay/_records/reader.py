@@ -13,7 +13,8 @@ import struct
 
 from forebay._records.batch_legacy import read_legacy
 from forebay._records.batch_v2 import checksum
-from forebay._records.compression import Chunk, CompressionType
+from forebay._records.codec_packages import Chunk
+from forebay._records.compression import CompressionType
 from forebay._records.decoded import Batch, Record, TimestampType
 from forebay._records.decompression import decompress
 from forebay._records.layout import (

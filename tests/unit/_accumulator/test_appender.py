@@ -11,7 +11,8 @@ import pytest
 
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.states import OPEN
-from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
+from forebay._records.codec_packages import Chunk
+from forebay._records.compression import CompressionType, Compressor, compressor
 from forebay.errors import IllegalArgumentError, KafkaError
 from tests.fakes.tickets import CountingTicket
 from tests.unit._accumulator.shelf import APPENDED, FULL, KEY, NEW, RECORD, WAIT, Shelf, quiet, read

@@ -13,7 +13,8 @@ from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import close, close_with, header_of, pieces_of
 from forebay._accumulator.pool import Buffer
 from forebay._records.batch_v2 import checksum
-from forebay._records.compression import Chunk, CompressionType, Compressor, compressor
+from forebay._records.codec_packages import Chunk
+from forebay._records.compression import CompressionType, Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from tests.unit._accumulator.shelf import Shelf, read
 

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
+from forebay._records.codec_framing import LZ4_HEADER
 from forebay._records.codec_packages import ZSTD_PACKAGES, StandardZstd, load_package, optional_package
-from forebay._records.compression import JOIN_LIMIT, LZ4_HEADER, CompressionType, compressor
+from forebay._records.compression import JOIN_LIMIT, CompressionType, compressor
 from forebay._records.decompression import STEP, decompress
 from forebay.errors import ConfigError, CorruptRecordError
 

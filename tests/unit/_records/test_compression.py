@@ -9,17 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay._records.compression import (
-    JOIN_LIMIT,
-    LEVELS,
-    LZ4_HEADER,
-    SNAPPY_BLOCK,
-    SNAPPY_HEADER,
-    CompressionType,
-    ZstdCompressor,
-    compressor,
-    xerial_from_frames,
-)
+from forebay._records.codec_framing import LZ4_HEADER, SNAPPY_BLOCK, SNAPPY_HEADER
+from forebay._records.compression import JOIN_LIMIT, LEVELS, CompressionType, ZstdCompressor, compressor
 from forebay._records.decompression import decompress
 from forebay.errors import IllegalArgumentError
 
@@ -136,11 +127,6 @@ def test_snappy_framing(size: int, make: object) -> None:
         assert packed[:16].hex() == "82534e4150505900" + "00000001" * 2
         assert snappy_blocks(packed) == [len(piece) for piece in cut(data, SNAPPY_BLOCK)]
         assert decompress(SNAPPY, packed, size) == data
-
-
-def test_snappy_frames_of_other_kinds_are_left_out() -> None:
-    padding = b"\xfe\x03\x00\x00abc"
-    assert xerial_from_frames(b"\xff\x06\x00\x00sNaPpY" + padding) == SNAPPY_HEADER
 
 
 def test_gzip_is_one_plain_stream() -> None:

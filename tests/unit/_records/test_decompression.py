@@ -9,7 +9,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay._records.compression import SNAPPY_HEADER, CompressionType, compressor
+from forebay._records.codec_framing import SNAPPY_HEADER
+from forebay._records.compression import CompressionType, compressor
 from forebay._records.decompression import (
     STEP,
     break_lz4_checksum,
