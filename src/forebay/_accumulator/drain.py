@@ -18,6 +18,8 @@ from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicInca
 from cython.cimports.forebay._gate import Gate
 from cython.cimports.forebay._runtime.mutex import acquire, release
 
+from forebay._runtime.owner import check_owner
+
 INFINITY: cython.double = math.inf
 
 
@@ -52,6 +54,8 @@ class BatchDrain:
         A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
         whether a partition may be drained and stamps producer id and sequence; it does so once for each batch.
         """
+        if not cython.compiled:
+            check_owner(self)
         batches: list[Any] = []
         self.more = self.cut_short = False
         line = self.schedule.nodes.get(node_id)

@@ -24,6 +24,8 @@ from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._gate import Gate
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
+from forebay._runtime.owner import check_owner
+
 INFINITY: cython.double = math.inf
 
 
@@ -225,6 +227,8 @@ class BatchSchedule:
             send_all: linger does not count (flush, close, a transaction that ends, memory exhausted with nothing
                 else to send).
         """
+        if not cython.compiled:
+            check_owner(self)
         self.collect()
         self.looked_at = now
         self.sending_all = send_all

@@ -15,6 +15,7 @@ from forebay._network.metadata import Metadata
 from forebay._protocol.versions import SUPPORTED, Range, api_name
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.clock import Clock
+from forebay._runtime.owner import change_owner
 from forebay._runtime.threads import hub_of_caller, pause
 from forebay.errors import DisconnectError, KafkaError, RetriableError, TimeoutError, error_for
 from forebay.model import Node
@@ -238,6 +239,7 @@ class ControlSession:
                 # In poll(2) it would stop the other greenlets of its thread.
                 pause(hub, min(timeout_ms, GREENLET_MS) / 1000)
                 timeout_ms = 0.0
+            change_owner(self._client)
             self._client.poll(timeout_ms, self._clock.now())
         except BaseException:
             self.torn = True

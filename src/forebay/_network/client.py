@@ -27,6 +27,7 @@ from forebay._network.metadata_updater import MetadataUpdater
 from forebay._network.node_choice import choose_node, patience_left
 from forebay._network.overdue import idle_at, overdue_at, timeout_error
 from forebay._runtime.log import RateLimitedLogger
+from forebay._runtime.owner import check_owner
 from forebay.errors import (
     AuthenticationError,
     DisconnectError,
@@ -262,6 +263,8 @@ class NetworkClient:
         Returns:
             The time after it (monotonic ms).
         """
+        if not cython.compiled:
+            check_owner(self)
         wait: cython.double = -1
         if self._updater.query is None:
             wait = self._picture.due_at - now
