@@ -2,7 +2,10 @@
 
 ``send_table`` is what ``KafkaProducer.send_batch`` does: ``sources`` makes pieces of open columns out of whatever it
 was given, ``TableAppender`` carries their rows into the accumulator by the same rules as ``send()``, and
-``BatchDelivery`` follows what becomes of them, batch by batch.
+``BatchDelivery`` follows what becomes of them, batch by batch.  Begin with ``sources``.
+
+A call belongs to the application's thread that makes it; then the sender's thread brings outcomes to ``BatchDelivery``,
+under its lock.
 """
 
 from __future__ import annotations
