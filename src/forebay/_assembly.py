@@ -352,7 +352,7 @@ def _gauges(
     pool = accumulator.pool
     metrics.gauge("requests-in-flight", client.in_flight_count)
     metrics.gauge("metadata-age", lambda: (clock.now() - metadata.last_success) / 1000)
-    metrics.gauge("connection-count", lambda: client.connection_count)
+    metrics.gauge("connection-count", client.states.established_count)
     metrics.gauge("waiting-threads", pool.queued)
     metrics.gauge("buffer-total-bytes", lambda: pool.total)
     metrics.gauge("buffer-available-bytes", pool.available)

@@ -108,7 +108,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             max_record_size=min(config["max.request.size"], config["buffer.memory"]),
             max_block_ms=config["max.block.ms"],
             sender_thread=parts.thread,
-            node_error=parts.client.connection_error,
+            node_error=parts.client.states.last_error,
             claim=parts.client.gil_claim,
         )
         self._inner = {*vars(SendPath), *vars(self)} - {"send", "send_nowait"}

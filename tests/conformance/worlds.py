@@ -21,8 +21,7 @@ PATIENCE = 2000
 
 
 _channel = {"forebay._network.channel": as_python("_network.channel")}
-_serving = {"forebay._network.serving": as_python("_network.serving", _channel)}
-interpreted = as_python("_network.selector", {**_channel, **_serving})
+interpreted = as_python("_network.selector", _channel)
 """The selector's source run as Python, whether or not it is compiled."""
 
 

@@ -236,11 +236,11 @@ def test_the_end_does_not_wait_for_an_id_that_nobody_waits_for() -> None:
 
 
 class Instead:
-    """Whatever it stands for, but for the methods given."""
+    """An object with some attributes replaced."""
 
-    def __init__(self, real: Any, **methods: Callable[..., Any]) -> None:
+    def __init__(self, real: Any, **attributes: Any) -> None:
         self.real = real
-        vars(self).update(methods)
+        vars(self).update(attributes)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
@@ -268,8 +268,11 @@ def test_who_waits_hears_of_a_refused_login_in_the_same_turn() -> None:
     world.requests._client = Instead(
         world.requests._client,
         ready=lambda node, now: False,
-        connection_failed=lambda node: True,
-        authentication_error=lambda node: refused,
+        states=Instead(
+            world.requests._client.states,
+            failed=lambda node_id: True,
+            authentication_error=lambda node_id: refused,
+        ),
     )
     result = world.session.commit()
     assert world.requests.turn(world.now) == float("inf")

@@ -25,7 +25,6 @@ TESTED_ELSEWHERE = {
     "_columnar/roles.py": "a table; tests/unit/_columnar/test_sources.py opens each of them by name and directly",
     "_metrics/names.py": "a table; tests/unit/_metrics/test_producer.py reads every row of it",
     "_network/options.py": "a declaration, used by every test of the client",
-    "_network/serving.py": "tests/conformance/worlds.py: a transport that moves its own bytes, in every test there",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
     "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",

@@ -204,12 +204,12 @@ class ControlSession:
 
     def _connect(self, node: Node, deadline: Deadline) -> None:
         while not self._client.ready(node, self._clock.now()):
-            if self._client.connection_failed(node):
-                refusal = self._client.authentication_error(node)
+            if self._client.states.failed(node.id):
+                refusal = self._client.states.authentication_error(node.id)
                 if refusal is not None:
                     self.torn = True
                     raise refusal
-                failure = self._client.connection_error(node.id)
+                failure = self._client.states.last_error(node.id)
                 why = f": {failure.__cause__ or failure}" if failure is not None else ""
                 raise DisconnectError(f"No connection to {node}{why}") from failure
             self._turn(deadline, f"a connection to {node}")

@@ -1,26 +1,32 @@
+from forebay._metrics.sensor cimport NodeSensors, Sensor
 from forebay._network.channel cimport Channel
 from forebay._network.connection cimport Connection
 from forebay._network.connection_states cimport NodeState
-from forebay._network.exchange cimport Exchange
 from forebay._network.inflight cimport ClientRequest, ClientResponse
-from forebay._network.picture cimport Picture
+from forebay._network.selector cimport Selector
+from forebay._runtime.clock cimport Clock
 
 
 cdef class NetworkClient:
-    cdef object _selector
-    cdef Exchange _exchange
+    cdef Selector _selector
+    cdef Clock _clock
     cdef object _metadata
-    cdef Picture _picture                # the same one
     cdef object _options
     cdef object _random
     cdef object _log
-    cdef object _states
     cdef object _updater
     cdef object _connector
+    cdef object _handshakes
     cdef object _metrics
+    cdef Sensor _requests
+    cdef Sensor _responses
+    cdef Sensor _bytes_out
+    cdef Sensor _bytes_in
+    cdef Sensor _io_wait_ns
+    cdef Sensor _io_ns
+    cdef readonly object states
     cdef readonly object versions
-    # Where this thread's wait for the GIL shows; None over a selector that never gives the GIL up.
-    cdef readonly object gil_claim
+    cdef readonly object gil_claim       # the selector's: whether this thread waits for the GIL
     cdef dict _nodes
     cdef list _completed
     cdef double _next_check
@@ -38,7 +44,9 @@ cdef class NetworkClient:
     cpdef double poll(self, double timeout_ms, double now) except? -1
     cpdef check_at(self, double when)
     cdef _serve(self, Channel channel, double now)
-    cdef _settle(self, NodeState state, ClientResponse response, double now)
+    cdef _finish(self, NodeState state, ClientResponse response, double now)
     cdef _complete(self, ClientResponse response)
     cdef _run(self, ClientResponse response)
     cdef _deliver(self)
+    cdef void _count_request(self, NodeSensors node, Py_ssize_t size) noexcept
+    cdef void _count_response(self, NodeSensors node, Py_ssize_t size, double latency) noexcept

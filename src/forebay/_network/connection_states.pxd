@@ -17,3 +17,6 @@ cdef class NodeState:
     cdef public object sensors
     cdef public object setup
     cdef int free_slots(self, double now, int most) except? -1
+    cdef bint can_send(self, double now, int most) except? -1
+    cpdef double overdue_at(self) except? -1
+    cpdef double idle_at(self, double max_idle_ms) except? -1

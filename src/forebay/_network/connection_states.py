@@ -1,4 +1,4 @@
-"""What the client knows of each node it talks to: state, back-off, setup timeout, throttling, addresses.
+"""What the client knows of each node: state, back-off, timeouts, throttling, addresses; and which node to ask.
 
 A node's state outlives its connections.  States and their allowed moves are one table; a move outside it is a
 bug and raises.  All of it belongs to the sender thread; times are monotonic ms.
@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import cython
+from cython.cimports.forebay._network.channel import Channel
 from cython.cimports.forebay._network.connection import Connection
 
 from forebay._runtime.backoff import ExponentialBackoff
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class State(IntEnum):
-    """How far the way to a node has been made."""
+    """How far the connection to a node has come."""
 
     DISCONNECTED = 0
     CONNECTING = 1
@@ -45,15 +46,24 @@ MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
     }
 )
 
-# An enum's member is looked up by its name at each mention of it.
+# Python looks an enum's member up by its name at each use; these names save that.
+CONNECTING = cython.declare(object, State.CONNECTING)
 READY = cython.declare(object, State.READY)
 ABSENT = (State.DISCONNECTED, State.AUTHENTICATION_FAILED)
+PREPARING = (State.CONNECTING, State.CHECKING_API_VERSIONS)
+PATIENCE_MS = 1000.0
+"""How long one attempt at a connection keeps the client from beginning others for the same purpose.
+
+The Java client waits for the attempt's own timeouts: a server that accepts and says nothing (hung, or not Kafka)
+delays the start by request.timeout.ms although the next bootstrap server would answer at once.
+"""
+_INFINITY: float = float("inf")
 
 
 class Addresses:
-    """The addresses of one host name, each tried once before the name is looked up again (KIP-602).
+    """The addresses of one host name; each is tried once before the name is looked up again (KIP-602).
 
-    The families take turns (RFC 8305, section 4); the first is the one that worked last, else the one that the
+    The families alternate (RFC 8305, section 4).  The first is the family that worked last, else the one that the
     system puts first.
     """
 
@@ -71,11 +81,11 @@ class Addresses:
 
     @property
     def left(self) -> tuple[Address, ...]:
-        """Those that were not tried yet."""
+        """The addresses that were not tried yet."""
         return tuple(self._left)
 
     def resolved(self, addresses: Sequence[Address]) -> None:
-        """Takes a look-up's result; of its family, the address that was connected to last is tried last."""
+        """Takes a look-up's result; the address of the last connection is tried as the last of its family."""
         self._left = interleaved(sorted(addresses, key=lambda address: address == self._last), self._family)
 
     def take(self) -> Address:
@@ -84,7 +94,7 @@ class Addresses:
         return self._last
 
     def reached(self, address: Address, unfinished: Iterable[Address]) -> None:
-        """A connection to ``address`` stands; those to ``unfinished`` were not waited for."""
+        """A connection to ``address`` is open; the attempts at ``unfinished`` are given up."""
         self._last = address
         self._left[:0] = unfinished
 
@@ -98,10 +108,10 @@ class Addresses:
 
 
 def interleaved(addresses: Sequence[Address], first: int | None) -> list[Address]:
-    """The addresses by turns of their families, in their order otherwise.
+    """The addresses with their families alternating; each family keeps its order.
 
     Args:
-        first: the family to begin with; that of the first address if None or if there is none of it.
+        first: the family to begin with; if it is None or has no address, the family of the first address.
     """
     families: dict[int, list[Address]] = {}
     for address in addresses:
@@ -127,12 +137,12 @@ class NodeState:
         self.reconnect_backoff_ms = reconnect_backoff_ms
         self.setup_timeout_ms = setup_timeout_ms
         self.throttled_until = float("-inf")
-        self.channel: Any = None  # the connection that stands
-        self.connection: Any = None
-        self.resolution: Any = None
-        self.race: Any = None  # the connections that are being made
-        self.sensors: Any = None
-        self.setup: Any = None
+        self.channel: Any = None  # Channel of the open connection
+        self.connection: Any = None  # Connection, its side of the protocol
+        self.resolution: Any = None  # Resolution, while the host name is looked up
+        self.race: Any = None  # Race, while connections to the addresses are made
+        self.sensors: Any = None  # NodeSensors
+        self.setup: Any = None  # the handshake, until it is over
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -142,6 +152,43 @@ class NodeState:
             return 0
         connection: Connection = self.connection
         return max(0, most - connection.in_flight.count)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def can_send(self, now: cython.double, most: cython.int) -> cython.bint:
+        """Whether it takes a request and all earlier ones are written."""
+        if self.free_slots(now, most) == 0:
+            return False
+        # Until one turn's requests are written, batches that wait in the accumulator can still grow or expire.
+        channel: Channel = self.channel
+        return channel.takes_more()
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def overdue_at(self) -> cython.double:
+        """The time after which the attempt, or the oldest request, has taken too long; infinite if there is none."""
+        if self.state is CONNECTING:
+            return self.last_attempt + self.setup_timeout_ms
+        if self.connection is None:
+            return _INFINITY
+        connection: Connection = self.connection
+        return connection.in_flight.deadline()
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def idle_at(self, max_idle_ms: cython.double) -> cython.double:
+        """The time after which the connection was unused for too long; infinite while it is in use."""
+        if max_idle_ms < 0 or not self.established:
+            return _INFINITY
+        connection: Connection = self.connection
+        if connection.in_flight.count > 0:
+            return _INFINITY
+        channel: Channel = self.channel
+        return channel.last_active + max_idle_ms
+
+    def patience_left(self, now: float) -> float:
+        """Ms for which an attempt under way is worth waiting for; 0 if there is none."""
+        return max(0.0, self.last_attempt + PATIENCE_MS - now) if self.state in PREPARING else 0.0
 
     def move(self, to: State) -> None:
         """Changes the state.
@@ -155,7 +202,7 @@ class NodeState:
 
     @property
     def established(self) -> bool:
-        """Whether bytes have been exchanged or may be: the connection itself exists."""
+        """Whether the connection is open, ready or not."""
         return self.state in (State.CHECKING_API_VERSIONS, State.READY)
 
     def __repr__(self) -> str:
@@ -163,7 +210,7 @@ class NodeState:
 
 
 class ConnectionStates:
-    """All nodes, and the rules that say when the next attempt is allowed (KIP-144, KIP-601)."""
+    """All nodes, the rules for the next attempt (KIP-144, KIP-601), and the choice of a node to ask."""
 
     def __init__(
         self,
@@ -186,7 +233,7 @@ class ConnectionStates:
         self.nodes.pop(node_id, None)
 
     def connecting(self, node: Node, now: float) -> NodeState:
-        """An attempt begins; another address under the same id starts from a clean sheet."""
+        """An attempt begins; a node with another address under the same id starts without a history."""
         state = self.nodes.get(node.id)
         if state is None or (state.node.host, state.node.port) != (node.host, node.port):
             state = NodeState(node, self._reconnect.delay(0), self._setup.delay(0))
@@ -197,12 +244,12 @@ class ConnectionStates:
         return state
 
     def checking(self, state: NodeState) -> None:
-        """The connection is there, the broker's versions are asked for."""
+        """The connection is open; the broker is asked for its versions."""
         state.move(State.CHECKING_API_VERSIONS)
         self._reset_setup(state)
 
     def ready(self, state: NodeState) -> None:
-        """Requests may be sent.  Only now the failures are forgotten: accepting and hanging up is one too."""
+        """Requests may be sent.  Failures are forgotten only now: a broker may accept and hang up."""
         state.move(State.READY)
         state.addresses.worked()
         state.authentication_error = state.last_error = None
@@ -221,12 +268,12 @@ class ConnectionStates:
         else:
             self._reset_setup(state)
         if was == State.READY:
-            # The broker may come back under another address.  One that ended before it named its versions may be
-            # no Kafka at all: then the next attempt goes on with the name's other addresses.
+            # The broker may come back under another address.  A peer that hung up before it named its versions may
+            # not be Kafka: then the next attempt goes on with the name's other addresses.
             state.addresses.clear()
 
     def closed(self, state: NodeState) -> None:
-        """We ended the connection ourselves, for want of use: no failure."""
+        """The client closed the connection because it was idle: no failure."""
         state.move(State.DISCONNECTED)
         state.addresses.clear()
         state.reconnect_backoff_ms = 0.0
@@ -237,7 +284,7 @@ class ConnectionStates:
         self._count_failure(state, now)
 
     def throttle(self, state: NodeState, until: float) -> None:
-        """No requests before ``until``; a later answer may prolong this, not shorten it."""
+        """No requests before ``until``; a later answer may extend this, not shorten it."""
         state.throttled_until = max(state.throttled_until, until)
 
     def can_connect(self, node_id: int, now: float) -> bool:
@@ -245,26 +292,82 @@ class ConnectionStates:
         return state is None or (state.state in ABSENT and now >= state.last_attempt + state.reconnect_backoff_ms)
 
     def connection_delay(self, node_id: int, now: float) -> float:
-        """Ms until an attempt is allowed; infinite while one is under way or done, where only events matter."""
+        """Ms until an attempt is allowed; infinite while there is a connection or an attempt at one."""
         state = self.nodes.get(node_id)
         if state is None:
             return 0.0
         if state.state not in ABSENT:
-            return float("inf")
+            return _INFINITY
         return max(0.0, state.last_attempt + state.reconnect_backoff_ms - now)
 
     def throttle_delay(self, node_id: int, now: float) -> float:
-        """Ms until the broker takes requests again; 0 if it is not throttling."""
+        """Ms until the broker takes requests again; 0 if it is not throttling (KIP-219)."""
         state = self.nodes.get(node_id)
         return max(0.0, state.throttled_until - now) if state else 0.0
 
     def poll_delay(self, node_id: int, now: float) -> float:
-        """Ms after which it is worth looking at this node again."""
+        """Ms after which it is worth asking again whether the node is ready; events may come earlier."""
         return self.throttle_delay(node_id, now) or self.connection_delay(node_id, now)
+
+    def failed(self, node_id: int) -> bool:
+        """Whether the last connection, or the attempt at one, failed."""
+        return (state := self.nodes.get(node_id)) is not None and state.state in ABSENT
+
+    def last_error(self, node_id: int) -> KafkaError | None:
+        """What ended the last connection, or the attempt at one, since the node was ready; any thread."""
+        return state.last_error if (state := self.nodes.get(node_id)) is not None else None
+
+    def authentication_error(self, node_id: int) -> AuthenticationError | None:
+        """Why the node refused this client at the last attempt."""
+        return state.authentication_error if (state := self.nodes.get(node_id)) is not None else None
+
+    def established_count(self) -> int:
+        """The number of open connections; any thread."""
+        return sum(state.established for state in list(self.nodes.values()))
+
+    def patience_left(self, now: float) -> float:
+        """Ms for which no other connection should be begun, because one is being made."""
+        return max((state.patience_left(now) for state in self.nodes.values()), default=0.0)
+
+    def least_loaded(self, nodes: Sequence[Node], start: int, most: int, now: float) -> tuple[Node | None, bool]:
+        """The node to ask what any of ``nodes`` can answer, and whether any node is connected or may be.
+
+        The order of preference: idle and ready, ready with the fewest requests in flight, being connected, the
+        oldest last attempt, being connected for more than ``PATIENCE_MS``.  Nodes that throttle are left out.
+
+        Args:
+            start: the index to begin with; random, so that clients spread over the brokers.
+            most: requests in flight to one node.
+        """
+        busy: tuple[float, Node | None] = (_INFINITY, None)
+        absent: tuple[float, Node | None] = (_INFINITY, None)
+        connecting: Node | None = None
+        stuck: Node | None = None
+        connected = False
+        for node in (*nodes[start:], *nodes[:start]):
+            known: NodeState | None = self.nodes.get(node.id)
+            connected = connected or (known is not None and known.state is READY)
+            if known is not None and known.can_send(now, most):
+                count = known.connection.in_flight.count
+                if count == 0:
+                    return node, True
+                if count < busy[0]:
+                    busy = (count, node)
+            elif known is not None and known.state in PREPARING:
+                if known.patience_left(now) > 0:
+                    connecting = node
+                else:
+                    stuck = node
+            elif self.can_connect(node.id, now):
+                last = -_INFINITY if known is None else known.last_attempt
+                if absent[1] is None or last < absent[0]:
+                    absent = (last, node)
+        chosen = busy[1] or connecting or absent[1] or stuck
+        return chosen, connected or chosen is not None
 
     def _count_failure(self, state: NodeState, now: float) -> None:
         state.last_attempt = now
-        # Drawn once a failure: drawing at every look would favour the short ones.
+        # Drawn once for each failure: a draw at each question would favour short waits.
         state.reconnect_backoff_ms = self._reconnect.delay(state.failed_attempts)
         state.failed_attempts += 1
 

@@ -46,7 +46,7 @@ class Race:
         self.next_at = _INFINITY
         """Monotonic ms at which the next address is tried, or, if none is left, the silent ones are given up."""
 
-    def words(self, left: Iterable[Address]) -> str:
+    def describe(self, left: Iterable[Address]) -> str:
         """Every address and what came of it; nothing yet of those that are ``left``."""
         silent = (f"{channel.peer}: no answer" for channel in self.channels)
         return "; ".join((*self.failures, *silent, *(f"{address}: not tried yet" for address in left)))
@@ -185,7 +185,7 @@ class Connector:
         self._check_at(race.next_at)
 
     def _lose(self, state: NodeState, race: Race, now: float) -> None:
-        self._failed(state, NetworkError(_REFUSAL + race.words(state.addresses.left)), now)
+        self._failed(state, NetworkError(_REFUSAL + race.describe(state.addresses.left)), now)
 
     def _open(self, state: NodeState, address: Address, now: float) -> Channel:
         options = self._options

@@ -21,7 +21,6 @@ from forebay._network.metadata_snapshot import (
     apply_response,
     merge_leaders,
 )
-from forebay._network.picture import Picture
 from forebay._protocol.metadata import MetadataResponse
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.log import RateLimitedLogger
@@ -42,7 +41,7 @@ class MetadataQuery(NamedTuple):
     """How many requests for an update there were, so that later ones are not taken as answered."""
 
 
-class Metadata(Picture):
+class Metadata:
     """The producer's metadata.
 
     Args:
@@ -80,9 +79,10 @@ class Metadata(Picture):
         self._snapshot = MetadataSnapshot()
         self._seen = SeenEpochs()
         self._bootstrap: tuple[Node, ...] = ()
-        # Replaced as a whole by the sender thread, read by all:
-        super().__init__()
+        # Replaced by the sender thread, read by any thread:
+        self.newest = Cluster()
         self.is_bootstrap = True
+        # Written under the lock, read by the sender thread: monotonic ms from which on an update is due.
         self.due_at = _NEVER
         # Re-entrant, because a signal handler or a finaliser may send a record in the middle of what is done under it.
         # Guards all below; a leaf: nothing else is locked under it.

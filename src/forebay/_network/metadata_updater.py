@@ -1,6 +1,6 @@
-"""Keeps the metadata fresh over the client's own connections: whom to ask, when, and what to do with failures.
+"""Keeps the metadata fresh over the client's connections: which node to ask, when, and what to do after failures.
 
-The client calls ``maybe_update`` in every turn; everything runs on the sender thread.
+The client calls ``maybe_update`` in every turn.  Everything runs on the sender thread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forebay._runtime.log import RateLimitedLogger
 from forebay.errors import AuthenticationError, KafkaError, error_for
 
 if TYPE_CHECKING:
-    from forebay._network.connection_states import NodeState
+    from forebay._network.connection_states import ConnectionStates, NodeState
     from forebay.model import Node
 
 _INFINITY = float("inf")
@@ -34,12 +34,6 @@ class Connections(Protocol):
 
     def transmit(self, request: ClientRequest, now: float) -> None: ...
 
-    def patience_left(self, now: float) -> float:
-        """Ms for which no other connection should be begun, because one is being made."""
-        ...
-
-    def can_connect(self, node: Node, now: float) -> bool: ...
-
     def connect(self, node: Node, now: float) -> None: ...
 
     def disconnect_learned(self, now: float) -> None:
@@ -51,23 +45,29 @@ class Connections(Protocol):
         ...
 
     def check_at(self, when: float) -> None:
-        """Sees to it that ``maybe_rebootstrap`` is called at ``when``."""
+        """Makes the client call ``maybe_rebootstrap`` at ``when``."""
         ...
 
 
 class MetadataUpdater:
-    """One update at a time."""
+    """Sends metadata requests, one at a time, and starts over with the bootstrap servers if that is needed."""
 
     def __init__(
-        self, connections: Connections, metadata: Metadata, options: NetworkOptions, log: RateLimitedLogger
+        self,
+        connections: Connections,
+        states: ConnectionStates,
+        metadata: Metadata,
+        options: NetworkOptions,
+        log: RateLimitedLogger,
     ) -> None:
         self._connections = connections
+        self._states = states
         self._metadata = metadata
         self._options = options
         self._log = log
         self.query: MetadataQuery | None = None
-        """The one that is being answered; the client looks at it in every turn."""
-        # When the attempts began that have not brought an update yet.
+        """The request without an answer; the client reads this in every turn."""
+        # The time of the first attempt since the last update; None if there was none.
         self._trying_since: float | None = None
 
     def is_due(self, now: float) -> bool:
@@ -95,9 +95,9 @@ class MetadataUpdater:
         return self._ask(node, now)
 
     def disconnected(self, state: NodeState, error: KafkaError, now: float) -> None:
-        """A connection was lost, or not made: what is known may be out of date."""
+        """A connection was lost, or not made: the metadata may be out of date."""
         if self.is_due(now):
-            # It was probably to be asked: wait before the next attempt.
+            # It was probably the node to ask: wait before the next attempt.
             self._metadata.failed_update(now)
         if isinstance(error, AuthenticationError):
             self._metadata.fatal(error)
@@ -136,14 +136,14 @@ class MetadataUpdater:
             connections.transmit(self._request(node, self.query), now)
             # It may have failed at once: a broker that knows no version of ours.
             return _INFINITY if self.query is not None else self._metadata.time_to_next_update(now)
-        patience = connections.patience_left(now)
+        patience = self._states.patience_left(now)
         if patience > 0:
-            # One attempt at a time: another may be answered while this one is being made.
+            # One attempt at a time.
             return patience
-        if connections.can_connect(node, now):
+        if self._states.can_connect(node.id, now):
             connections.connect(node, now)
-            # No patience is left if it failed at once; then the failure has put the next update off.
-            return max(connections.patience_left(now), self._metadata.time_to_next_update(now))
+            # If it failed at once no patience is left, and the failure has delayed the next update.
+            return max(self._states.patience_left(now), self._metadata.time_to_next_update(now))
         return connections.retry_delay(now)
 
     def _request(self, node: Node, query: MetadataQuery) -> ClientRequest:
@@ -167,13 +167,13 @@ class MetadataUpdater:
         now = response.received
         self.query = None
         if response.error is not None:
-            # A connection that was lost passes; a broker that cannot answer at all does not.
+            # A lost connection is temporary; a broker that cannot answer the request is not.
             self._metadata.failed_update(now, None if response.disconnected else response.error)
             return
         answer = cast("MetadataResponse", response.body)
         if answer.error_code == REBOOTSTRAP_REQUIRED and self._options.rebootstrap:
             self._log.warning("rebootstrap-required", now, "The broker asks to start over with bootstrap.servers")
-            # A broker that says so each time is asked no more often than one that does not answer.
+            # A broker that repeats this is asked no more often than a broker that does not answer.
             self._metadata.failed_update(now)
             self._start_over(now)
             return

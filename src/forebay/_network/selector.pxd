@@ -3,7 +3,13 @@ from forebay._network._io cimport BankPointer
 from forebay._network.channel cimport Channel
 
 
-cdef class SocketSelector:
+cdef class Selector:
+    cdef readonly GilClaim claim
+
+    cpdef list turn(self, double timeout_ms, double now)
+
+
+cdef class SocketSelector(Selector):
     cdef object connector
     cdef object pipe                     # WakePipe; lives as long as this object, for wakeup() on any thread
     cdef int wake_fd
@@ -11,12 +17,7 @@ cdef class SocketSelector:
     cdef list channels                   # parallel to the bank's ports
     cdef list crowded                    # channels whose input was full after the last turn
     cdef int next_id
-    cdef readonly GilClaim claim
 
-    cpdef list turn(self, double timeout_ms, double now)
-    cpdef void close(self, Channel channel)
-    cpdef void close_all(self)
-    cpdef void wakeup(self) noexcept
     cdef void _make_rooms(self)
     cdef void _move_bytes(self, double timeout_ms) noexcept
     cdef list _settle(self, double now)

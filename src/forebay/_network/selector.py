@@ -1,15 +1,15 @@
-"""Moves the bytes of many channels at once and knows no Kafka.
+"""Moves the bytes of many channels at once; knows nothing of Kafka.
 
-``SocketSelector.turn`` is one section without the GIL for all channels: it writes what is queued, waits in
-poll(2), reads what is there and writes what became writable; then, under the GIL, it tells what happened.  All of
-it belongs to the sender's thread, except ``wakeup``.
+``SocketSelector.turn`` is one section without the GIL for all channels: it writes what is queued, waits in poll(2),
+reads what is there and writes what became writable.  Then, under the GIL, it serves transports that move their own
+bytes (TLS) and reports what happened.  All of it belongs to the sender thread, except ``wakeup``.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._network._io import (
@@ -22,11 +22,14 @@ from cython.cimports.forebay._network._io import (
     POLLED,
     READ,
     READABLE,
+    RECEIVE_LIMIT,
+    SEND_LIMIT,
     WRITABLE,
     WROTE,
     BankPointer,
     PortPointer,
     add_port,
+    advance,
     connect_result,
     free_bank,
     new_bank,
@@ -40,59 +43,74 @@ from cython.cimports.forebay._network._io import (
     watch,
 )
 from cython.cimports.forebay._network.channel import Channel
-from cython.cimports.forebay._network.serving import serve
 from cython.cimports.forebay._runtime.clock import monotonic_ms
 from cython.cimports.forebay._runtime.gil import GilClaim
 
-from forebay._network.transport import PlainTransport, WakePipe
+from forebay._network.transport import BLOCKED, PlainTransport, WakePipe
 from forebay.errors import DisconnectError, NetworkError
 
 if TYPE_CHECKING:
     from forebay._network.transport import Address, Connector, Transport
 
 LITTLE = cython.declare(cython.longlong, 16_000)
-"""Bytes that a turn writes before it gives up the GIL: less than a full batch.  Who gives it up wakes whoever waits for
-it, and the system may well go on with that thread and come back after some milliseconds."""
-
-
-class Selector(Protocol):
-    """What the network client needs; here over sockets, in ``forebay.testing.memory`` without any."""
-
-    claim: GilClaim
-    """Set while the thread that runs the turns waits for the GIL."""
-
-    def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
-        """Begins a connection.  Whatever goes wrong arrives as a CLOSED channel in a later turn."""
-        ...
-
-    def turn(self, timeout_ms: float, now: float) -> list[Channel]:
-        """Moves bytes; waits up to ``timeout_ms`` for something to happen.
-
-        Returns:
-            The channels that became OPEN, became CLOSED by themselves, received bytes, or ended a write that
-            was to be told (``prompt``), each once.
-        """
-        ...
-
-    def close(self, channel: Channel) -> None:
-        """Closes a channel; open writes end with ``on_written(False)``.  A closed one is left as it is."""
-        ...
-
-    def close_all(self) -> None:
-        """Closes every channel."""
-        ...
-
-    def close_after_fork(self) -> None:
-        """In a forked child, or where a producer could not be made: closes its descriptors and does nothing else."""
-        ...
-
-    def wakeup(self) -> None:
-        """Ends the turn under way or else the next one at once.  Any thread, any signal handler; never raises."""
-        ...
+"""Bytes that a turn writes before it gives up the GIL: less than a full batch.  Giving it up wakes a thread that waits
+for it, and the system may run that thread first, for some milliseconds."""
+SERVED_BUFFERS = 64
+"""Buffers offered at a time to a transport that is not native."""
 
 
 @cython.cclass
-class SocketSelector:
+class Selector:
+    """What the network client needs; here over sockets, in ``forebay.testing.memory`` without any.
+
+    ``claim`` is set while the thread that runs the turns waits for the GIL.  Compiled, so that a turn over sockets is
+    no Python call.
+    """
+
+    def __init__(self) -> None:
+        self.claim = GilClaim()
+
+    def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
+        """Begins a connection to a numeric address without waiting; errors arrive as a CLOSED channel in a later turn.
+
+        Args:
+            address: of the peer.
+            context: kept in ``Channel.context``.
+            now: monotonic ms.
+            send_buffer: bytes, -1 for the system's default (``send.buffer.bytes``).
+            receive_buffer: bytes, -1 for the system's default (``receive.buffer.bytes``).
+        """
+        raise NotImplementedError
+
+    @cython.ccall
+    def turn(self, timeout_ms: cython.double, now: cython.double) -> list[Any]:
+        """Moves bytes; waits up to ``timeout_ms``, a fraction or infinite, for something to happen.
+
+        Returns:
+            The channels that became OPEN, became CLOSED by themselves, received bytes, or ended a write with
+            ``prompt``, each once.
+        """
+        raise NotImplementedError
+
+    def close(self, channel: Channel) -> None:
+        """Closes a channel; open writes end with ``on_written(False)``.  A closed channel stays as it is."""
+        raise NotImplementedError
+
+    def close_all(self) -> None:
+        """Closes every channel."""
+        raise NotImplementedError
+
+    def close_after_fork(self) -> None:
+        """In a forked child, or if a producer could not be made: closes its descriptors and does nothing else."""
+        raise NotImplementedError
+
+    def wakeup(self) -> None:
+        """Ends this turn, or else the next one, at once.  Any thread, any signal handler; never raises."""
+        raise NotImplementedError
+
+
+@cython.cclass
+class SocketSelector(Selector):
     """The selector over real sockets.
 
     Args:
@@ -100,6 +118,7 @@ class SocketSelector:
     """
 
     def __init__(self, connector: Connector = PlainTransport.connect) -> None:
+        super().__init__()
         self.connector = connector
         self.pipe = WakePipe()
         self.wake_fd = self.pipe.writer
@@ -113,21 +132,12 @@ class SocketSelector:
         self.channels = channels
         self.crowded = crowded
         self.next_id = 0
-        self.claim = GilClaim()
 
     def __dealloc__(self) -> None:
         free_bank(self.bank)
 
     def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
-        """Begins a connection to a numeric address without waiting; errors arrive as a CLOSED channel.
-
-        Args:
-            address: where to.
-            context: kept in ``Channel.context``.
-            now: monotonic ms.
-            send_buffer: bytes, -1 for the system's default (``send.buffer.bytes``).
-            receive_buffer: bytes, -1 for the system's default (``receive.buffer.bytes``).
-        """
+        """See ``Selector.open``."""
         failure: cython.int = 0
         transport: Transport | None = None
         try:
@@ -145,21 +155,19 @@ class SocketSelector:
 
     @cython.ccall
     def turn(self, timeout_ms: cython.double, now: cython.double) -> list[Any]:
-        """See ``Selector.turn``; ``timeout_ms`` may be a fraction or infinite, an interrupted wait ends early."""
+        """See ``Selector.turn``; a signal ends the wait early."""
         if self.crowded:
             self._make_rooms()
         self._move_bytes(timeout_ms)
         return self._settle(now)
 
-    @cython.ccall
-    def close(self, channel: Channel) -> cython.void:
+    def close(self, channel: Channel) -> None:
         """See ``Selector.close``."""
         self._remove(channel)
         channel.shut(None)
 
-    @cython.ccall
-    def close_all(self) -> cython.void:
-        """See ``Selector.close_all``.  The wake pipe stays: another thread may be just about to write to it."""
+    def close_all(self) -> None:
+        """See ``Selector.close_all``.  The wake pipe stays open: another thread may be about to write to it."""
         channel: Channel
         for channel in list(self.channels):
             self.close(channel)
@@ -174,15 +182,13 @@ class SocketSelector:
             if channel.transport is not None:
                 channel.transport.close()
 
-    @cython.ccall
-    @cython.exceptval(check=False)
-    def wakeup(self) -> cython.void:
-        """See ``Selector.wakeup``.  Many of them cost one byte in the pipe, none while no turn waits."""
+    def wakeup(self) -> None:
+        """See ``Selector.wakeup``.  All calls during one wait write one byte into the pipe; without a wait none."""
         wake_bank(self.bank, self.wake_fd)
 
     @cython.cfunc
     def _make_rooms(self) -> cython.void:
-        # Not at the end of the turn before: what its owner has consumed since may do.
+        # Not at the end of the earlier turn: the owner may have consumed enough since then.
         channel: Channel
         for channel in self.crowded:
             if channel.state == OPEN:
@@ -216,7 +222,7 @@ class SocketSelector:
     def _settle(self, now: cython.double) -> list[Any]:
         bank: BankPointer = self.bank
         changed: list[Channel] = []
-        # Collected first: a callback that opens or closes moves ports about.
+        # Collected first: a callback that opens or closes a channel moves the ports.
         ready: list[Channel] = [self.channels[bank.ready[at]] for at in range(bank.ready_count)]
         bank.ready_count = 0
         channel: Channel
@@ -229,7 +235,7 @@ class SocketSelector:
     def _settle_one(self, channel: Channel, now: cython.double) -> cython.bint:
         port: PortPointer = channel.port
         if port.events & POLLED:
-            serve(channel, now)
+            _serve(channel, now)
         events: cython.int = port.events & ~POLLED
         port.events &= POLLED
         changed: cython.bint = events & (OPENED | READ | ENDED | FAILED) != 0
@@ -245,7 +251,7 @@ class SocketSelector:
             if channel._complete():
                 changed = True
         if channel.state == CLOSED:
-            return False  # by a callback: whoever did it knows
+            return False  # a callback closed it, so the owner knows
         if events & FAILED:
             self._remove(channel)
             channel.shut(_failure(channel, port.error))
@@ -280,7 +286,7 @@ def _write(port: PortPointer, most: cython.longlong) -> cython.void:
 @cython.nogil
 @cython.exceptval(check=False)
 def _before_wait(bank: BankPointer, at: cython.int) -> cython.bint:
-    """Writes what is queued and says what to wait for.  True: there is news already, so do not wait."""
+    """Writes what is queued and asks for the events to wait for.  True: there are events already, so do not wait."""
     port: PortPointer = bank.ports[at]
     queued: cython.bint = port.state == OPEN and port.queued > port.written
     if not port.native:
@@ -300,7 +306,7 @@ def _before_wait(bank: BankPointer, at: cython.int) -> cython.bint:
 @cython.nogil
 @cython.exceptval(check=False)
 def _after_wait(port: PortPointer, ready: cython.int) -> cython.void:
-    """Acts on what poll(2) found; what there is to tell is in the port's events."""
+    """Acts on what poll(2) found; the port's events say what happened."""
     if ready and not port.native:
         port.events |= POLLED
     elif ready:
@@ -318,6 +324,56 @@ def _after_wait(port: PortPointer, ready: cython.int) -> cython.void:
             port.error = send_some(port)
         if port.error:
             port.events |= FAILED
+
+
+@cython.cfunc
+def _serve(channel: Channel, now: cython.double) -> object:
+    """Moves the bytes of a transport that is not native (TLS), under the GIL, as ``_move_bytes`` does for the others."""
+    port: PortPointer = channel.port
+    transport: Any = channel.transport
+    port.events &= ~POLLED
+    try:
+        if channel.state == CONNECTING and transport.finish_connect():
+            channel.mark_open(now)
+            port.events |= OPENED
+        if channel.state == OPEN:
+            _serve_write(channel)
+            _serve_read(channel, now)
+        port.wants = transport.wants
+    except OSError as error:
+        port.error = error.errno or errno.EPROTO
+        port.events |= FAILED
+    return None
+
+
+@cython.cfunc
+def _serve_write(channel: Channel) -> cython.void:
+    port: PortPointer = channel.port
+    moved: cython.Py_ssize_t = 0
+    while port.queued > port.written and moved < SEND_LIMIT:
+        size: cython.Py_ssize_t = channel.transport.send(channel.outgoing(SERVED_BUFFERS))
+        if size == 0:
+            break
+        advance(port, size)
+        moved += size
+        port.events |= WROTE
+
+
+@cython.cfunc
+def _serve_read(channel: Channel, now: cython.double) -> cython.void:
+    port: PortPointer = channel.port
+    moved: cython.Py_ssize_t = 0
+    while moved < RECEIVE_LIMIT:
+        size: cython.Py_ssize_t = channel.transport.receive(channel.room())
+        if size <= 0:
+            if size != BLOCKED:
+                port.events |= ENDED
+            break
+        channel.filled(size, now)
+        moved += size
+        port.events |= READ
+    if channel.transport.pending:
+        port.events |= POLLED  # poll(2) does not see these bytes
 
 
 @cython.cfunc

@@ -66,7 +66,7 @@ class Draining:
             node = cluster.node(node_id)
             if node is None or not self.client.ready(node, now):
                 if node is not None:
-                    delay = min(delay, self.client.poll_delay(node, now))
+                    delay = min(delay, self.client.states.poll_delay(node.id, now))
                     self.schedule.loads.update_node_latency(node_id, now, False)
                 continue
             self.schedule.loads.update_node_latency(node_id, now, True)

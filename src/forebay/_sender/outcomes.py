@@ -292,7 +292,7 @@ class BatchOutcomes:
         queue: PartitionQueue = batch.queue
         if batch.last_error is None and queue.leader_id >= 0:
             # Nothing came back for this batch; perhaps it is known why it never left.
-            batch.last_error = self.client.connection_error(queue.leader_id)
+            batch.last_error = self.client.states.last_error(queue.leader_id)
         if batch.last_error is None:
             batch.last_error = self.metadata.last_error(batch.topic)
         error = expiry_error(batch, phase, now)

@@ -48,7 +48,7 @@ class ProducerIdRequests:
                 # Only metadata goes first, in this turn's poll; the next turn asks behind it, on the same connection.
                 # To wait for an event is to wait for the answer: a round trip that each start would pay for.
                 return 0.0
-            return max(1.0, float(self._client.poll_delay(node, now)))
+            return max(1.0, float(self._client.states.poll_delay(node.id, now)))
         call = self._transactions.init_request()
         self._client.send(
             ClientRequest(

@@ -18,7 +18,6 @@ from cython.cimports.forebay._accumulator.schedule import ReadyNodes
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._network.client import NetworkClient
 from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
-from cython.cimports.forebay._network.picture import Picture
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse, ProduceResponse
 from cython.cimports.forebay._sender.draining import Draining
 from cython.cimports.forebay._sender.outcomes import BatchOutcomes, RequestSensors
@@ -260,8 +259,7 @@ class Sender:
 
     @cython.cfunc
     def _follow_metadata(self) -> object:
-        picture: Picture = self.metadata
-        cluster = picture.newest
+        cluster = self.metadata.newest
         if cluster is not self.followed:
             self.followed = cluster
             if cluster.version != self.cluster_version:

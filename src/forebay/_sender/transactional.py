@@ -120,8 +120,8 @@ class TransactionalRequests:
             if wanted is not None:  # who looks coordinators up says nothing about them
                 self._failures = 0
             return node, 0.0
-        if self._client.connection_failed(node):
-            refused = self._client.authentication_error(node)
+        if self._client.states.failed(node.id):
+            refused = self._client.states.authentication_error(node.id)
             if refused is not None:
                 self.dialog.fatal(refused)
                 return None, 0.0
@@ -130,7 +130,7 @@ class TransactionalRequests:
                 self.dialog.look_up(wanted, now + self._backoff.delay(self._failures))
                 self._failures += 1
                 return None, 0.0
-        return None, max(1.0, float(self._client.poll_delay(node, now)))
+        return None, max(1.0, float(self._client.states.poll_delay(node.id, now)))
 
     def _send(self, pending: Pending, node: Node, now: float) -> None:
         call = pending.call
@@ -150,10 +150,10 @@ class TransactionalRequests:
         self._client.send(request, now)
 
     def _note_abilities(self, node: Node) -> None:
-        known = self._client.api_versions(node.id)
+        known = self._client.versions.get(node.id)
         if known is not None:
             # Kept when the connection is lost: what it could it can.
-            self.dialog.can_bump = known.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= 3
+            self.dialog.can_bump = known.ranges.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= 3
 
     def _on_complete(self, pending: Pending, node: Node, response: ClientResponse) -> None:
         self.in_flight.pop(pending.is_for_group, None)

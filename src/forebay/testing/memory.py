@@ -16,8 +16,8 @@ from typing import Protocol
 
 from forebay._network._io import CONNECTING, OPEN
 from forebay._network.channel import Channel
+from forebay._network.selector import Selector
 from forebay._network.transport import Address
-from forebay._runtime.gil import GilClaim
 from forebay.errors import DisconnectError, NetworkError
 from forebay.testing.clock import ManualClock
 
@@ -142,7 +142,7 @@ class Link:
         return bool(self._outbox) or self._ending is not None or writes
 
 
-class MemorySelector:
+class MemorySelector(Selector):
     """See the module's text.
 
     Args:
@@ -151,6 +151,7 @@ class MemorySelector:
     """
 
     def __init__(self, clock: ManualClock, *, connect_ms: float = 0) -> None:
+        super().__init__()
         self.clock = clock
         self.connect_ms = connect_ms
         self.opened: list[Address] = []
@@ -167,7 +168,6 @@ class MemorySelector:
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._woken = False
-        self.claim = GilClaim()
 
     # -- what the test says ------------------------------------------------------------------------------
 

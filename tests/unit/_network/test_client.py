@@ -123,7 +123,7 @@ def test_connection_timeout_after_throttling() -> None:
     world.poll()
     assert first.response.throttle_ms == 1000
     assert not world.client.is_ready(world.node(), world.now)
-    assert world.client.throttle_delay(1, world.now) == 1000
+    assert world.client.states.throttle_delay(1, world.now) == 1000
     world.clock.advance(1500)
     world.poll()
     assert second.responses == []
@@ -140,18 +140,18 @@ def test_old_brokers_throttle_by_themselves() -> None:
     world.settle()
     assert sent.response.throttle_ms == 0
     assert world.client.ready(world.node(), world.now)
-    assert world.client.throttle_delay(1, world.now) == 0
+    assert world.client.states.throttle_delay(1, world.now) == 0
 
 
 def test_connection_delay() -> None:
     """M testConnectionDelay, testConnectionDelayConnected, testConnectionDelayDisconnected: 0, infinite, back-off."""
     world = World(bootstrap=[Node(1, "127.0.0.1", 9001)])
-    assert world.client.connection_delay(world.node(), world.now) == 0
+    assert world.client.states.connection_delay(world.node().id, world.now) == 0
     world.until_ready()
-    assert world.client.connection_delay(world.node(), world.now) == float("inf")
+    assert world.client.states.connection_delay(world.node().id, world.now) == float("inf")
     world.cluster.down(1)
     world.poll()
-    assert world.client.connection_delay(world.node(), world.now) == pytest.approx(10_000)
+    assert world.client.states.connection_delay(world.node().id, world.now) == pytest.approx(10_000)
 
 
 def test_connection_delay_grows() -> None:
@@ -160,11 +160,11 @@ def test_connection_delay_grows() -> None:
     world.until_ready()
     world.cluster.down(1)
     world.poll()
-    first = world.client.connection_delay(world.node(), world.now)
+    first = world.client.states.connection_delay(world.node().id, world.now)
     world.clock.advance(first)
     assert not world.client.ready(world.node(), world.now)
     world.poll()
-    assert world.client.connection_delay(world.node(), world.now) == pytest.approx(2 * first, rel=0.01)
+    assert world.client.states.connection_delay(world.node().id, world.now) == pytest.approx(2 * first, rel=0.01)
 
 
 def test_disconnect_with_multiple_in_flights() -> None:
@@ -201,12 +201,12 @@ def test_call_disconnect() -> None:
     world.until_ready()
     world.client.disconnect(1, world.now)
     assert not world.client.is_ready(world.node(), world.now)
-    assert world.client.connection_failed(world.node())
-    delay = world.client.connection_delay(world.node(), world.now)
+    assert world.client.states.failed(world.node().id)
+    delay = world.client.states.connection_delay(world.node().id, world.now)
     assert delay > 0
     world.clock.advance(delay / 2)
     world.client.disconnect(1, world.now)
-    assert world.client.connection_delay(world.node(), world.now) == pytest.approx(delay / 2)
+    assert world.client.states.connection_delay(world.node().id, world.now) == pytest.approx(delay / 2)
 
 
 def test_correlation_ids() -> None:
@@ -423,13 +423,13 @@ def test_magic_and_features_follow_the_brokers() -> None:
     world.broker(1).finalized = (1, {"transaction.version": 2})
     world.until_ready(world.node(1))
     world.until_ready(world.node(2))
-    assert world.client.max_usable_produce_magic() == 1
+    assert world.client.versions.max_usable_produce_magic == 1
     assert world.client.versions.features.levels["transaction.version"] == (0, 2)
     world.cluster.down(2)
     world.poll()
     world.settle(2)
     world.client.disconnect(-2, world.now)
-    assert world.client.max_usable_produce_magic() == 2
+    assert world.client.versions.max_usable_produce_magic == 2
 
 
 def test_metrics_count_requests_and_connections() -> None:

@@ -25,8 +25,8 @@ def fail_once(world: World) -> float:
     """An attempt at node 1 that fails; the back-off after it."""
     assert not world.client.ready(BROKER, world.now)
     world.settle(3)
-    assert world.client.connection_failed(BROKER)
-    return world.client.connection_delay(BROKER, world.now)
+    assert world.client.states.failed(BROKER.id)
+    return world.client.states.connection_delay(BROKER.id, world.now)
 
 
 @pytest.mark.parametrize(("draw", "factor"), [(0.0, 0.8), (0.25, 0.9), (0.9999, 1.2)])
@@ -90,7 +90,7 @@ def test_disconnect_in_the_handshake() -> None:
     assert world.client.in_flight_count(1) == 1
     world.client.disconnect(1, world.now)
     assert (world.client.in_flight_count(1), world.client.in_flight_count()) == (0, 0)
-    assert world.client.connection_failed(BROKER)
+    assert world.client.states.failed(BROKER.id)
     world.settle(2)
     world.broker().held.clear()
     world.clock.advance(10_000)
@@ -105,7 +105,7 @@ def test_a_broker_that_refuses_every_version_of_the_handshake() -> None:
     broker.script[API_VERSIONS] = lambda request: broker.answer_versions(request, error=35, ranges={})
     world.settle(20)
     assert [request.version for request in broker.of(API_VERSIONS)] == [4, 0]
-    assert world.client.connection_failed(BROKER)
+    assert world.client.states.failed(BROKER.id)
     assert not broker.links[0].open
 
 
@@ -117,10 +117,10 @@ def test_setup_timeout_doubles() -> None:
         assert not world.client.ready(BROKER, world.now)
         world.clock.advance(allowed)
         world.poll()
-        assert not world.client.connection_failed(BROKER)
+        assert not world.client.states.failed(BROKER.id)
         world.clock.advance(1)
         world.poll()
-        assert world.client.connection_failed(BROKER)
+        assert world.client.states.failed(BROKER.id)
         world.clock.advance(50)
 
 
@@ -211,10 +211,10 @@ def test_connection_throttling() -> None:
     world.settle()
     for left in (100, 50):
         assert not world.client.ready(world.node(), world.now)
-        assert world.client.throttle_delay(1, world.now) == left
+        assert world.client.states.throttle_delay(1, world.now) == left
         world.clock.advance(50)
     assert world.client.ready(world.node(), world.now)
-    assert world.client.throttle_delay(1, world.now) == 0
+    assert world.client.states.throttle_delay(1, world.now) == 0
 
 
 def test_throttled_from_the_handshake_on() -> None:
@@ -226,8 +226,8 @@ def test_throttled_from_the_handshake_on() -> None:
     world.settle(3)
     world.broker().throttle_ms = 0
     assert not world.client.is_ready(world.node(), world.now)
-    assert world.client.throttle_delay(1, world.now) == 400
-    assert world.client.poll_delay(world.node(), world.now) == 400
+    assert world.client.states.throttle_delay(1, world.now) == 400
+    assert world.client.states.poll_delay(world.node().id, world.now) == 400
     world.clock.advance(399)
     assert not world.client.ready(world.node(), world.now)
     world.clock.advance(1)
@@ -260,7 +260,7 @@ def test_throttling_outlives_its_connection() -> None:
     world.clock.advance(60)
     world.client.ready(BROKER, world.now)
     world.settle(3)
-    assert not world.client.connection_failed(BROKER)
+    assert not world.client.states.failed(BROKER.id)
     assert not world.client.is_ready(BROKER, world.now)
     world.clock.advance(1000)
     world.until_ready(BROKER)
@@ -307,17 +307,17 @@ def test_a_callback_may_disconnect_its_node() -> None:
 def test_connection_count() -> None:
     """M, beyond the list: what stands is counted, not what is being made."""
     world = World(2, bootstrap=[Node(node_id, "127.0.0.1", 9000 + node_id) for node_id in (1, 2)])
-    assert world.client.connection_count == 0
+    assert world.client.states.established_count() == 0
     world.until_ready(world.node(1))
     world.until_ready(world.node(2))
-    assert world.client.connection_count == 2
+    assert world.client.states.established_count() == 2
     world.cluster.down(1)
     world.poll()
-    assert world.client.connection_count == 1
+    assert world.client.states.established_count() == 1
     assert not world.client.ready(world.node(1), world.now)
-    assert world.client.connection_count == 1
+    assert world.client.states.established_count() == 1
     world.client.close(world.now)
-    assert world.client.connection_count == 0
+    assert world.client.states.established_count() == 0
     assert world.metrics.connections_closed.count == world.metrics.connections_created.count
 
 
@@ -328,13 +328,13 @@ def test_versions_are_asked_for_anew_after_a_reconnect() -> None:
     world.until_ready()
     world.broker().drop()
     world.poll()
-    assert world.client.api_versions(1) is None
+    assert world.client.versions.get(1) is None
     world.broker().ranges[PRODUCE] = (9, 12)
     world.clock.advance(10_000)
     world.until_ready()
-    ranges = world.client.api_versions(1)
-    assert ranges is not None
-    assert ranges[PRODUCE] == (9, 12)
+    versions = world.client.versions.get(1)
+    assert versions is not None
+    assert versions.ranges[PRODUCE] == (9, 12)
     sent = world.send(versions=(3, 8))
     world.poll()
     assert isinstance(sent.response.error, UnsupportedVersionError)

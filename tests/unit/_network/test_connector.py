@@ -102,7 +102,7 @@ def test_dns_lookup_failure() -> None:
     world = World(reconnect_backoff_ms=50, reconnect_backoff_max_ms=50)
     ghost = Node(1234, "badhost", 1234)
     assert not world.client.ready(ghost, world.now)
-    assert world.client.connection_failed(ghost)
+    assert world.client.states.failed(ghost.id)
     world.clock.advance(50)
     world.client.ready(ghost, world.now)
     assert world.resolver.asked.count("badhost") == 2
@@ -125,7 +125,7 @@ def test_dns_that_never_answers_counts_as_a_failed_attempt() -> None:
     world.client.ready(slow, world.now)
     world.clock.advance(5001)
     world.poll()
-    assert world.client.connection_failed(slow)
+    assert world.client.states.failed(slow.id)
     world.clock.advance(10_000)
     world.client.ready(slow, world.now)
     assert resolver.asked == ["slow.example"]  # the first question is still being answered
@@ -223,7 +223,7 @@ def test_an_alias_nobody_knows_is_looked_up_again() -> None:
     alias.resolver.names.clear()
     hosts = alias.resolver.hosts.pop("kafka.example")
     alias.world.settle(4)
-    assert alias.world.client.connection_failed(alias.NODE)
+    assert alias.world.client.states.failed(alias.NODE.id)
     assert "kafka.example" in str(alias.world.metadata.last_error("t"))
     alias.resolver.hosts["kafka.example"] = hosts
     alias.resolver.names["kafka.example"] = list(alias.NAMES)

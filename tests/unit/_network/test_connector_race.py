@@ -72,7 +72,7 @@ class Scene:
 
     @property
     def failed(self) -> bool:
-        return bool(self.world.client.connection_failed(self.NODE))
+        return bool(self.world.client.states.failed(self.NODE.id))
 
     @property
     def is_ready(self) -> bool:
@@ -88,7 +88,7 @@ class Scene:
 
     @property
     def reason(self) -> str:
-        return str(self.world.client.connection_error(self.NODE.id))
+        return str(self.world.client.states.last_error(self.NODE.id))
 
     @property
     def being_made(self) -> int:
@@ -143,7 +143,7 @@ def test_of_two_that_stand_in_the_same_turn_one_is_kept() -> None:
     scene.until_decided()
     assert scene.is_ready and scene.tried == [SIX, FOUR]
     assert sorted(link.open for link in scene.broker.links) == [False, True]
-    assert scene.world.client.connection_count == 2  # and the first node's
+    assert scene.world.client.states.established_count() == 2  # and the first node's
     scene.wait(1000)
     assert scene.is_ready
 
@@ -203,7 +203,7 @@ def test_when_all_have_failed_the_words_name_each_with_its_reason() -> None:
         "; 10.0.0.9:9007: EHOSTUNREACH: ",
     ):
         assert words in scene.reason
-    assert scene.world.client.connection_delay(scene.NODE, scene.world.now) == 10_000, "one back-off for all"
+    assert scene.world.client.states.connection_delay(scene.NODE.id, scene.world.now) == 10_000, "one back-off for all"
 
 
 def test_a_name_with_one_address_has_the_words_it_had() -> None:

@@ -22,9 +22,9 @@ def test_api_versions_request() -> None:
     world = World()
     world.until_ready()
     assert [request.version for request in world.broker().of(API_VERSIONS)] == [4, 4]  # bootstrap, then node 1
-    ranges = world.client.api_versions(1)
-    assert ranges is not None
-    assert ranges[PRODUCE] == (3, 13)
+    versions = world.client.versions.get(1)
+    assert versions is not None
+    assert versions.ranges[PRODUCE] == (3, 13)
 
 
 @pytest.mark.parametrize(("ranges", "second"), [({API_VERSIONS: (0, 2)}, 2), ({}, 0)])
@@ -53,4 +53,4 @@ def test_version_check_that_is_never_answered() -> None:
     world.poll()
     world.clock.advance(1001)
     world.poll()
-    assert world.client.connection_failed(world.node())
+    assert world.client.states.failed(world.node().id)

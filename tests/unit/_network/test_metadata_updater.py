@@ -38,8 +38,8 @@ def test_failure_of_one_node_keeps_the_metadata_of_another() -> None:
     refused = SslAuthenticationError("bad certificate")
     other.links[-1]._end(refused)  # type: ignore[arg-type]  # as a failed TLS handshake will
     world.settle(3)
-    assert world.client.authentication_error(other.node) is refused
-    assert world.client.connection_failed(other.node)
+    assert world.client.states.authentication_error(other.node.id) is refused
+    assert world.client.states.failed(other.node.id)
     with pytest.raises(SslAuthenticationError):
         world.metadata.raise_if_failed()
     asked.release()

@@ -10,7 +10,9 @@ from forebay._network.client import NetworkClient
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.metadata import Metadata
 from forebay._network.options import NetworkOptions
+from forebay._network.selector import Selector
 from forebay._protocol.versions import ApiKey
+from forebay._runtime.clock import Clock
 from forebay.model import Node
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector
@@ -53,6 +55,8 @@ class World:
         resolver: StaticResolver | None = None,
         random: float = 0.5,
         bootstrap: list[Node] | None = None,
+        clock: Clock | None = None,
+        selector: Selector | None = None,
         **options: Any,
     ) -> None:
         self.clock = ManualClock()
@@ -73,12 +77,12 @@ class World:
         self.metadata.bootstrap(bootstrap or self.cluster.bootstrap())
         self.metrics = ProducerMetrics("mock", self.now)
         self.client = NetworkClient(
-            selector=self.selector,
+            selector=selector or self.selector,
             resolver=self.resolver,
             metadata=self.metadata,
             options=NetworkOptions(**{**self.OPTIONS, **options}),
             metrics=self.metrics,
-            clock=self.clock,
+            clock=clock or self.clock,
             random=lambda: random,
         )
         self.order: list[Sent] = []

@@ -100,7 +100,7 @@ def test_throttled() -> None:
         world.send(b"%d" % number)
         world.settle()
         assert len(world.values()) == number + 1
-        assert world.parts.client.throttle_delay(0, world.now) == throttle
+        assert world.parts.client.states.throttle_delay(0, world.now) == throttle
         world.send(b"waits", partition=1)
         world.run(throttle - 1, 9)
         assert len(world.cluster.requests()) == 2 * number + 1, "a request to a node that throttles"

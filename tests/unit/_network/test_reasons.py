@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from forebay._network.connection_states import NodeState, State
-from forebay._network.lost import describe_loss, loss_error
+from forebay._network.reasons import describe_loss, loss_error
 from forebay.errors import (
     AuthenticationError,
     DisconnectError,

@@ -1,11 +1,19 @@
-"""Words for a lost connection: what happened, to which node, and what it may mean."""
+"""Why a node cannot be used: the errors and log lines for lost, overdue and unready connections."""
 
 from __future__ import annotations
 
 import logging
 
 from forebay._network.connection_states import NodeState, State
-from forebay.errors import AuthenticationError, DisconnectError, KafkaError, ProtocolError, UnsupportedVersionError
+from forebay._protocol.versions import api_name
+from forebay.errors import (
+    AuthenticationError,
+    DisconnectError,
+    KafkaError,
+    KafkaTimeoutError,
+    ProtocolError,
+    UnsupportedVersionError,
+)
 from forebay.model import Node
 
 
@@ -13,8 +21,8 @@ def loss_error(state: NodeState, cause: BaseException | None) -> KafkaError:
     """The error of a connection that ended by itself, or could not be made.
 
     Args:
-        state: before the loss is entered there.
-        cause: None if nobody knows it.
+        state: as it was before the loss.
+        cause: None if it is unknown.
     """
     if isinstance(cause, (AuthenticationError, UnsupportedVersionError, ProtocolError)):
         return cause
@@ -24,11 +32,25 @@ def loss_error(state: NodeState, cause: BaseException | None) -> KafkaError:
     return error
 
 
+def timeout_error(state: NodeState) -> KafkaTimeoutError:
+    """The error of a connection attempt, or of a request, that is overdue."""
+    if state.state is State.CONNECTING:
+        race = state.race
+        what = "its host name was not resolved" if race is None else "no connection"
+        tried = "" if race is None else f" ({race.describe(state.addresses.left)})"
+        return KafkaTimeoutError(
+            f"Connection setup to {state.node} timed out: {what} within {state.setup_timeout_ms:.0f} ms{tried}"
+        )
+    overdue = min(state.connection.in_flight.waiting(), key=lambda request: request.deadline)
+    what = f"{api_name(overdue.api_key)} request to {state.node}"
+    return KafkaTimeoutError(f"{what} was not answered within {overdue.timeout_ms:.0f} ms")
+
+
 def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple[int, str, str]:
-    """Log level, kind (the same kinds of the same node are not repeated) and text.
+    """Log level, kind and text of a log line; a kind is not repeated for the same node.
 
     Args:
-        state: before the loss is entered there.
+        state: as it was before the loss.
         timed_out: a request was overdue.
     """
     node = state.node
@@ -37,7 +59,7 @@ def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple
     if isinstance(error, AuthenticationError):
         return logging.ERROR, "authentication", f"Connection to {who} failed authentication: {error}"
     if isinstance(error, ProtocolError):
-        return logging.ERROR, "protocol", f"Connection to {who} closed: {_less(str(error), node)}"
+        return logging.ERROR, "protocol", f"Connection to {who} closed: {_without_node(str(error), node)}"
     if state.state is State.CONNECTING:
         return (
             logging.WARNING,
@@ -56,7 +78,11 @@ def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple
 
 
 def describe_unready(state: NodeState | None, now: float) -> str:
-    """Why a node that cannot be sent to cannot be sent to."""
+    """Why no request can be sent to a node.
+
+    Args:
+        state: None if there was never a connection, nor an attempt at one.
+    """
     if state is None:
         return "never connected"
     if state.state is State.READY:
@@ -68,5 +94,5 @@ def describe_unready(state: NodeState | None, now: float) -> str:
     return "not connected" if state.state is State.DISCONNECTED else "being connected"
 
 
-def _less(text: str, node: Node) -> str:
+def _without_node(text: str, node: Node) -> str:
     return text.removeprefix(f"{node}: ")

@@ -14,14 +14,14 @@ def test_idle_connections_close_one_a_turn() -> None:
     world.until_ready(world.node(2))
     world.settle()
     requested = world.metadata.update_requested
-    before = world.client.connection_count
+    before = world.client.states.established_count()
     world.clock.advance(5100)
     world.poll()
-    assert world.client.connection_count == before - 1
+    assert world.client.states.established_count() == before - 1
     world.poll()
-    assert world.client.connection_count == before - 2
+    assert world.client.states.established_count() == before - 2
     assert (requested, world.metadata.update_requested) == (False, False)
-    assert world.client.connection_delay(world.node(1), world.now) == 0
+    assert world.client.states.connection_delay(world.node(1).id, world.now) == 0
 
 
 def test_a_connection_in_use_is_not_idle() -> None:
@@ -76,11 +76,11 @@ def test_connection_setup_timeout() -> None:
         assert not world.client.ready(world.node(node_id), world.now)
     world.clock.advance(5000)
     world.poll()
-    assert not world.client.connection_failed(world.node(1))
+    assert not world.client.states.failed(world.node(1).id)
     world.clock.advance(1001)
     world.poll()
-    assert world.client.connection_failed(world.node(1))
-    assert world.client.connection_failed(world.node(2))
+    assert world.client.states.failed(world.node(1).id)
+    assert world.client.states.failed(world.node(2).id)
 
 
 def test_not_stuck_when_the_channel_never_opens() -> None:
@@ -90,7 +90,7 @@ def test_not_stuck_when_the_channel_never_opens() -> None:
     world.client.ready(world.node(), world.now)
     for _ in range(3):
         world.poll()
-    assert not world.client.connection_failed(world.node())
+    assert not world.client.states.failed(world.node().id)
     world.clock.advance(5000 * 1.2 + 1)
     world.poll()
-    assert world.client.connection_failed(world.node())
+    assert world.client.states.failed(world.node().id)

@@ -1,4 +1,0 @@
-from forebay._network.channel cimport Channel
-
-
-cpdef serve(Channel channel, double now)
