@@ -1,12 +1,11 @@
-# What the selector needs of C: a socket's two directions (Port), all sockets of one selector (Bank), poll(2),
-# sendmsg(2), recv(2).  Interpreted twin, same names and results: _io.py.  Nothing here takes or needs the GIL,
-# except where a function says so; the selector's thread owns everything but Bank.woken and Bank.polling.
+# What the selector needs of C: one socket with what it writes and reads (Socket), all sockets of one selector
+# (PollSet), poll(2), sendmsg(2), recv(2).  Interpreted twin, same names and results: _io.py.  Nothing here takes or needs the GIL,
+# except where a function says so; the selector's thread owns everything but PollSet.woken and PollSet.polling.
 
 from cpython.buffer cimport Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memmove, memset
-
 
 
 cdef extern from *:
@@ -54,7 +53,7 @@ cdef extern from *:
     }
 
     static inline void forebay_write_byte(int fd) {
-        /* A full pipe wakes as well, a closed one has nobody to wake; errno is the interrupted code's own. */
+        /* A full pipe wakes as well, and a closed one has no reader.  errno belongs to the interrupted code. */
         int kept = errno;
         if (write(fd, "w", 1) < 0) errno = kept;
     }
@@ -95,17 +94,17 @@ cdef enum:                 # Channel.state
     OPEN = 1
     CLOSED = 2
 
-cdef enum:                 # what a socket is asked for and found ready for
+cdef enum:                 # the events that a socket is polled for
     READABLE = 1
     WRITABLE = 2
 
-cdef enum:                 # Port.events
+cdef enum:                 # Socket.events
     OPENED = 1
     READ = 2
     WROTE = 4
     ENDED = 8              # the peer closed
-    FAILED = 16            # Port.error says why
-    POLLED = 32            # ready, and its transport is to be served under the GIL
+    FAILED = 16            # Socket.error says why
+    POLLED = 32            # ready; the selector serves its transport under the GIL
 
 cdef enum:
     VECTOR = 128           # buffers a sendmsg(2); below every system's IOV_MAX
@@ -113,13 +112,13 @@ cdef enum:
     RECEIVE_LIMIT = 262144
 
 
-cdef struct Port:
+cdef struct Socket:
     int fd
     int state
-    int native             # 0: its transport moves the bytes, under the GIL
-    int wants              # of such a transport
-    int prompt             # a write is queued whose end the caller waits for
-    int index              # in the bank, -1 outside
+    int native             # 0: the transport moves the bytes, under the GIL
+    int wants              # the events that such a transport waits for
+    int prompt             # the caller waits for the end of a queued write
+    int index              # in the poll set, -1 outside
     int events
     int error              # errno of FAILED
     unsigned char* input   # borrowed from the channel's bytearray
@@ -135,184 +134,184 @@ cdef struct Port:
     long long queued       # bytes since the start
     long long written
 
-ctypedef Port* PortPointer
+ctypedef Socket* SocketPointer
 
-cdef struct Bank:
-    pollfd* polls          # [0] is the wake pipe, [1 + n] is ports[n]
-    PortPointer* ports
-    int* ready             # indexes of ports with events after a turn
+cdef struct PollSet:
+    pollfd* polls          # [0] is the wake pipe, [1 + n] is sockets[n]
+    SocketPointer* sockets
+    int* ready             # indexes of sockets with events after a turn
     int size
     int room
     int ready_count
     int woken              # any thread, atomic
     int polling            # any thread, atomic
 
-ctypedef Bank* BankPointer
+ctypedef PollSet* PollSetPointer
 
 
 # -- under the GIL ------------------------------------------------------------------------------------------
 
-cdef inline PortPointer new_port(int fd, bint native) except NULL:
-    cdef PortPointer port = <PortPointer>calloc(1, sizeof(Port))
-    if port == NULL:
+cdef inline SocketPointer new_socket(int fd, bint native) except NULL:
+    cdef SocketPointer socket = <SocketPointer>calloc(1, sizeof(Socket))
+    if socket == NULL:
         raise MemoryError()
-    port.fd = fd
-    port.native = native
-    port.index = -1
+    socket.fd = fd
+    socket.native = native
+    socket.index = -1
     if fd >= 0:
         forebay_no_sigpipe(fd)
-    return port
+    return socket
 
 
-cdef inline void release_written(PortPointer port) noexcept:
-    while port.released < port.first:
-        PyBuffer_Release(&port.buffers[port.released])
-        port.released += 1
-    if port.released == port.count:
-        port.released = port.first = port.count = 0
+cdef inline void release_written(SocketPointer socket) noexcept:
+    while socket.released < socket.first:
+        PyBuffer_Release(&socket.buffers[socket.released])
+        socket.released += 1
+    if socket.released == socket.count:
+        socket.released = socket.first = socket.count = 0
 
 
-cdef inline void drop_from(PortPointer port, Py_ssize_t kept) noexcept:
-    # Lets go of buffers[kept:], which must not have been touched by a send unless all are dropped.
-    while port.count > kept and port.count > port.released:
-        port.count -= 1
-        PyBuffer_Release(&port.buffers[port.count])
-    if port.count == port.released:
-        port.released = port.first = port.count = 0
-        port.offset = 0
+cdef inline void drop_from(SocketPointer socket, Py_ssize_t kept) noexcept:
+    # Releases buffers[kept:].  No byte of these may have been sent, unless all are dropped.
+    while socket.count > kept and socket.count > socket.released:
+        socket.count -= 1
+        PyBuffer_Release(&socket.buffers[socket.count])
+    if socket.count == socket.released:
+        socket.released = socket.first = socket.count = 0
+        socket.offset = 0
 
 
-cdef inline void free_port(PortPointer port) noexcept:
-    if port != NULL:
-        drop_from(port, 0)
-        free(port.buffers)
-        free(port)
+cdef inline void free_socket(SocketPointer socket) noexcept:
+    if socket != NULL:
+        drop_from(socket, 0)
+        free(socket.buffers)
+        free(socket)
 
 
-cdef inline int make_slot(PortPointer port) except -1:
-    # What is released leaves first, so that a connection that is never idle does not grow for ever.
-    cdef Py_ssize_t room = port.released
+cdef inline int make_slot(SocketPointer socket) except -1:
+    # Released buffers are removed first, so that the array of a connection that is never idle stays small.
+    cdef Py_ssize_t room = socket.released
     cdef Py_buffer* grown
-    if port.released > 0:
-        memmove(port.buffers, port.buffers + room, (port.count - room) * sizeof(Py_buffer))
-        port.released = 0
-        port.first -= room
-        port.count -= room
-    if 2 * port.count > port.room or port.room == 0:
-        room = 2 * port.room if port.room else 8
-        grown = <Py_buffer*>realloc(port.buffers, room * sizeof(Py_buffer))
+    if socket.released > 0:
+        memmove(socket.buffers, socket.buffers + room, (socket.count - room) * sizeof(Py_buffer))
+        socket.released = 0
+        socket.first -= room
+        socket.count -= room
+    if 2 * socket.count > socket.room or socket.room == 0:
+        room = 2 * socket.room if socket.room else 8
+        grown = <Py_buffer*>realloc(socket.buffers, room * sizeof(Py_buffer))
         if grown == NULL:
             raise MemoryError()
-        port.buffers = grown
-        port.room = room
+        socket.buffers = grown
+        socket.room = room
     return 0
 
 
-cdef inline Py_ssize_t hold(PortPointer port, object data) except -1:
-    # Queues a buffer without copying it; it stays exported until it is written or dropped.  Its size.
-    if port.count == port.room:
-        make_slot(port)
-    PyObject_GetBuffer(data, &port.buffers[port.count], PyBUF_SIMPLE)
-    cdef Py_ssize_t size = port.buffers[port.count].len
+cdef inline Py_ssize_t hold(SocketPointer socket, object data) except -1:
+    # Queues a buffer without a copy; it stays exported until it is written or dropped.  Returns its size.
+    if socket.count == socket.room:
+        make_slot(socket)
+    PyObject_GetBuffer(data, &socket.buffers[socket.count], PyBUF_SIMPLE)
+    cdef Py_ssize_t size = socket.buffers[socket.count].len
     if size == 0:
-        PyBuffer_Release(&port.buffers[port.count])
+        PyBuffer_Release(&socket.buffers[socket.count])
     else:
-        port.count += 1
+        socket.count += 1
     return size
 
 
-cdef inline object unsent(PortPointer port, Py_ssize_t at):
-    # buffers[first + at] less what is written of it; None past the end.  Such a port holds memoryviews only
-    # (Channel.write sees to it): an object may export other bytes a second time.
-    cdef Py_ssize_t index = port.first + at
-    if index >= port.count:
+cdef inline object unsent(SocketPointer socket, Py_ssize_t at):
+    # The unwritten rest of buffers[first + at]; None past the end.  A socket that is not native holds memoryviews only
+    # (by Channel.write): another object may export other bytes the second time.
+    cdef Py_ssize_t index = socket.first + at
+    if index >= socket.count:
         return None
-    cdef object view = memoryview(<object>port.buffers[index].obj)
-    return view[port.offset:] if at == 0 else view
+    cdef object view = memoryview(<object>socket.buffers[index].obj)
+    return view[socket.offset:] if at == 0 else view
 
 
-cdef inline BankPointer new_bank(int wake_fd) except NULL:
-    cdef BankPointer bank = <BankPointer>calloc(1, sizeof(Bank))
-    if bank == NULL:
+cdef inline PollSetPointer new_pollset(int wake_fd) except NULL:
+    cdef PollSetPointer pollset = <PollSetPointer>calloc(1, sizeof(PollSet))
+    if pollset == NULL:
         raise MemoryError()
-    if grow_bank(bank, 8) < 0:
-        free_bank(bank)
+    if grow_pollset(pollset, 8) < 0:
+        free_pollset(pollset)
         raise MemoryError()
-    bank.polls[0].fd = wake_fd
-    bank.polls[0].events = POLLIN
-    return bank
+    pollset.polls[0].fd = wake_fd
+    pollset.polls[0].events = POLLIN
+    return pollset
 
 
-cdef inline int grow_bank(BankPointer bank, int room) noexcept:
-    cdef void* grown = realloc(bank.polls, (room + 1) * sizeof(pollfd))
+cdef inline int grow_pollset(PollSetPointer pollset, int room) noexcept:
+    cdef void* grown = realloc(pollset.polls, (room + 1) * sizeof(pollfd))
     if grown == NULL:
         return -1
-    bank.polls = <pollfd*>grown
-    grown = realloc(bank.ports, room * sizeof(PortPointer))
+    pollset.polls = <pollfd*>grown
+    grown = realloc(pollset.sockets, room * sizeof(SocketPointer))
     if grown == NULL:
         return -1
-    bank.ports = <PortPointer*>grown
-    grown = realloc(bank.ready, room * sizeof(int))
+    pollset.sockets = <SocketPointer*>grown
+    grown = realloc(pollset.ready, room * sizeof(int))
     if grown == NULL:
         return -1
-    bank.ready = <int*>grown
-    bank.room = room
+    pollset.ready = <int*>grown
+    pollset.room = room
     return 0
 
 
-cdef inline void free_bank(BankPointer bank) noexcept:
-    if bank != NULL:
-        free(bank.polls)
-        free(bank.ports)
-        free(bank.ready)
-        free(bank)
+cdef inline void free_pollset(PollSetPointer pollset) noexcept:
+    if pollset != NULL:
+        free(pollset.polls)
+        free(pollset.sockets)
+        free(pollset.ready)
+        free(pollset)
 
 
-cdef inline int add_port(BankPointer bank, PortPointer port) except -1:
-    if bank.size == bank.room and grow_bank(bank, 2 * bank.room) < 0:
+cdef inline int add_socket(PollSetPointer pollset, SocketPointer socket) except -1:
+    if pollset.size == pollset.room and grow_pollset(pollset, 2 * pollset.room) < 0:
         raise MemoryError()
-    port.index = bank.size
-    bank.ports[bank.size] = port
-    bank.size += 1
-    return port.index
+    socket.index = pollset.size
+    pollset.sockets[pollset.size] = socket
+    pollset.size += 1
+    return socket.index
 
 
-cdef inline void remove_port(BankPointer bank, PortPointer port) noexcept:
-    # The last one takes its place: the order of ports means nothing.
-    bank.size -= 1
-    bank.ports[port.index] = bank.ports[bank.size]
-    bank.ports[port.index].index = port.index
-    port.index = -1
+cdef inline void remove_socket(PollSetPointer pollset, SocketPointer socket) noexcept:
+    # The last socket takes its place: their order means nothing.
+    pollset.size -= 1
+    pollset.sockets[socket.index] = pollset.sockets[pollset.size]
+    pollset.sockets[socket.index].index = socket.index
+    socket.index = -1
 
 
-cdef inline void set_wake_fd(BankPointer bank, int fd) noexcept:
-    bank.polls[0].fd = fd
+cdef inline void set_wake_fd(PollSetPointer pollset, int fd) noexcept:
+    pollset.polls[0].fd = fd
 
 
 # -- any thread ---------------------------------------------------------------------------------------------
 
-cdef inline void wake_bank(BankPointer bank, int fd) noexcept nogil:
-    # A byte only for a thread that is about to sleep: the first to raise the flag writes it.
-    if not forebay_swap(&bank.woken, 1) and forebay_load(&bank.polling):
+cdef inline void wake_pollset(PollSetPointer pollset, int fd) noexcept nogil:
+    # Only the first call writes a byte, and only while a thread is about to sleep.
+    if not forebay_swap(&pollset.woken, 1) and forebay_load(&pollset.polling):
         forebay_write_byte(fd)
 
 
 # -- without the GIL ----------------------------------------------------------------------------------------
 
-cdef inline void advance(PortPointer port, Py_ssize_t size) noexcept nogil:
+cdef inline void advance(SocketPointer socket, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t left
-    port.written += size
+    socket.written += size
     while size > 0:
-        left = port.buffers[port.first].len - port.offset
+        left = socket.buffers[socket.first].len - socket.offset
         if size < left:
-            port.offset += size
+            socket.offset += size
             return
         size -= left
-        port.first += 1
-        port.offset = 0
+        socket.first += 1
+        socket.offset = 0
 
 
-cdef inline int send_some(PortPointer port) noexcept nogil:
+cdef inline int send_some(SocketPointer socket) noexcept nogil:
     # As much as the socket takes now; 0 or the errno that ends the connection.
     cdef iovec vector[VECTOR]
     cdef msghdr message
@@ -320,77 +319,77 @@ cdef inline int send_some(PortPointer port) noexcept nogil:
     cdef int used
     memset(&message, 0, sizeof(msghdr))
     message.msg_iov = vector
-    while port.first < port.count and moved < SEND_LIMIT:
-        asked = -port.offset
+    while socket.first < socket.count and moved < SEND_LIMIT:
+        asked = -socket.offset
         used = 0
-        while used < VECTOR and port.first + used < port.count:
-            vector[used].iov_base = port.buffers[port.first + used].buf
-            vector[used].iov_len = port.buffers[port.first + used].len
-            asked += port.buffers[port.first + used].len
+        while used < VECTOR and socket.first + used < socket.count:
+            vector[used].iov_base = socket.buffers[socket.first + used].buf
+            vector[used].iov_len = socket.buffers[socket.first + used].len
+            asked += socket.buffers[socket.first + used].len
             used += 1
-        vector[0].iov_base = <char*>vector[0].iov_base + port.offset
-        vector[0].iov_len -= port.offset
+        vector[0].iov_base = <char*>vector[0].iov_base + socket.offset
+        vector[0].iov_len -= socket.offset
         message.msg_iovlen = used
-        sent = sendmsg(port.fd, &message, MSG_NOSIGNAL)
+        sent = sendmsg(socket.fd, &message, MSG_NOSIGNAL)
         if sent < 0:
             if errno == EINTR:
                 continue
             return 0 if errno == EAGAIN else errno
-        port.events |= WROTE
-        advance(port, sent)
+        socket.events |= WROTE
+        advance(socket, sent)
         moved += sent
         if sent < asked:
             return 0
     return 0
 
 
-cdef inline int receive_some(PortPointer port) noexcept nogil:
+cdef inline int receive_some(SocketPointer socket) noexcept nogil:
     # One recv(2) into the free end of the input; 0 or the errno that ends the connection.
-    cdef Py_ssize_t room = port.capacity - port.end
+    cdef Py_ssize_t room = socket.capacity - socket.end
     cdef Py_ssize_t size
     if room == 0:
         return 0
-    size = recv(port.fd, port.input + port.end, RECEIVE_LIMIT if room > RECEIVE_LIMIT else room, 0)
+    size = recv(socket.fd, socket.input + socket.end, RECEIVE_LIMIT if room > RECEIVE_LIMIT else room, 0)
     if size > 0:
-        port.end += size
-        port.events |= READ
+        socket.end += size
+        socket.events |= READ
     elif size == 0:
-        port.events |= ENDED
+        socket.events |= ENDED
     elif errno != EAGAIN and errno != EINTR:
         return errno
     return 0
 
 
-cdef inline void watch(BankPointer bank, int at, int asked) noexcept nogil:
+cdef inline void watch(PollSetPointer pollset, int at, int asked) noexcept nogil:
     cdef short events = 0
     if asked & READABLE:
         events |= POLLIN
     if asked & WRITABLE:
         events |= POLLOUT
-    bank.polls[at + 1].fd = bank.ports[at].fd
-    bank.polls[at + 1].events = events
-    bank.polls[at + 1].revents = 0
+    pollset.polls[at + 1].fd = pollset.sockets[at].fd
+    pollset.polls[at + 1].events = events
+    pollset.polls[at + 1].revents = 0
 
 
-cdef inline int seen(BankPointer bank, int at) noexcept nogil:
-    # An error or hang-up makes a socket ready for both: the call that follows says what it is.
-    cdef short events = bank.polls[at + 1].revents
+cdef inline int seen(PollSetPointer pollset, int at) noexcept nogil:
+    # An error or hang-up counts as ready for both: the next call on the socket says what happened.
+    cdef short events = pollset.polls[at + 1].revents
     if events & (POLLERR | POLLHUP | POLLNVAL):
         return READABLE | WRITABLE
     return (READABLE if events & POLLIN else 0) | (WRITABLE if events & POLLOUT else 0)
 
 
-cdef inline void wait_ready(BankPointer bank, double timeout_ms) noexcept nogil:
+cdef inline void wait_ready(PollSetPointer pollset, double timeout_ms) noexcept nogil:
     # Fills seen().  An interrupting signal ends the wait with nothing seen.
     cdef int at
-    forebay_swap(&bank.polling, 1)
-    if forebay_load(&bank.woken):
+    forebay_swap(&pollset.polling, 1)
+    if forebay_load(&pollset.woken):
         timeout_ms = 0
-    bank.polls[0].revents = 0
-    if forebay_poll(bank.polls, bank.size + 1, timeout_ms) < 0:
-        for at in range(bank.size + 1):
-            bank.polls[at].revents = 0
-    forebay_swap(&bank.polling, 0)
-    if bank.polls[0].revents:
-        forebay_drain(bank.polls[0].fd)
-    forebay_swap(&bank.woken, 0)
+    pollset.polls[0].revents = 0
+    if forebay_poll(pollset.polls, pollset.size + 1, timeout_ms) < 0:
+        for at in range(pollset.size + 1):
+            pollset.polls[at].revents = 0
+    forebay_swap(&pollset.polling, 0)
+    if pollset.polls[0].revents:
+        forebay_drain(pollset.polls[0].fd)
+    forebay_swap(&pollset.woken, 0)

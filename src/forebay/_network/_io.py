@@ -1,7 +1,7 @@
 """The interpreted twin of ``_io.pxd``: the same names and results on ``os``, ``select.poll`` and memoryviews.
 
-Used when the package runs interpreted (tests run both forms); the constants are also what Python code that
-compares ``Channel.state`` imports.  Ports and banks belong to the sender thread; ``wake_bank`` is for any thread.
+Used when the package runs interpreted (tests run both forms).  Python code that compares ``Channel.state`` imports the
+constants from here.  Sockets and poll sets belong to the sender thread; ``wake_pollset`` is for any thread.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST_MS = 2147483647
 _new_poller = original(select, "poll")
 
 
-class Port:
+class Socket:
     """One socket's bytes in both directions."""
 
     def __init__(self, fd: int, native: bool) -> None:
@@ -63,12 +63,12 @@ class Port:
         return len(self.buffers)
 
 
-class Bank:
-    """All ports of one selector, and its wake pipe."""
+class PollSet:
+    """All sockets of one selector, and its wake pipe."""
 
     def __init__(self, wake_fd: int) -> None:
         self.wake_fd = wake_fd
-        self.ports: list[Port] = []
+        self.sockets: list[Socket] = []
         self.asked: list[int] = []
         self.seen: list[int] = []
         self.ready: list[int] = []
@@ -78,141 +78,141 @@ class Bank:
 
     @property
     def size(self) -> int:
-        return len(self.ports)
+        return len(self.sockets)
 
 
-PortPointer: TypeAlias = Port
-BankPointer: TypeAlias = Bank
+SocketPointer: TypeAlias = Socket
+PollSetPointer: TypeAlias = PollSet
 
 
-def new_port(fd: int, native: bool) -> Port:
-    return Port(fd, native)
+def new_socket(fd: int, native: bool) -> Socket:
+    return Socket(fd, native)
 
 
-def free_port(port: Port) -> None:
-    drop_from(port, 0)
+def free_socket(socket: Socket) -> None:
+    drop_from(socket, 0)
 
 
-def release_written(port: Port) -> None:
-    for view in port.buffers[: port.first]:
+def release_written(socket: Socket) -> None:
+    for view in socket.buffers[: socket.first]:
         view.release()
-    del port.buffers[: port.first]
-    port.first = 0
+    del socket.buffers[: socket.first]
+    socket.first = 0
 
 
-def drop_from(port: Port, kept: int) -> None:
-    for view in port.buffers[kept:]:
+def drop_from(socket: Socket, kept: int) -> None:
+    for view in socket.buffers[kept:]:
         view.release()
-    del port.buffers[kept:]
-    if not port.buffers:
-        port.first = 0
-        port.offset = 0
+    del socket.buffers[kept:]
+    if not socket.buffers:
+        socket.first = 0
+        socket.offset = 0
 
 
-def hold(port: Port, data: Any) -> int:
+def hold(socket: Socket, data: Any) -> int:
     view = memoryview(data)
     if not view.c_contiguous:
         raise BufferError("memoryview: underlying buffer is not C-contiguous")
     view = view.cast("B")
     if view.nbytes:
-        port.buffers.append(view)
+        socket.buffers.append(view)
     return view.nbytes
 
 
-def unsent(port: Port, at: int) -> memoryview | None:
-    index = port.first + at
-    if index >= len(port.buffers):
+def unsent(socket: Socket, at: int) -> memoryview | None:
+    index = socket.first + at
+    if index >= len(socket.buffers):
         return None
-    return port.buffers[index][port.offset :] if at == 0 else port.buffers[index]
+    return socket.buffers[index][socket.offset :] if at == 0 else socket.buffers[index]
 
 
-def new_bank(wake_fd: int) -> Bank:
-    return Bank(wake_fd)
+def new_pollset(wake_fd: int) -> PollSet:
+    return PollSet(wake_fd)
 
 
-def free_bank(bank: Bank) -> None:
-    bank.ports.clear()
+def free_pollset(pollset: PollSet) -> None:
+    pollset.sockets.clear()
 
 
-def add_port(bank: Bank, port: Port) -> int:
-    port.index = len(bank.ports)
-    bank.ports.append(port)
-    bank.asked.append(0)
-    bank.seen.append(0)
-    bank.ready.append(0)
-    return port.index
+def add_socket(pollset: PollSet, socket: Socket) -> int:
+    socket.index = len(pollset.sockets)
+    pollset.sockets.append(socket)
+    pollset.asked.append(0)
+    pollset.seen.append(0)
+    pollset.ready.append(0)
+    return socket.index
 
 
-def remove_port(bank: Bank, port: Port) -> None:
-    last = bank.ports.pop()
-    if last is not port:
-        bank.ports[port.index] = last
-        last.index = port.index
-    port.index = -1
-    for column in (bank.asked, bank.seen, bank.ready):
+def remove_socket(pollset: PollSet, socket: Socket) -> None:
+    last = pollset.sockets.pop()
+    if last is not socket:
+        pollset.sockets[socket.index] = last
+        last.index = socket.index
+    socket.index = -1
+    for column in (pollset.asked, pollset.seen, pollset.ready):
         column.pop()
 
 
-def set_wake_fd(bank: Bank, fd: int) -> None:
-    bank.wake_fd = fd
+def set_wake_fd(pollset: PollSet, fd: int) -> None:
+    pollset.wake_fd = fd
 
 
-def wake_bank(bank: Bank, fd: int) -> None:
-    was = bank.woken
-    bank.woken = 1
-    if not was and bank.polling:
+def wake_pollset(pollset: PollSet, fd: int) -> None:
+    was = pollset.woken
+    pollset.woken = 1
+    if not was and pollset.polling:
         try:
             os.write(fd, b"w")
         except OSError:
-            pass  # a full pipe wakes as well, a closed one has nobody to wake
+            pass  # a full pipe wakes as well, and a closed one has no reader
 
 
-def advance(port: Port, size: int) -> None:
-    port.written += size
+def advance(socket: Socket, size: int) -> None:
+    socket.written += size
     while size > 0:
-        left = port.buffers[port.first].nbytes - port.offset
+        left = socket.buffers[socket.first].nbytes - socket.offset
         if size < left:
-            port.offset += size
+            socket.offset += size
             return
         size -= left
-        port.first += 1
-        port.offset = 0
+        socket.first += 1
+        socket.offset = 0
 
 
-def send_some(port: Port) -> int:
+def send_some(socket: Socket) -> int:
     moved = 0
-    while port.first < len(port.buffers) and moved < SEND_LIMIT:
-        vector = port.buffers[port.first : port.first + VECTOR]
-        vector[0] = vector[0][port.offset :]
+    while socket.first < len(socket.buffers) and moved < SEND_LIMIT:
+        vector = socket.buffers[socket.first : socket.first + VECTOR]
+        vector[0] = vector[0][socket.offset :]
         try:
-            sent = os.writev(port.fd, vector)
+            sent = os.writev(socket.fd, vector)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
             return error.errno or 0
-        port.events |= WROTE
-        advance(port, sent)
+        socket.events |= WROTE
+        advance(socket, sent)
         moved += sent
         if sent < sum(view.nbytes for view in vector):
             return 0
     return 0
 
 
-def receive_some(port: Port) -> int:
-    room = port.capacity - port.end
+def receive_some(socket: Socket) -> int:
+    room = socket.capacity - socket.end
     if room == 0:
         return 0
     try:
-        size = os.readv(port.fd, [port.input[port.end : port.end + min(room, RECEIVE_LIMIT)]])
+        size = os.readv(socket.fd, [socket.input[socket.end : socket.end + min(room, RECEIVE_LIMIT)]])
     except (BlockingIOError, InterruptedError):
         return 0
     except OSError as error:
         return error.errno or 0
     if size > 0:
-        port.end += size
-        port.events |= READ
+        socket.end += size
+        socket.events |= READ
     else:
-        port.events |= ENDED
+        socket.events |= ENDED
     return 0
 
 
@@ -227,46 +227,46 @@ def connect_result(fd: int) -> int:
         return error.errno or 0
 
 
-def watch(bank: Bank, at: int, asked: int) -> None:
-    bank.asked[at] = asked
-    bank.seen[at] = 0
+def watch(pollset: PollSet, at: int, asked: int) -> None:
+    pollset.asked[at] = asked
+    pollset.seen[at] = 0
 
 
-def seen(bank: Bank, at: int) -> int:
-    events = bank.seen[at]
+def seen(pollset: PollSet, at: int) -> int:
+    events = pollset.seen[at]
     if events & _BROKEN:
         return READABLE | WRITABLE
     return (READABLE if events & select.POLLIN else 0) | (WRITABLE if events & select.POLLOUT else 0)
 
 
-def _poller(bank: Bank) -> tuple[Any, dict[int, int]]:
+def _poller(pollset: PollSet) -> tuple[Any, dict[int, int]]:
     poller = _new_poller()
     where: dict[int, int] = {}
-    if bank.wake_fd >= 0:
-        poller.register(bank.wake_fd, select.POLLIN)
-    for at, port in enumerate(bank.ports):
-        if port.fd >= 0:
-            asked = bank.asked[at]
+    if pollset.wake_fd >= 0:
+        poller.register(pollset.wake_fd, select.POLLIN)
+    for at, socket in enumerate(pollset.sockets):
+        if socket.fd >= 0:
+            asked = pollset.asked[at]
             mask = (select.POLLIN if asked & READABLE else 0) | (select.POLLOUT if asked & WRITABLE else 0)
-            poller.register(port.fd, mask)
-            where[port.fd] = at
+            poller.register(socket.fd, mask)
+            where[socket.fd] = at
     return poller, where
 
 
-def wait_ready(bank: Bank, timeout_ms: float) -> None:
-    poller, where = _poller(bank)
-    bank.polling = 1
-    if bank.woken:
+def wait_ready(pollset: PollSet, timeout_ms: float) -> None:
+    poller, where = _poller(pollset)
+    pollset.polling = 1
+    if pollset.woken:
         timeout_ms = 0
     limit = None if timeout_ms > _LONGEST_MS else max(timeout_ms, 0)
     try:
         found = poller.poll(limit)
     except InterruptedError:
         found = []
-    bank.polling = 0
+    pollset.polling = 0
     for fd, events in found:
         if fd in where:
-            bank.seen[where[fd]] = events
-        elif fd == bank.wake_fd:
+            pollset.seen[where[fd]] = events
+        elif fd == pollset.wake_fd:
             os.read(fd, 64)
-    bank.woken = 0
+    pollset.woken = 0

@@ -1,4 +1,4 @@
-"""What each connected broker can do, and what all of them can: versions, record format, finalized features.
+"""What each connected broker supports, and what all of them support: versions, record format, features.
 
 Written by the sender thread; other threads may read ``max_usable_produce_magic`` and ``features``, which are
 replaced as a whole.
@@ -15,7 +15,7 @@ from forebay._protocol.versions import ApiKey, Range, choose
 
 CURRENT_MAGIC = 2
 
-# The first version from which a broker answers before it throttles, so that waiting is the client's part (KIP-219).
+# The first version at which a broker answers before it throttles, so that the client has to wait (KIP-219).
 _THROTTLED_BY_CLIENT_SINCE: Mapping[int, int] = MappingProxyType(
     {
         ApiKey.PRODUCE: 6,
@@ -32,18 +32,18 @@ _THROTTLED_BY_CLIENT_SINCE: Mapping[int, int] = MappingProxyType(
         ApiKey.TXN_OFFSET_COMMIT: 1,
     }
 )
-# APIs of later numbers were born with it.
+# APIs with higher numbers are younger than KIP-219.
 _LAST_BEFORE_KIP_219 = 42
 
 
 def client_throttles(api_key: int, version: int) -> bool:
-    """Whether a throttle time in this response asks the client to hold back; if not, the broker did the waiting."""
+    """Whether the client has to wait for a throttle time in this response; if not, the broker has waited."""
     since = _THROTTLED_BY_CLIENT_SINCE.get(api_key)
     return api_key > _LAST_BEFORE_KIP_219 if since is None else version >= since
 
 
 class Features(NamedTuple):
-    """Finalized feature levels, ``(min, max)`` by name, of the newest epoch any broker reported (KIP-584)."""
+    """Finalized feature levels, ``(min, max)`` by name, of the newest epoch that any broker reported (KIP-584)."""
 
     epoch: int
     levels: Mapping[str, Range]
@@ -77,7 +77,7 @@ class BrokerVersions:
 
     @property
     def max_produce_magic(self) -> int:
-        """The newest record format this broker takes; the current one where it takes no records (controllers)."""
+        """The newest record format that this broker takes; the current one if it takes no records (controllers)."""
         produce = self.ranges.get(ApiKey.PRODUCE)
         return CURRENT_MAGIC if produce is None or produce[1] >= 3 else max(0, produce[1] - 1)
 
@@ -99,7 +99,7 @@ class ApiVersions:
         self._settle()
         response = versions.response
         if response.finalized_features_epoch > self.features.epoch:
-            # A broker that lags behind does not take back what a newer epoch said.
+            # A broker that lags behind does not undo a newer epoch.
             self.features = Features(response.finalized_features_epoch, response.finalized_features)
 
     def remove(self, node_id: int) -> None:

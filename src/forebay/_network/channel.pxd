@@ -1,20 +1,20 @@
-from forebay._network._io cimport PortPointer
+from forebay._network._io cimport SocketPointer
 
 
 cdef class Channel:
-    # Owned by the sender thread; read by it alone.
+    # Owned by the sender thread; no other thread reads it.
     cdef readonly int id
     cdef readonly int state              # CONNECTING, OPEN, CLOSED of _io.pxd
     cdef readonly object error           # why it is CLOSED; None: its owner closed it
     cdef public object context           # the owner's
-    cdef public double last_active       # ms; when bytes last moved, as far as turn's `now` knew
+    cdef public double last_active       # monotonic ms of the last turn that moved bytes
     cdef readonly Py_ssize_t received_size
     cdef readonly Py_ssize_t pending     # bytes queued and not yet taken by the system
     cdef readonly str peer
     cdef object transport                # Transport, or None where a selector has no sockets
     cdef bytearray input
-    cdef PortPointer port
-    cdef list writes                     # of (port.written at its end, on_written)
+    cdef SocketPointer socket
+    cdef list writes                     # of (socket.written at its end, on_written)
 
     cpdef object received(self)
     cdef bytes copied(self)

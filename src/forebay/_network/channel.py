@@ -1,8 +1,8 @@
 """One connection's bytes: what waits to be written, what was received and not yet consumed, and how it ended.
 
-Buffers handed to ``write`` are not copied: they stay exported until their bytes are with the system or the channel
-is closed, and exactly then ``on_written`` is called.  Owned by the sender thread.  The states CONNECTING, OPEN and
-CLOSED are in ``_io``.
+Buffers given to ``write`` are not copied: they stay exported until the system has taken their bytes or the channel is
+closed, and then ``on_written`` is called.  Owned by the sender thread.  The states CONNECTING, OPEN and CLOSED are in
+``_io``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from cython.cimports.forebay._network._io import (
     CONNECTING,
     OPEN,
     WROTE,
-    PortPointer,
+    SocketPointer,
     advance,
     drop_from,
-    free_port,
+    free_socket,
     hold,
-    new_port,
+    new_socket,
     release_written,
     unsent,
 )
@@ -32,7 +32,7 @@ from forebay.errors import IllegalArgumentError, IllegalStateError
 log = logging.getLogger("forebay.network")
 
 INPUT_SIZE = 8192
-"""Bytes of input that an open channel keeps for good: answers to produce requests are far smaller."""
+"""Bytes of input that an open channel always keeps: answers to produce requests are far smaller."""
 INPUT_KEPT = 65536
 """A larger input buffer shrinks back once it is empty."""
 
@@ -60,12 +60,12 @@ class Channel:
         self.transport = transport
         self.input = bytearray()
         self.writes = writes
-        self.port = new_port(-1 if transport is None else transport.fileno(), native)
+        self.socket = new_socket(-1 if transport is None else transport.fileno(), native)
         if transport is not None and not native:
-            self.port.wants = transport.wants
+            self.socket.wants = transport.wants
 
     def __dealloc__(self) -> None:
-        free_port(self.port)
+        free_socket(self.socket)
 
     def __repr__(self) -> str:
         state = ("CONNECTING", "OPEN", "CLOSED")[self.state]
@@ -75,13 +75,13 @@ class Channel:
 
     @cython.ccall
     def received(self) -> Any:
-        """What was received and not consumed, not copied: good until ``consume``, ``take`` or the next turn."""
-        return memoryview(self.input)[self.port.begin : self.port.end]
+        """A view of what was received and not consumed; valid until ``consume``, ``take`` or the next turn."""
+        return memoryview(self.input)[self.socket.begin : self.socket.end]
 
     @cython.cfunc
     def copied(self) -> bytes:
-        """A copy of what was received and not consumed, cheaper than ``received`` where it is little."""
-        return bytes_at(self.port.input, self.port.begin, self.received_size)
+        """A copy of what was received and not consumed; cheaper than ``received`` for few bytes."""
+        return bytes_at(self.socket.input, self.socket.begin, self.received_size)
 
     @cython.ccall
     def consume(self, size: cython.Py_ssize_t) -> cython.void:
@@ -89,10 +89,10 @@ class Channel:
         if size < 0 or size > self.received_size:
             raise IllegalArgumentError(f"{self!r} cannot consume {size} bytes")
         self.received_size -= size
-        self.port.begin += size
+        self.socket.begin += size
         if self.received_size == 0:
-            self.port.begin = self.port.end = 0
-            if self.port.capacity > INPUT_KEPT:
+            self.socket.begin = self.socket.end = 0
+            if self.socket.capacity > INPUT_KEPT:
                 self._set_input(bytearray(INPUT_SIZE))
 
     @cython.ccall
@@ -100,7 +100,7 @@ class Channel:
         """A copy of the first ``size`` received bytes, which are consumed."""
         if size < 0 or size > self.received_size:
             raise IllegalArgumentError(f"{self!r} cannot give {size} bytes")
-        begin: cython.Py_ssize_t = self.port.begin
+        begin: cython.Py_ssize_t = self.socket.begin
         data = bytes(memoryview(self.input)[begin : begin + size])
         self.consume(size)
         return data
@@ -110,78 +110,78 @@ class Channel:
         """The big-endian signed 32-bit number ``at`` bytes into what was received."""
         if at < 0 or at + 4 > self.received_size:
             raise IllegalArgumentError(f"{self!r} has no 4 bytes at {at}")
-        return get_int32(self.port.input, self.port.begin + at)
+        return get_int32(self.socket.input, self.socket.begin + at)
 
     @cython.ccall
     def write(self, buffers: list[Any], on_written: Any, prompt: cython.bint = True) -> cython.void:
-        """Queues a vector of bytes-like objects, in order after all before; nothing is copied.
+        """Queues bytes-like objects, in order, after all that were queued before; nothing is copied.
 
         Args:
             buffers: contiguous bytes-like objects, unchanged until they are written.
             on_written: called once, in a later ``turn`` or ``close``: with True when the system has taken all
                 bytes, with False when the channel closed first.  Or None.
-            prompt: the end of this write alone is worth ending a turn.  False where an answer will come anyway:
-                then ``on_written`` may be called as late as that.
+            prompt: the end of this write ends the selector's turn.  False if an answer will come: then
+                ``on_written`` may be called as late as the answer.
 
         Raises:
             IllegalStateError: the channel is closed; nothing was taken.
         """
         if self.state == CLOSED:
             raise IllegalStateError(f"cannot write to {self!r}")
-        port: PortPointer = self.port
-        before: cython.Py_ssize_t = port.count
+        socket: SocketPointer = self.socket
+        before: cython.Py_ssize_t = socket.count
         size: cython.Py_ssize_t = 0
         try:
             for data in buffers:
-                size += hold(port, data if port.native else memoryview(data))
+                size += hold(socket, data if socket.native else memoryview(data))
         except BaseException:
-            drop_from(port, before)
+            drop_from(socket, before)
             raise
-        port.queued += size
+        socket.queued += size
         self.pending += size
-        self.writes.append((port.queued, on_written))
+        self.writes.append((socket.queued, on_written))
         if prompt:
-            port.prompt = True
-        if port.written == port.queued:
-            port.events |= WROTE  # nothing to wait for: the next turn says so
+            socket.prompt = True
+        if socket.written == socket.queued:
+            socket.events |= WROTE  # nothing to wait for: the next turn reports it
 
     @cython.ccall
     def takes_more(self) -> cython.bint:
-        """Whether all that was queued is written; where not, its end ends a turn from now on: somebody waits for it."""
+        """Whether all that was queued is written; if not, the end of the write will end the turn: a caller waits."""
         if self.pending > 0:
-            self.port.prompt = True
+            self.socket.prompt = True
         return self.pending == 0
 
     # -- for selectors -----------------------------------------------------------------------------------
 
     @cython.ccall
     def mark_open(self, now: cython.double) -> cython.void:
-        """The connection stands."""
+        """The connection is open."""
         self.state = OPEN
-        self.port.state = OPEN
+        self.socket.state = OPEN
         self.last_active = now
         self._set_input(bytearray(INPUT_SIZE))
 
     @cython.ccall
     def room(self) -> Any:
-        """The free end of the input as a writable view, never empty."""
+        """The free space of the input as a writable view, never empty."""
         self._make_room()
-        return memoryview(self.input)[self.port.end : self.port.capacity]
+        return memoryview(self.input)[self.socket.end : self.socket.capacity]
 
     @cython.ccall
     def filled(self, size: cython.Py_ssize_t, now: cython.double) -> cython.void:
-        """``size`` bytes arrived where ``room`` pointed."""
-        self.port.end += size
+        """``size`` bytes arrived in the view that ``room`` gave."""
+        self.socket.end += size
         self.received_size += size
         self.last_active = now
 
     @cython.ccall
     def outgoing(self, limit: cython.Py_ssize_t) -> list[Any]:
-        """At most ``limit`` of the buffers that are queued, as views, less what is sent of the first."""
+        """At most ``limit`` of the queued buffers as views; the first without the bytes that are sent."""
         views: list[Any] = []
         at: cython.Py_ssize_t
         for at in range(limit):
-            view = unsent(self.port, at)
+            view = unsent(self.socket, at)
             if view is None:
                 break
             views.append(view)
@@ -189,24 +189,24 @@ class Channel:
 
     @cython.ccall
     def sent(self, size: cython.Py_ssize_t, now: cython.double) -> cython.bint:
-        """``size`` queued bytes are written; ends the writes they complete.  True if there were any."""
+        """``size`` queued bytes are written.  True if this completed a write."""
         if size:
-            advance(self.port, size)
+            advance(self.socket, size)
             self.last_active = now
         return self._complete()
 
     @cython.ccall
     def shut(self, error: object) -> cython.void:
-        """Closes for good, the descriptor before the buffers: no byte of theirs is written after this."""
+        """Closes for good; the descriptor before the buffers, so that none of their bytes is written after this."""
         if self.state == CLOSED:
             return
         self.state = CLOSED
-        self.port.state = CLOSED
+        self.socket.state = CLOSED
         self.error = error
         if self.transport is not None:
             self.transport.close()
-        self.port.fd = -1
-        drop_from(self.port, 0)
+        self.socket.fd = -1
+        drop_from(self.socket, 0)
         self.pending = 0
         writes = self.writes
         self.writes = []
@@ -215,41 +215,41 @@ class Channel:
 
     @cython.cfunc
     def _complete(self) -> cython.bint:
-        port: PortPointer = self.port
-        release_written(port)
-        self.pending = port.queued - port.written
+        socket: SocketPointer = self.socket
+        release_written(socket)
+        self.pending = socket.queued - socket.written
         ended: cython.bint = False
-        # Looked at anew each time: a callback may write, or close this channel.
-        while self.writes and self.writes[0][0] <= port.written:
+        # The list is read anew each time: a callback may write, or close this channel.
+        while self.writes and self.writes[0][0] <= socket.written:
             on_written = self.writes.pop(0)[1]
             ended = True
             if on_written is not None:
                 _tell(self, on_written, True)
         if not self.writes:
-            port.prompt = False
+            socket.prompt = False
         return ended
 
     @cython.cfunc
     def _make_room(self) -> cython.void:
-        # Under the GIL, between turns: a view handed out before keeps the old bytearray alive.
-        port: PortPointer = self.port
-        size: cython.Py_ssize_t = port.end - port.begin
-        if port.end < port.capacity:
+        # Under the GIL, between turns.  A view given out earlier keeps the old bytearray alive.
+        socket: SocketPointer = self.socket
+        size: cython.Py_ssize_t = socket.end - socket.begin
+        if socket.end < socket.capacity:
             return
-        if 2 * size > port.capacity or port.capacity < INPUT_SIZE:
-            grown = bytearray(max(2 * port.capacity, INPUT_SIZE))
-            grown[:size] = memoryview(self.input)[port.begin : port.end]
+        if 2 * size > socket.capacity or socket.capacity < INPUT_SIZE:
+            grown = bytearray(max(2 * socket.capacity, INPUT_SIZE))
+            grown[:size] = memoryview(self.input)[socket.begin : socket.end]
             self._set_input(grown)
         else:
-            self.input[:size] = self.input[port.begin : port.end]
-        port.begin = 0
-        port.end = size
+            self.input[:size] = self.input[socket.begin : socket.end]
+        socket.begin = 0
+        socket.end = size
 
     @cython.cfunc
     def _set_input(self, data: bytearray) -> cython.void:
         self.input = data
-        self.port.input = bytearray_pointer(data)
-        self.port.capacity = len(data)
+        self.socket.input = bytearray_pointer(data)
+        self.socket.capacity = len(data)
 
 
 @cython.cfunc
@@ -259,5 +259,5 @@ def _tell(channel: Channel, on_written: Any, written: cython.bint) -> cython.voi
     try:
         on_written(written)
     except Exception:
-        # It belongs to someone above; the other channels' bytes must not stand still for it.
+        # The callback is the caller's; its error must not stop the other channels.
         log.exception("the callback of a write to %s failed", channel.peer)

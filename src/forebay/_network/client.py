@@ -93,7 +93,7 @@ class NetworkClient:
         self._nodes = self.states.nodes
         self.versions = ApiVersions()
         self._connector = Connector(
-            selector, resolver, metadata, options, failed=self._failed, close=self._close_channel, check_at=self.check_at
+            selector, resolver, metadata, options, failed=self._failed, close=self._shut, check_at=self.check_at
         )
         self._handshakes = Handshakes(
             self.states, self.versions, options, transmit=self.transmit, lose=self._lose, check_at=self.check_at
@@ -412,7 +412,7 @@ class NetworkClient:
         """The connection ended by itself, or could not be made."""
         self._lose(state, loss_error(state, cause), now)
 
-    def _close_channel(self, channel: Channel) -> None:
+    def _shut(self, channel: Channel) -> None:
         self._selector.close(channel)
         self._metrics.connections_closed.record(1)
 
@@ -437,7 +437,7 @@ class NetworkClient:
         self._connector.give_up(state)
         if channel is not None:
             # This releases the buffers that were not written, before their requests complete.
-            self._close_channel(channel)
+            self._shut(channel)
         if setup is not None:
             setup.close()
         if connection is not None:

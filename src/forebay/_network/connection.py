@@ -1,7 +1,7 @@
 """One connection's side of the protocol, without I/O: requests to buffers, bytes to responses.
 
-The client moves the bytes and keeps the time; here they are framed, matched with the requests in flight, and
-timed.  Belongs to the sender thread.
+The client moves the bytes and reads the clock.  This module frames the bytes and matches answers with the requests in
+flight.  Belongs to the sender thread.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from forebay._network.broker_versions import BrokerVersions
     from forebay.model import Node
 
-# What a broker takes as a request by default (socket.request.max.bytes).  No answer to a producer comes near it,
-# and the first bytes of other protocols read as a length are far above.
+# The broker's own default limit for requests (socket.request.max.bytes).  Answers to a producer are far smaller, and
+# the first bytes of other protocols, read as a length, are far larger.
 MAX_FRAME = 100 * 1024 * 1024
 
 
 @cython.cclass
 class Connection:
-    """From the first request to the last; a new attempt gets a new one.
+    """One connection, from its first request to its last.
 
     Args:
         node: for messages.
@@ -42,12 +42,12 @@ class Connection:
         self._name: bytes | None = None if client_id is None else client_id.encode()
         self.max_frame = max_frame
         self.in_flight = InFlightRequests()
-        # The broker's, once its versions are known; until then a request says its own.
+        # None until the handshake is over; until then each request names its version.
         versions: BrokerVersions | None = None
         self.versions = versions
-        # How many requests in flight expect no answer, and are done once they are written.
+        # The number of requests in flight without an answer (acks=0): these are done once they are written.
         self._unanswered = 0
-        # What the latest request's API comes to with this broker: as good as all are produce requests.
+        # The version and headers chosen for the latest request's API: nearly all are produce requests.
         self._kind_by: BrokerVersions | None = None
         self._kind_api = self._kind_oldest = self._kind_newest = self._kind_version = -1
         self._kind_flexible = self._kind_tagged = False
@@ -100,7 +100,7 @@ class Connection:
 
     @cython.ccall
     def withdraw(self, request: ClientRequest) -> None:
-        """Takes the newest request back if it is this one: no byte of it was queued."""
+        """Removes this request if it is the newest in flight: none of its bytes was queued."""
         if self.in_flight.count and self.in_flight.last_sent() is request:
             self.in_flight.complete_last_sent()
             if not request.expect_response:
@@ -112,10 +112,10 @@ class Connection:
         """Takes what has arrived and appends a ClientResponse to ``completed`` for each whole answer in it.
 
         Returns:
-            How many bytes were used; the others have to be shown again, with more.
+            How many bytes were used; the others have to be given again, with more.
 
         Raises:
-            ProtocolError: the bytes are no answer to what was asked; the connection is of no more use.
+            ProtocolError: the bytes do not answer a request; the connection cannot be used any more.
         """
         used: cython.Py_ssize_t = 0
         size: cython.Py_ssize_t
@@ -131,7 +131,7 @@ class Connection:
                 raise ProtocolError(f"{self.node} sent {size} bytes that nothing was asked for")
             request: ClientRequest = self.in_flight.first()
             if not request.written:
-                # Taken for an answer, it would give back buffers that the socket still reads.
+                # To accept this as its answer would free buffers that the socket still reads.
                 name = api_name(request.api_key)
                 raise ProtocolError(f"{self.node} answered before its {name} request was written in full")
             completed.append(self._answer(request, data, used + 4, size, now))
@@ -157,7 +157,7 @@ class Connection:
         ]
 
     def _check_begun(self, begun: Any, size: int) -> None:
-        """Refuses an answer as soon as it can be no answer: the rest of it is not worth the wait and the memory."""
+        """Refuses bytes as soon as they cannot be an answer: no wait and no memory for the rest."""
         if not self.in_flight.count:
             raise ProtocolError(f"{self.node} sent {size} bytes that nothing was asked for")
         if len(begun) >= 8:
@@ -190,10 +190,10 @@ class Connection:
         except ProtocolError as error:
             raise error.with_context(node=str(self.node)) from None
         except Exception as error:
-            # A parser that trips over what it was sent is no reason to end the sender's loop.
+            # A parser that fails on the broker's bytes must not end the sender's loop.
             name = api_name(request.api_key)
             raise ProtocolError(f"{self.node}: cannot read its {name} v{request.version} answer: {error!r}") from error
-        # Taken out only now: a request whose answer is garbage fails with the others, in its place.
+        # Removed only now: a request with an unreadable answer fails with the others, in its order.
         self.in_flight.complete_next()
         return answer_to(request, now, body, size + 4)
 
@@ -214,7 +214,7 @@ class Connection:
 
 @cython.cfunc
 def piece_of(data: Any, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> Any:
-    # Of bytes, as most answers are, without a slice's numbers as objects.
+    # Most answers are bytes: this path makes no slice object.
     if type(data) is bytes:
         return bytes_at(bytes_pointer(data), start, stop - start)
     return data[start:stop]
@@ -223,7 +223,7 @@ def piece_of(data: Any, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> An
 @cython.cfunc
 @cython.exceptval(-1, check=True)
 def int32_in(data: Any, at: cython.Py_ssize_t) -> cython.longlong:
-    """The big-endian signed 32-bit number at a place in ``data`` that has so many bytes."""
+    """The big-endian signed 32-bit number at an index of ``data``, which has four bytes there."""
     if type(data) is bytes:
         return get_int32(bytes_pointer(data), at)
     return int.from_bytes(data[at : at + 4], "big", signed=True)

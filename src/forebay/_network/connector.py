@@ -1,6 +1,6 @@
-"""From a node to a channel: looks its name up without blocking, then tries its addresses, the first that answers.
+"""From a node to a channel: looks its name up without blocking, then tries its addresses until one answers.
 
-The next address is tried as soon as one has failed, or beside one that is silent for ``DELAY_MS`` ("Happy
+The next address is tried as soon as one has failed, or in parallel to one that is silent for ``DELAY_MS`` ("Happy
 Eyeballs", RFC 8305).
 """
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
     from forebay.model import Node
 
 DELAY_MS = 250.0
-"""How long an address may be silent before the next one is tried beside it (RFC 8305, section 5)."""
+"""How long an address may be silent before the next one is tried in parallel (RFC 8305, section 5)."""
 GRACE_MS = 3000.0
-"""How long silent addresses are waited for once all were tried and one has failed.
+"""How long to wait for silent addresses once all were tried and one has failed.
 
-Long enough for a lost SYN to be repeated twice.  Not the whole setup timeout: the address that failed may be that of a
-broker that is being started, and it is tried again only by the next attempt.
+Long enough for a lost SYN to be repeated twice.  Not the whole setup timeout: the broker of the failed address may be
+about to start, and only the next attempt tries it again.
 """
 _INFINITY = float("inf")
 _REFUSAL = "cannot connect to "
 
 
 class Race:
-    """The connections that are being made to the addresses of one node; the first that stands is kept."""
+    """The attempts at connections to the addresses of one node; the first that opens is kept."""
 
     __slots__ = ("channels", "failures", "next_at")
 
     def __init__(self) -> None:
         self.channels: dict[Channel, Address] = {}
         self.failures: list[str] = []
-        """Address and reason of each that failed."""
+        """Address and reason of each failed attempt."""
         self.next_at = _INFINITY
-        """Monotonic ms at which the next address is tried, or, if none is left, the silent ones are given up."""
+        """Monotonic ms at which the next address is tried or, if none is left, the silent ones are given up."""
 
     def describe(self, left: Iterable[Address]) -> str:
-        """Every address and what came of it; nothing yet of those that are ``left``."""
+        """Every address with its result, for messages; ``left`` are those that were not tried."""
         silent = (f"{channel.peer}: no answer" for channel in self.channels)
         return "; ".join((*self.failures, *silent, *(f"{address}: not tried yet" for address in left)))
 
@@ -56,10 +56,10 @@ class Connector:
     """Begins connections; sender thread only.
 
     Args:
-        metadata: told of the canonical names of bootstrap servers, if those are wanted.
-        failed: called when a name cannot be looked up, or none of its addresses be connected to.
+        metadata: gets the canonical names of bootstrap servers, if these are wanted.
+        failed: called when a name has no address, or none of its addresses accepts a connection.
         close: closes a channel that is not needed.
-        check_at: sees to it that ``go_on`` is called once a time has passed.
+        check_at: makes the client call ``go_on`` after a time.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Connector:
         self._canonical: set[tuple[str, int]] = set()
 
     def begin(self, state: NodeState, now: float) -> None:
-        """An attempt at ``state``, which is CONNECTING: goes to its addresses now, or once they are known."""
+        """Begins the attempt at a node that is CONNECTING: tries its addresses now, or once they are known."""
         if not state.addresses.exhausted:
             self._race(state, now)
             return
@@ -95,13 +95,13 @@ class Connector:
             self.waiting.append(state)
 
     def poll(self, now: float) -> None:
-        """Goes on with those whose addresses have become known, and drops those that were given up."""
+        """Goes on with nodes whose addresses have become known, and drops nodes that were given up."""
         self.waiting = [
             state for state in self.waiting if state.state == State.CONNECTING and not self._take(state, now)
         ]
 
     def heard(self, state: NodeState, channel: Channel, now: float) -> bool:
-        """News of a connection that is being made.  True: it stands, and is the node's from now on."""
+        """Handles an event of a connection attempt.  True: the connection is open, and is now the node's."""
         race: Race | None = state.race
         address = race.channels.pop(channel, None) if race is not None else None
         if race is None or address is None:
@@ -130,21 +130,21 @@ class Connector:
             self._go_on(state, race, now)
 
     def give_up(self, state: NodeState) -> None:
-        """Closes the connections to a node that are being made."""
+        """Closes all connection attempts of a node."""
         race, state.race = state.race, None
         for channel in race.channels if race is not None else ():
             self._close(channel)
 
     def _look_up(self, node: Node) -> Resolution:
-        # An alias first becomes the names behind it, which is what Kerberos and certificates go by; done here, by
-        # the attempt at it, the look-up has this attempt's timeout and back-off, and holds up no other server.
+        # An alias is first replaced by its canonical names, which Kerberos and certificates use.  As a part of the
+        # attempt, the look-up has the attempt's timeout and back-off, and delays no other server.
         alias = self._options.canonical_bootstrap and node.id < 0 and (node.host, node.port) not in self._canonical
         ask = self._resolver.canonical if alias else self._resolver.resolve
         resolution: Resolution = ask(node.host, node.port, self._selector.wakeup)
         return resolution
 
     def _take(self, state: NodeState, now: float) -> bool:
-        """Whether the look-up is over.  If not, it stays with the node: the next attempt does not ask again."""
+        """Whether the look-up is over.  If not, the node keeps it: the next attempt does not ask again."""
         resolution = state.resolution
         if not resolution.done:
             return False
@@ -171,7 +171,7 @@ class Connector:
         self._go_on(state, state.race, now)
 
     def _go_on(self, state: NodeState, race: Race, now: float) -> None:
-        """Tries the next address.  Without one, the silent ones get some time; without these the race is lost."""
+        """Tries the next address.  Without one, waits for the silent ones; without these the attempt has failed."""
         addresses = state.addresses
         if not addresses.exhausted:
             address = addresses.take()

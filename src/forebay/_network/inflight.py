@@ -1,7 +1,7 @@
-"""A request, its response, and the queue of requests on one connection that still wait for theirs.
+"""A request, its response, and the queue of one connection's requests that wait for a response.
 
-Brokers answer in the order of arrival, so the queue is all that is needed to match the two.  Every request that
-``NetworkClient.send`` took completes exactly once, and is told exactly once that its buffers may be let go.
+Brokers answer in the order of arrival, so a queue is enough to match the two.  Every request that
+``NetworkClient.send`` took completes exactly once, and releases its buffers exactly once.
 Everything here belongs to the sender thread.
 """
 
@@ -33,14 +33,14 @@ class ClientRequest:
         min_version: oldest version ``build`` can make.
         max_version: newest; the one used is the newest that the broker knows too.
         build: from the chosen version to the body, a list of bytes-like objects whose ``len`` is their size in
-            bytes.  They are not copied: they must not change until ``on_written``.
-        parse: from the version and the bytes after the response's header to the response.  It keeps nothing of
+            bytes.  They are not copied, so they must not change until ``on_written``.
+        parse: from the version and the bytes after the response's header to the response.  It keeps no reference to
             those bytes.
         timeout_ms: from being queued for the socket until the whole connection is given up.
         on_complete: gets the ClientResponse, once, at the end of ``NetworkClient.poll`` (or in ``close``).
         on_written: gets True once the last byte was taken by the system, or False once the channel is closed and
-            will not touch the buffers again.  Leave it out where ``on_complete`` is early enough: it ends the
-            selector's turn at the moment of writing.
+            will not read the buffers again.  It makes the end of the write end the selector's turn; leave it out if
+            ``on_complete`` is early enough.
         expect_response: False completes the request, without a body, as soon as it is written (acks=0).
         internal: of the client's own (metadata, version check): ``on_complete`` runs at once, before the users'.
         context: for the caller.
@@ -81,7 +81,7 @@ class ClientRequest:
         on_complete: Any,
         context: object,
     ) -> cython.void:
-        """What every request has; the constructor's keywords cost a fifth of a request on its way."""
+        """Sets what every request has, without the cost of the constructor's keywords."""
         self.node_id = node_id
         self.api_key = api_key
         self.min_version = min_version
@@ -98,14 +98,14 @@ class ClientRequest:
         self.correlation_id = -1
         self.created = 0.0
         self.sent = 0.0
-        # Moves back when the broker throttles: that time is not the request's fault.
+        # Later by the time for which the broker throttles.
         self.deadline = _INFINITY
         self.written = False
         self.released = False
 
     def release(self, written: bool) -> None:
-        """The channel's word that it is done with the buffers; only the first counts."""
-        # A plain method: it is handed over as an object, which a C method cannot be.
+        """The channel does not read the buffers any more; only the first call counts."""
+        # A plain method, because it is passed as an object; a C method cannot be.
         if self.released:
             return
         self.released = True
@@ -115,7 +115,7 @@ class ClientRequest:
         try:
             self.on_written(written)
         except Exception as error:
-            # It runs inside the selector's turn, which other connections share.
+            # It runs inside the selector's turn, which serves all connections.
             logging.getLogger("forebay.network").error("on_written of %r failed", self, exc_info=error)
 
     def __repr__(self) -> str:
@@ -129,11 +129,11 @@ class ClientRequest:
 class ClientResponse:
     """How a request ended.
 
-    ``body`` is what ``parse`` made of the answer, None if there is none.  ``disconnected``: the connection ended
-    first, with ``timed_out`` because an answer on it was overdue; the broker may or may not have acted.
+    ``body`` is what ``parse`` returned, None if there was no answer.  ``disconnected``: the connection ended
+    first; with ``timed_out`` because an answer on it was overdue.  The broker may or may not have acted.
     ``error`` is why there is no body: UnsupportedVersionError (nothing was sent), AuthenticationError,
     ProtocolError, else a DisconnectError or TimeoutError; None after success.  ``received`` is in monotonic ms,
-    ``size`` the answer's bytes, ``throttle_ms`` what the node is muted for because of it.
+    ``size`` is the answer's bytes, ``throttle_ms`` the time for which the node takes no requests because of it.
     """
 
     def __init__(
@@ -159,10 +159,10 @@ class ClientResponse:
 
     @property
     def failure(self) -> KafkaError | None:
-        """``error`` as it concerns this request, to be asked whether another try may help.
+        """``error`` for this request; its flags say whether another attempt may help.
 
-        Bytes that make no sense end a connection, and every request on it, whichever they were meant for: for the
-        request that is a lost connection.  A ProtocolError that stays one would pass for the broker's last word.
+        A ProtocolError ends the connection with all requests on it.  For each of these it is a lost connection: as a
+        ProtocolError it would look like the broker's final answer to this request.
         """
         if not self.disconnected or not isinstance(self.error, ProtocolError):
             return self.error
@@ -212,7 +212,7 @@ class InFlightRequests:
 
     @cython.ccall
     def first(self) -> ClientRequest:
-        """The one whose answer comes next.
+        """The oldest, whose answer comes next.
 
         Raises:
             IllegalStateError: there is none.
@@ -223,7 +223,7 @@ class InFlightRequests:
 
     @cython.ccall
     def complete_next(self) -> ClientRequest:
-        """Takes out the oldest."""
+        """Removes and returns the oldest."""
         request: ClientRequest = self.first()
         self._requests.pop(0)
         self.count -= 1
@@ -242,7 +242,7 @@ class InFlightRequests:
 
     @cython.ccall
     def complete_last_sent(self) -> ClientRequest:
-        """Takes out the newest."""
+        """Removes and returns the newest."""
         request: ClientRequest = self.last_sent()
         self._requests.pop()
         self.count -= 1
@@ -250,7 +250,7 @@ class InFlightRequests:
 
     @cython.ccall
     def take_written(self) -> list[Any]:
-        """Takes out those that expect no answer and are written, oldest first; answers may be owed before and after."""
+        """Removes and returns the written requests without an answer, oldest first; others may stand between them."""
         done: list[Any] = []
         kept: list[Any] = []
         for item in self._requests:
@@ -267,7 +267,7 @@ class InFlightRequests:
 
     @cython.ccall
     def clear(self) -> list[Any]:
-        """Takes out all, oldest first."""
+        """Removes and returns all, oldest first."""
         requests: list[Any] = list(self._requests)
         self._requests.clear()
         self.count = 0
@@ -276,7 +276,7 @@ class InFlightRequests:
     @cython.ccall
     @cython.exceptval(check=False)
     def deadline(self) -> cython.double:
-        """The earliest deadline in monotonic ms; timeouts differ, so it need not be the oldest's."""
+        """The earliest deadline in monotonic ms; timeouts differ, so it may not be the oldest request's."""
         earliest: cython.double = _INFINITY
         for item in self._requests:
             request: ClientRequest = item
@@ -285,7 +285,7 @@ class InFlightRequests:
 
     @cython.ccall
     def postpone(self, ms: cython.double) -> cython.void:
-        """Moves every deadline back: the broker held its answers for that long on purpose (KIP-219)."""
+        """Makes every deadline later by ``ms``: the broker throttles for that time (KIP-219)."""
         for item in self._requests:
             request: ClientRequest = item
             request.deadline += ms

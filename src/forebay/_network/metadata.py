@@ -1,7 +1,7 @@
-"""Which topics are wanted, what is known of them, when to ask again, and who waits for the answer.
+"""Which topics are wanted, what is known of them, when to ask again, and which threads wait for the answer.
 
-Callers of ``send()`` add topics and take tickets; the sender thread asks and answers.  Nothing here blocks: the
-picture is an immutable ``Cluster`` that any thread reads without a lock, and what is under the lock is short.
+Callers of ``send()`` add topics and take tickets; the sender thread asks the brokers.  Nothing here blocks: any thread
+reads the newest ``Cluster``, which is immutable, without a lock, and the lock is held for short times only.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ _NEVER = float("-inf")
 
 
 class MetadataQuery(NamedTuple):
-    """What to ask for next; handed back with the answer."""
+    """What to ask for next; returned with the answer."""
 
     topics: tuple[str, ...]
     partial: bool
-    """Only new topics: the others are neither asked for nor forgotten."""
+    """Only new topics: the others are not asked for, and stay known."""
     asked: int
-    """How many requests for an update there were, so that later ones are not taken as answered."""
+    """The number of requests for an update so far; this query does not answer later ones."""
 
 
 class Metadata:
     """The producer's metadata.
 
     Args:
-        refresh_backoff_ms: ``retry.backoff.ms``.  Between an answer or a failed attempt and the next request is at
-            least this time, whatever the answer said; only a topic that was never asked for does not wait.
+        refresh_backoff_ms: ``retry.backoff.ms``, the least time between an answer or a failed attempt and the next
+            request; only a topic that was never asked for does not wait.
         refresh_backoff_max_ms: ``retry.backoff.max.ms``; the time grows up to it while attempts fail, and while
             answers bring nothing new.
         max_age_ms: ``metadata.max.age.ms``.
-        max_idle_ms: ``metadata.max.idle.ms``; topics not used for so long are dropped.
+        max_idle_ms: ``metadata.max.idle.ms``; topics that are unused for this time are dropped.
         random: in [0, 1), for jitter.
         on_update: called on the sender thread with each new Cluster that came from a broker.
         logger: limited, under ``forebay.network``.
@@ -73,7 +73,7 @@ class Metadata:
         self._max_idle = max_idle_ms
         self._listeners = tuple(on_update)
         self._log = logger or RateLimitedLogger("forebay.network")
-        # Asked for a topic that counts as idle, with the time its use must not lie before; by the sender thread.
+        # Called by the sender thread: whether an idle topic was used since a time.
         self.in_use: Callable[[str, float], bool] = lambda topic, since: False
         # Sender thread only:
         self._snapshot = MetadataSnapshot()
@@ -84,8 +84,8 @@ class Metadata:
         self.is_bootstrap = True
         # Written under the lock, read by the sender thread: monotonic ms from which on an update is due.
         self.due_at = _NEVER
-        # Re-entrant, because a signal handler or a finaliser may send a record in the middle of what is done under it.
-        # Guards all below; a leaf: nothing else is locked under it.
+        # Re-entrant, because a signal handler or a finaliser may send a record while the lock is held.
+        # Guards all below.  No other lock is taken under it.
         self._lock = SenderLock()
         self._topics: dict[str, float] = {}  # wanted topic -> when it counts as idle
         self._new_topics: set[str] = set()  # wanted and never answered
@@ -98,7 +98,7 @@ class Metadata:
         self._asked = self._full_asked = self._partial_asked = 0
         self._full_answered = self._partial_answered = 0
         self._errors: dict[str, tuple[int, KafkaError]] = {}  # topic -> version it came with, error
-        # Errors that may pass, for the message of whoever gives up waiting; replaced as a whole by the sender thread.
+        # Temporary errors, for the message when a wait ends without a result; the sender thread replaces the dict.
         self._passing: dict[str, KafkaError] = {}
         self._last_failure: KafkaError | None = None
         self._fatal: KafkaError | None = None
@@ -108,7 +108,7 @@ class Metadata:
     # Any thread ------------------------------------------------------------------------------------------------
 
     def cluster(self) -> Cluster:
-        """The newest picture."""
+        """The newest cluster."""
         return self.newest
 
     @property
@@ -119,8 +119,8 @@ class Metadata:
         """Wants ``topic`` for another ``metadata.max.idle.ms``; True if it is new, which makes an update due."""
         topics = self._topics
         if topic in topics:
-            # Without the lock, once a send: should the sender thread drop the topic between these two lines, it
-            # is wanted again and not "new", and the caller, who misses it in the cluster, asks for an update.
+            # Without the lock, because every send comes here.  If the sender thread drops the topic between these two
+            # lines, it is wanted again and not "new"; the caller does not find it in the cluster and asks for it.
             topics[topic] = now + self._max_idle
             return False
         with self._lock:
@@ -128,7 +128,7 @@ class Metadata:
                 return False
             topics[topic] = now + self._max_idle
             self._new_topics.add(topic)
-            # A sender waits for it: it does not wait, and its next requests do not wait for long.
+            # A caller of send() waits for it: the request does not wait, and the next ones wait for a short time.
             self._at_once = True
             self._forget_equivalent()
             self._asked += 1
@@ -140,8 +140,8 @@ class Metadata:
         """Asks for a full update; the version to be exceeded.
 
         Args:
-            reset_equivalent: False for what a broker's error asks for: if answers have brought nothing new, the
-                next one waits its back-off.
+            reset_equivalent: False after a broker's error: if earlier answers had nothing new, the next request
+                waits its back-off.
         """
         with self._lock:
             if reset_equivalent:
@@ -152,21 +152,21 @@ class Metadata:
             return self.newest.version
 
     def ask_again(self) -> int:
-        """Asks for a full update, as a broker's error does; the number of the request, for ``is_answered``."""
+        """Asks for a full update after a broker's error; the number of this request, for ``is_answered``."""
         with self._lock:
             self.request_update(reset_equivalent=False)
             return self._asked
 
     def is_answered(self, number: int) -> bool:
-        """Whether there was a full update that was asked for after the request of this number was made."""
+        """Whether a full update has come that was asked for after the request with this number."""
         with self._lock:
             return self._full_answered >= number
 
     def request_update_for_topic(self, topic: str) -> int:
-        """Asks for what is needed to know ``topic``: a partial update while it is new; the version to exceed.
+        """Asks for an update with ``topic``: a partial one while it is new; the version to exceed.
 
-        Only ``add_topic`` makes an update due at once.  Here a request that is under way counts as asked, and after
-        one that failed or did not speak of the topic the next one waits, however many callers there are.
+        Only ``add_topic`` makes an update due at once.  Here a request under way is enough.  After a request that
+        failed, or that did not name the topic, the next one waits its back-off for all callers together.
         """
         with self._lock:
             if topic in self._new_topics:
@@ -178,9 +178,9 @@ class Metadata:
         return self.request_update(reset_equivalent=False)
 
     def await_version(self, above: int, ticket: Ticket) -> bool:
-        """True if there is nothing to wait for: a newer picture is there, or ``raise_if_failed`` will raise.
+        """True if there is nothing to wait for: there is a newer cluster, or ``raise_if_failed`` will raise.
 
-        Otherwise the ticket is kept and woken once, when that has changed; ``forget`` it to give up.
+        Otherwise the ticket is kept and woken once, when this becomes true; ``forget`` it to give up.
         """
         with self._lock:
             if self.newest.version > above or self._fatal is not None or self._closed:
@@ -189,12 +189,12 @@ class Metadata:
             return False
 
     def forget(self, ticket: Ticket) -> None:
-        """The ticket is not waited for any more."""
+        """Drops a ticket: no thread waits on it any more."""
         with self._lock:
             self._waiters = [waiter for waiter in self._waiters if waiter[1] is not ticket]
 
     def raise_if_failed(self) -> None:
-        """Raises what keeps all metadata away, such as a failed authentication, until an update succeeds.
+        """Raises the error that prevents all updates, such as a failed authentication, until an update succeeds.
 
         Raises:
             KafkaError: a copy of that error; or the producer was closed.
@@ -208,17 +208,17 @@ class Metadata:
     def topic_error(self, topic: str, above: int = -1) -> KafkaError | None:
         """Why the last answer about ``topic`` brought no partitions: an invalid name, or no permission.
 
-        Kept until the next answer about it, so that every waiting caller sees it, each a copy to raise; errors that
-        pass by themselves are not kept.
+        It is kept until the next answer about the topic, so that every waiting caller gets a copy to raise.  Temporary
+        errors are not kept.
 
         Args:
-            above: only if that answer is newer than this version.
+            above: None unless that answer is newer than this version.
         """
         version, error = self._errors.get(topic, (-1, None))
         return _copied(error) if error is not None and version > above else None
 
     def last_error(self, topic: str) -> KafkaError | None:
-        """What stands behind a topic's absence so far: the last answer's word on it, else the last failed update."""
+        """Why a topic is not known so far: its error in the last answer, else the last failed update."""
         return self._passing.get(topic) or self._last_failure
 
     def retains(self, topic: str) -> bool:
@@ -243,9 +243,9 @@ class Metadata:
             self._settle_due()
 
     def expand_bootstrap(self, server: Node, names: Sequence[str], now: float) -> None:
-        """Puts a bootstrap server's canonical names in its place, for good; the first keeps its id.
+        """Replaces a bootstrap server by its canonical names, for good; the first name keeps its id.
 
-        The version stays and nobody is woken: nothing that anybody waits for has come.
+        The version stays and no thread is woken: no thread waits for this.
         """
         if server not in self._bootstrap:
             return
@@ -274,7 +274,7 @@ class Metadata:
 
     @property
     def update_requested(self) -> bool:
-        """Whether somebody asked, apart from the metadata's age."""
+        """Whether an update was asked for, apart from the metadata's age."""
         with self._lock:
             return self._full_asked > self._full_answered or self._partial_asked > self._partial_answered
 
@@ -289,14 +289,14 @@ class Metadata:
             self._at_once = False
             expired = self._last_success + self._max_age <= now
             if expired:
-                # Asking because of age says nothing about answers that bring nothing new.
+                # A request because of age does not count as a repeated one.
                 self._forget_equivalent()
             if expired or self._full_asked > self._full_answered:
                 return MetadataQuery(tuple(self._topics), False, self._asked)
             return MetadataQuery(tuple(self._new_topics), True, self._asked)
 
     def update(self, query: MetadataQuery, response: MetadataResponse, version: int, now: float) -> None:
-        """Takes in the answer to ``query``, in ``version`` of the API."""
+        """Applies the answer to ``query``, in ``version`` of the API."""
         previous = self.newest.cluster_id
         applied = apply_response(
             self._snapshot,
@@ -329,11 +329,11 @@ class Metadata:
         self._tell_listeners()
 
     def failed_update(self, now: float, error: KafkaError | None = None) -> None:
-        """An attempt failed: the next one waits.  ``error``, if given, is raised to everybody who waits."""
+        """An attempt failed: the next one waits.  ``error``, if given, is raised in every waiting thread."""
         with self._lock:
             self._attempt_wait = self._wait_after(self._failures)
             self._failures += 1
-            # What comes after a failure may be another broker's answer, which is not held up by those before.
+            # The next answer may come from another broker, so earlier equivalent answers do not delay it.
             self._forget_equivalent()
             self._last_refresh = now
             self._at_once = False
@@ -342,11 +342,11 @@ class Metadata:
             self.fatal(error)
 
     def note_failure(self, error: KafkaError) -> None:
-        """A connection that might have brought an update was lost or not made; for ``last_error``."""
+        """A connection for an update was lost or not made; for ``last_error``."""
         self._last_failure = error
 
     def fatal(self, error: KafkaError) -> None:
-        """Nothing will come while this lasts: everybody who waits is told."""
+        """No update can come until one succeeds: every waiting thread gets this error."""
         with self._lock:
             self._fatal = error
         self._wake()
@@ -361,11 +361,11 @@ class Metadata:
         return changed
 
     def seen_epoch(self, where: TopicPartition) -> int | None:
-        """The newest leader epoch heard of, also of partitions that are gone."""
+        """The newest known leader epoch, also of partitions that are gone."""
         return self._seen.get(where)
 
     def close(self) -> None:
-        """Wakes everybody; ``raise_if_failed`` raises from now on."""
+        """Wakes every waiting thread; ``raise_if_failed`` raises from now on."""
         with self._lock:
             self._closed = True
         self._wake()
@@ -378,13 +378,13 @@ class Metadata:
         self._equivalent_wait = 0.0
 
     def _wait_after(self, repeated: int) -> float:
-        """Ms to the next request; jitter makes it longer than the back-off, never shorter."""
+        """Ms to the next request; jitter can make it longer than the back-off, not shorter."""
         return max(self._least_wait, self._backoff.delay(repeated))
 
     def _settle_due(self) -> None:
-        # Under the lock, after every change of what it reads.
+        # Under the lock, after every change of the values that it reads.
         expires = self._last_success + self._max_age
-        # What is out of date is asked for, however often the answers before brought nothing new.
+        # Expired metadata is asked for, even if many earlier answers had nothing new.
         equivalent = min(self._last_refresh + self._equivalent_wait, expires)
         requested = self._full_asked > self._full_answered or self._partial_asked > self._partial_answered
         allowed = _NEVER if self._at_once else max(self._last_refresh + self._attempt_wait, equivalent)
@@ -417,7 +417,7 @@ class Metadata:
         self._errors = kept
 
     def _publish(self) -> None:
-        # Built outside the lock, which callers of send() want.
+        # Built outside the lock, because callers of send() take it.
         cluster = self._snapshot.cluster(self.newest.version + 1)
         with self._lock:
             self.newest = cluster
@@ -437,14 +437,14 @@ class Metadata:
         for listener in self._listeners:
             try:
                 listener(self.newest)
-            except Exception as error:  # noqa: BLE001 - foreign code must not stop the sender
+            except Exception as error:  # noqa: BLE001 - the caller's code must not stop the sender
                 self._log.exception("Listener %r failed on a metadata update", listener, error=error)
 
 
 def _copied(error: KafkaError) -> KafkaError:
-    """What may be raised of an error that is kept: each ``raise`` adds its frames, and all they hold, to its error."""
+    """A copy of a kept error to raise: each ``raise`` adds its frames, with all that they refer to, to the error."""
     copied = copy.copy(error)
-    # Only causes of our own travel with a copy; assigning one also says whether the context is shown.
+    # copy() keeps only causes that are KafkaErrors; setting one also sets whether the context is shown.
     copied.__cause__ = error.__cause__
     copied.__suppress_context__ = error.__suppress_context__
     return copied

@@ -1,7 +1,7 @@
-"""What is believed of the cluster, and how a response changes it: pure functions from one picture to the next.
+"""What is known of the cluster, and how a response changes it: pure functions from one snapshot to the next.
 
-Leader epochs decide between two stories about a partition: the newer one is right, whichever came last
-(KIP-320).  They are believed only from Metadata v9 on; before, brokers may have served old ones (KAFKA-9212).
+If two answers about a partition differ, the one with the newer leader epoch is right, whichever came last (KIP-320).
+Epochs count only from Metadata v9 on; before that, brokers may have sent old ones (KAFKA-9212).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Topics = Mapping[str, Mapping[int, "PartitionState"]]
 
 
 class PartitionState(NamedTuple):
-    """A partition by node ids: the leader may be known before its address is."""
+    """A partition by node ids: the leader's id may be known before its address."""
 
     leader_id: int
     leader_epoch: int
@@ -35,7 +35,7 @@ class PartitionState(NamedTuple):
 
 
 class MetadataSnapshot(NamedTuple):
-    """One picture; replaced as a whole."""
+    """The cluster at one time; replaced as a whole."""
 
     nodes: Mapping[int, Node] = MappingProxyType({})
     topics: Topics = MappingProxyType({})
@@ -49,13 +49,13 @@ class MetadataSnapshot(NamedTuple):
         return self.topics.get(where.topic, {}).get(where.partition)
 
     def cluster(self, version: int) -> Cluster:
-        """The picture as partitioners and the sender read it: a leader without an address is no leader."""
+        """The snapshot as partitioners and the sender read it: a leader without an address is no leader."""
         nodes = self.nodes
         infos = [
             PartitionInfo(
                 topic,
                 number,
-                # Not by the map alone: the first bootstrap server has the id that means "no leader".
+                # The id is compared, too: the first bootstrap server has the id that means "no leader".
                 nodes.get(state.leader_id) if state.leader_id >= 0 else None,
                 state.leader_epoch,
                 state.replicas,
@@ -79,8 +79,8 @@ class MetadataSnapshot(NamedTuple):
     def rebootstrapped(self, nodes: Iterable[Node]) -> MetadataSnapshot:
         """Back to the bootstrap servers (KIP-899).
 
-        Partitions stay, without leaders: what is buffered or sent meanwhile then waits for the cluster in the
-        accumulator, not each caller of send() in its own metadata wait.
+        Partitions stay, without leaders.  So records that are sent meanwhile wait in the accumulator, and callers of
+        send() do not wait for metadata.
         """
         topics = {
             topic: {number: state._replace(leader_id=NO_LEADER) for number, state in partitions.items()}
@@ -90,7 +90,7 @@ class MetadataSnapshot(NamedTuple):
 
 
 class SeenEpochs:
-    """The newest leader epoch heard of for each partition; kept when the partition is gone from the metadata."""
+    """The newest leader epoch of each partition; kept when the partition is gone from the metadata."""
 
     def __init__(self) -> None:
         self._seen: dict[TopicPartition, int] = {}
@@ -99,14 +99,14 @@ class SeenEpochs:
         return self._seen.get(where)
 
     def note(self, where: TopicPartition, epoch: int) -> bool:
-        """Remembers an epoch heard of elsewhere; False if it is not newer."""
+        """Remembers an epoch from another response; False if it is not newer."""
         if epoch <= self._seen.get(where, NO_EPOCH):
             return False
         self._seen[where] = epoch
         return True
 
     def judge(self, where: TopicPartition, epoch: int, recreated: bool) -> tuple[bool, bool]:
-        """Whether to believe an answer of this epoch (-1: none), and whether its epoch is news."""
+        """Whether an answer with this epoch (-1: none) is accepted, and whether the epoch is new."""
         seen = self._seen.get(where)
         if epoch == NO_EPOCH:
             self._seen.pop(where, None)
@@ -118,7 +118,7 @@ class SeenEpochs:
 
 
 class Applied:
-    """A response taken in: the new picture and what follows from it."""
+    """The result of a response: the new snapshot and what follows from it."""
 
     __slots__ = ("by_epochs", "errors", "news", "snapshot", "stale")
 
@@ -127,11 +127,11 @@ class Applied:
         self.errors: dict[str, KafkaError] = {}
         """By topic, of every kind."""
         self.news = False
-        """The answer says something new: a leader epoch, or where the broker names none any change of the picture."""
+        """The answer has something new: a leader epoch or, if the broker names none, any change of the snapshot."""
         self.by_epochs = True
-        """Each partition came with an epoch that is believed; if not, the pictures have to be compared."""
+        """Each partition came with an epoch that counts; if not, the snapshots have to be compared."""
         self.stale = False
-        """Some topic or partition has no leader yet, or the broker knew no better: ask again."""
+        """A topic or partition has no leader yet, or the broker did not know it: ask again."""
 
 
 def apply_response(
@@ -143,16 +143,16 @@ def apply_response(
     partial: bool,
     retained: Callable[[str], bool],
 ) -> Applied:
-    """The picture after ``response``.
+    """The snapshot after ``response``.
 
     Args:
-        version: of the Metadata API; decides whether epochs are believed.
-        partial: the response is about some of the topics only, the others stay as they are.
+        version: of the Metadata API; decides whether epochs count.
+        partial: the response is about some of the topics only; the others stay as they are.
         retained: whether a topic is still wanted.
     """
     applied = Applied(snapshot)
     answered = {topic.name for topic in response.topics if topic.name is not None}
-    # Asked once a topic: it may be what drops an idle one.
+    # Called once for each topic, because it may drop an idle topic.
     wanted = {name for name in answered | set(snapshot.topics if partial else ()) if retained(name)}
     kept = wanted - answered if partial else set()
     topics = {name: known for name, known in snapshot.topics.items() if name in kept}
@@ -193,14 +193,14 @@ def merge_leaders(
     hints: Mapping[TopicPartition, tuple[int, int]],
     nodes: Iterable[Node],
 ) -> tuple[MetadataSnapshot, frozenset[TopicPartition]]:
-    """The picture after leaders that a produce response named (KIP-951): known partitions and newer epochs only.
+    """The snapshot after leaders that a produce response named (KIP-951): known partitions and newer epochs only.
 
     Args:
         hints: leader id and leader epoch by partition.
-        nodes: where the leaders are.
+        nodes: the addresses of the leaders.
 
     Returns:
-        The new picture, and the partitions whose leader changed.
+        The new snapshot, and the partitions whose leader changed.
     """
     known = {**snapshot.nodes, **{node.id: node for node in nodes}}
     topics: dict[str, Mapping[int, PartitionState]] = dict(snapshot.topics)

@@ -1,8 +1,8 @@
 """Host names to numeric addresses, off the sender thread.
 
-``getaddrinfo`` blocks for seconds when a name server is away, so helper threads, started with the resolver and
-not at the first need (a thread cannot be started while the interpreter exits), do the look-ups.  A caller gets a
-``Resolution`` at once and looks at ``done``; a numeric host is done from the start and needs no thread.
+``getaddrinfo`` blocks for seconds if a name server does not answer, so helper threads do the look-ups.  They start with
+the resolver and not at the first look-up, because no thread can be started while the interpreter exits.  A caller gets
+a ``Resolution`` at once and reads ``done``; a numeric host is done from the start and needs no thread.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NameOf = Callable[[tuple[Any, ...], int], tuple[str, str]]
 """As ``socket.getnameinfo``."""
 
 THREADS = 2
-"""One name whose server does not answer must not hold up the next bootstrap server's."""
+"""More than one: a name server that does not answer must not delay the next bootstrap server."""
 
 
 class Resolution:
-    """The answer to come.  Written once by a helper thread, ``done`` last; then read by any thread."""
+    """The answer of a look-up.  A helper thread writes it once, ``done`` last; after that any thread reads it."""
 
     __slots__ = ("addresses", "done", "error", "host", "names", "port")
 
@@ -38,7 +38,7 @@ class Resolution:
         self.host: str = host
         self.port: int = port
         self.addresses: tuple[Address, ...] = ()
-        """All that the name has (``use_all_dns_ips``), in the system's order."""
+        """All addresses of the name (``use_all_dns_ips``), in the system's order."""
         self.names: tuple[str, ...] = ()
         """Of ``canonical``: the names of all addresses, in order, each once."""
         self.error: KafkaError | None = None
@@ -53,7 +53,7 @@ class NameResolver(Protocol):
     """What the network client needs of a resolver."""
 
     def resolve(self, host: str, port: int, ticket_wake: Callable[[], None]) -> Resolution:
-        """Looks up ``host``; ``ticket_wake`` is called, by any thread, once the answer is there (not if at once)."""
+        """Looks up ``host``; any thread calls ``ticket_wake`` once it is done, unless it is done on return."""
         ...
 
     def canonical(self, host: str, port: int, ticket_wake: Callable[[], None]) -> Resolution:
@@ -61,7 +61,7 @@ class NameResolver(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends the resolver; what is not answered by then ends with an error."""
+        """Ends the resolver; look-ups without an answer end with an error."""
         ...
 
 
@@ -98,7 +98,7 @@ def canonical_names(host: str, port: int, lookup: Lookup, name_of: NameOf) -> tu
 
 
 def system_lookup(host: str, port: int, *, type: int, flags: int) -> list[Any]:
-    """``getaddrinfo``; plain names go as bytes, for text takes the codec of international names: 3 ms at the first."""
+    """``getaddrinfo``; ASCII names go as bytes, because text loads the slow codec of international names."""
     return _socket.getaddrinfo(host.encode() if host.isascii() else host, port, type=type, flags=flags)
 
 
@@ -120,7 +120,7 @@ class Resolver:
         self._lookup = lookup
         self._name_of = name_of
         self._closed = False
-        # The threads know the queue and not this object: its end ends them.
+        # The threads refer to the queue and not to this object, so that it can be collected and end them.
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._threads = threads
         try:
@@ -159,7 +159,7 @@ class Resolver:
         return self._begin(_Task(resolution, fill, ticket_wake))
 
     def close(self) -> None:
-        """Ends the helper threads once they are idle; a blocked look-up is not waited for."""
+        """Ends the helper threads once they are idle; does not wait for a blocked look-up."""
         if self._closed:
             return
         self._closed = True
@@ -168,7 +168,7 @@ class Resolver:
         self._end_threads()
 
     def __del__(self) -> None:
-        # May run on any thread, in the middle of anything: no callback from here, the threads do the rest.
+        # May run on any thread at any moment, so it calls no callback and leaves the rest to the threads.
         if not getattr(self, "_closed", True):
             self._end_threads()
 
@@ -201,7 +201,7 @@ class _Task:
         except (OSError, UnicodeError) as error:  # UnicodeError: it cannot be a name at all
             self.finish(NetworkError(f"cannot resolve {self.resolution.host!r}: {_reason(error)}"))
         except Exception as error:
-            # A thread that ended here would leave the look-ups behind it unanswered.
+            # The thread must not end: later look-ups would get no answer.
             log.exception("resolving %s failed", self.resolution.host)
             self.finish(NetworkError(f"cannot resolve {self.resolution.host!r}: {error!r}"))
         else:
@@ -234,4 +234,4 @@ def _waiting(tasks: SimpleQueue[_Task | None]) -> list[_Task]:
 def _work(tasks: SimpleQueue[_Task | None]) -> None:
     while (task := tasks.get()) is not None:
         task.run()
-        del task  # an idle thread keeps nobody's callback alive
+        del task  # an idle thread keeps no callback alive

@@ -1,5 +1,5 @@
 from forebay._runtime.gil cimport GilClaim
-from forebay._network._io cimport BankPointer
+from forebay._network._io cimport PollSetPointer
 from forebay._network.channel cimport Channel
 
 
@@ -13,8 +13,8 @@ cdef class SocketSelector(Selector):
     cdef object connector
     cdef object pipe                     # WakePipe; lives as long as this object, for wakeup() on any thread
     cdef int wake_fd
-    cdef BankPointer bank
-    cdef list channels                   # parallel to the bank's ports
+    cdef PollSetPointer pollset
+    cdef list channels                   # in the order of the poll set's sockets
     cdef list crowded                    # channels whose input was full after the last turn
     cdef int next_id
 

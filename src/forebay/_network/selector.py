@@ -26,20 +26,20 @@ from cython.cimports.forebay._network._io import (
     SEND_LIMIT,
     WRITABLE,
     WROTE,
-    BankPointer,
-    PortPointer,
-    add_port,
+    PollSetPointer,
+    SocketPointer,
+    add_socket,
     advance,
     connect_result,
-    free_bank,
-    new_bank,
+    free_pollset,
+    new_pollset,
     receive_some,
-    remove_port,
+    remove_socket,
     seen,
     send_some,
     set_wake_fd,
     wait_ready,
-    wake_bank,
+    wake_pollset,
     watch,
 )
 from cython.cimports.forebay._network.channel import Channel
@@ -123,7 +123,7 @@ class SocketSelector(Selector):
         self.pipe = WakePipe()
         self.wake_fd = self.pipe.writer
         try:
-            self.bank = new_bank(self.pipe.reader)
+            self.pollset = new_pollset(self.pipe.reader)
         except BaseException:
             self.pipe.close()
             raise
@@ -134,7 +134,7 @@ class SocketSelector(Selector):
         self.next_id = 0
 
     def __dealloc__(self) -> None:
-        free_bank(self.bank)
+        free_pollset(self.pollset)
 
     def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
         """See ``Selector.open``."""
@@ -147,10 +147,10 @@ class SocketSelector(Selector):
         channel = Channel(self.next_id, context, str(address), transport, now)
         self.next_id += 1
         if failure:
-            channel.port.error = failure
-            channel.port.events = FAILED
+            channel.socket.error = failure
+            channel.socket.events = FAILED
         self.channels.append(channel)
-        add_port(self.bank, channel.port)
+        add_socket(self.pollset, channel.socket)
         return channel
 
     @cython.ccall
@@ -174,7 +174,7 @@ class SocketSelector(Selector):
 
     def close_after_fork(self) -> None:
         """See ``Selector.close_after_fork``.  poll(2) registers nothing, so the parent does not notice."""
-        set_wake_fd(self.bank, -1)
+        set_wake_fd(self.pollset, -1)
         self.wake_fd = -1
         self.pipe.close()
         channel: Channel
@@ -184,7 +184,7 @@ class SocketSelector(Selector):
 
     def wakeup(self) -> None:
         """See ``Selector.wakeup``.  All calls during one wait write one byte into the pipe; without a wait none."""
-        wake_bank(self.bank, self.wake_fd)
+        wake_pollset(self.pollset, self.wake_fd)
 
     @cython.cfunc
     def _make_rooms(self) -> cython.void:
@@ -198,33 +198,33 @@ class SocketSelector(Selector):
     @cython.cfunc
     @cython.exceptval(check=False)
     def _move_bytes(self, timeout_ms: cython.double) -> cython.void:
-        bank: BankPointer = self.bank
+        pollset: PollSetPointer = self.pollset
         claim: GilClaim = self.claim
         at: cython.int
-        for at in range(bank.size):
-            _write(bank.ports[at], LITTLE)
+        for at in range(pollset.size):
+            _write(pollset.sockets[at], LITTLE)
         with cython.nogil:
-            for at in range(bank.size):
-                if _before_wait(bank, at):
+            for at in range(pollset.size):
+                if _before_wait(pollset, at):
                     timeout_ms = 0
-            wait_ready(bank, timeout_ms)
-            for at in range(bank.size):
-                _after_wait(bank.ports[at], seen(bank, at))
+            wait_ready(pollset, timeout_ms)
+            for at in range(pollset.size):
+                _after_wait(pollset.sockets[at], seen(pollset, at))
             claim.begin(monotonic_ms())
         claim.end()
-        bank.ready_count = 0
-        for at in range(bank.size):
-            if bank.ports[at].events:
-                bank.ready[bank.ready_count] = at
-                bank.ready_count += 1
+        pollset.ready_count = 0
+        for at in range(pollset.size):
+            if pollset.sockets[at].events:
+                pollset.ready[pollset.ready_count] = at
+                pollset.ready_count += 1
 
     @cython.cfunc
     def _settle(self, now: cython.double) -> list[Any]:
-        bank: BankPointer = self.bank
+        pollset: PollSetPointer = self.pollset
         changed: list[Channel] = []
-        # Collected first: a callback that opens or closes a channel moves the ports.
-        ready: list[Channel] = [self.channels[bank.ready[at]] for at in range(bank.ready_count)]
-        bank.ready_count = 0
+        # Collected first: a callback that opens or closes a channel reorders the sockets.
+        ready: list[Channel] = [self.channels[pollset.ready[at]] for at in range(pollset.ready_count)]
+        pollset.ready_count = 0
         channel: Channel
         for channel in ready:
             if channel.state != CLOSED and self._settle_one(channel, now):
@@ -233,18 +233,18 @@ class SocketSelector(Selector):
 
     @cython.cfunc
     def _settle_one(self, channel: Channel, now: cython.double) -> cython.bint:
-        port: PortPointer = channel.port
-        if port.events & POLLED:
+        socket: SocketPointer = channel.socket
+        if socket.events & POLLED:
             _serve(channel, now)
-        events: cython.int = port.events & ~POLLED
-        port.events &= POLLED
+        events: cython.int = socket.events & ~POLLED
+        socket.events &= POLLED
         changed: cython.bint = events & (OPENED | READ | ENDED | FAILED) != 0
         if events & OPENED:
             channel.mark_open(now)
         if events & READ:
-            channel.received_size = port.end - port.begin
+            channel.received_size = socket.end - socket.begin
             channel.last_active = now
-            if port.end == port.capacity:
+            if socket.end == socket.capacity:
                 self.crowded.append(channel)
         if events & WROTE:
             channel.last_active = now
@@ -254,7 +254,7 @@ class SocketSelector(Selector):
             return False  # a callback closed it, so the owner knows
         if events & FAILED:
             self._remove(channel)
-            channel.shut(_failure(channel, port.error))
+            channel.shut(_failure(channel, socket.error))
         elif events & ENDED:
             self._remove(channel)
             channel.shut(DisconnectError(f"{channel.peer} closed the connection"))
@@ -262,10 +262,10 @@ class SocketSelector(Selector):
 
     @cython.cfunc
     def _remove(self, channel: Channel) -> cython.void:
-        at: cython.int = channel.port.index
+        at: cython.int = channel.socket.index
         if at < 0:
             return
-        remove_port(self.bank, channel.port)
+        remove_socket(self.pollset, channel.socket)
         last = self.channels.pop()
         if last is not channel:
             self.channels[at] = last
@@ -274,106 +274,106 @@ class SocketSelector(Selector):
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _write(port: PortPointer, most: cython.longlong) -> cython.void:
+def _write(socket: SocketPointer, most: cython.longlong) -> cython.void:
     """Writes what is queued, unless it is more than ``most`` bytes."""
-    if port.native and port.state == OPEN and port.error == 0 and 0 < port.queued - port.written <= most:
-        port.error = send_some(port)
-        if port.error:
-            port.events |= FAILED
+    if socket.native and socket.state == OPEN and socket.error == 0 and 0 < socket.queued - socket.written <= most:
+        socket.error = send_some(socket)
+        if socket.error:
+            socket.events |= FAILED
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _before_wait(bank: BankPointer, at: cython.int) -> cython.bint:
+def _before_wait(pollset: PollSetPointer, at: cython.int) -> cython.bint:
     """Writes what is queued and asks for the events to wait for.  True: there are events already, so do not wait."""
-    port: PortPointer = bank.ports[at]
-    queued: cython.bint = port.state == OPEN and port.queued > port.written
-    if not port.native:
-        watch(bank, at, port.wants | (WRITABLE if queued else 0))
-        return port.events != 0
+    socket: SocketPointer = pollset.sockets[at]
+    queued: cython.bint = socket.state == OPEN and socket.queued > socket.written
+    if not socket.native:
+        watch(pollset, at, socket.wants | (WRITABLE if queued else 0))
+        return socket.events != 0
     if queued:
-        _write(port, port.queued)
-        queued = port.queued > port.written
-    if port.state == CONNECTING:
-        watch(bank, at, WRITABLE)
+        _write(socket, socket.queued)
+        queued = socket.queued > socket.written
+    if socket.state == CONNECTING:
+        watch(pollset, at, WRITABLE)
     else:
-        watch(bank, at, READABLE | (WRITABLE if queued else 0))
-    return port.events & ~WROTE != 0 or (port.events & WROTE != 0 and port.prompt)
+        watch(pollset, at, READABLE | (WRITABLE if queued else 0))
+    return socket.events & ~WROTE != 0 or (socket.events & WROTE != 0 and socket.prompt)
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _after_wait(port: PortPointer, ready: cython.int) -> cython.void:
-    """Acts on what poll(2) found; the port's events say what happened."""
-    if ready and not port.native:
-        port.events |= POLLED
+def _after_wait(socket: SocketPointer, ready: cython.int) -> cython.void:
+    """Acts on what poll(2) found; the socket's events say what happened."""
+    if ready and not socket.native:
+        socket.events |= POLLED
     elif ready:
         error: cython.int = 0
-        if port.state == CONNECTING:
-            error = connect_result(port.fd)
+        if socket.state == CONNECTING:
+            error = connect_result(socket.fd)
             if error == 0:
-                port.state = OPEN
-                port.events |= OPENED
+                socket.state = OPEN
+                socket.events |= OPENED
         elif ready & READABLE:
-            error = receive_some(port)  # even if a write failed: a last answer may have come before the end
-        if port.error == 0:
-            port.error = error
-        if port.error == 0 and port.state == OPEN and port.queued > port.written and ready & WRITABLE:
-            port.error = send_some(port)
-        if port.error:
-            port.events |= FAILED
+            error = receive_some(socket)  # even if a write failed: a last answer may have come before the end
+        if socket.error == 0:
+            socket.error = error
+        if socket.error == 0 and socket.state == OPEN and socket.queued > socket.written and ready & WRITABLE:
+            socket.error = send_some(socket)
+        if socket.error:
+            socket.events |= FAILED
 
 
 @cython.cfunc
 def _serve(channel: Channel, now: cython.double) -> object:
-    """Moves the bytes of a transport that is not native (TLS), under the GIL, as ``_move_bytes`` does for the others."""
-    port: PortPointer = channel.port
+    """Does for a transport that is not native (TLS), under the GIL, what ``_move_bytes`` does for the others."""
+    socket: SocketPointer = channel.socket
     transport: Any = channel.transport
-    port.events &= ~POLLED
+    socket.events &= ~POLLED
     try:
         if channel.state == CONNECTING and transport.finish_connect():
             channel.mark_open(now)
-            port.events |= OPENED
+            socket.events |= OPENED
         if channel.state == OPEN:
             _serve_write(channel)
             _serve_read(channel, now)
-        port.wants = transport.wants
+        socket.wants = transport.wants
     except OSError as error:
-        port.error = error.errno or errno.EPROTO
-        port.events |= FAILED
+        socket.error = error.errno or errno.EPROTO
+        socket.events |= FAILED
     return None
 
 
 @cython.cfunc
 def _serve_write(channel: Channel) -> cython.void:
-    port: PortPointer = channel.port
+    socket: SocketPointer = channel.socket
     moved: cython.Py_ssize_t = 0
-    while port.queued > port.written and moved < SEND_LIMIT:
+    while socket.queued > socket.written and moved < SEND_LIMIT:
         size: cython.Py_ssize_t = channel.transport.send(channel.outgoing(SERVED_BUFFERS))
         if size == 0:
             break
-        advance(port, size)
+        advance(socket, size)
         moved += size
-        port.events |= WROTE
+        socket.events |= WROTE
 
 
 @cython.cfunc
 def _serve_read(channel: Channel, now: cython.double) -> cython.void:
-    port: PortPointer = channel.port
+    socket: SocketPointer = channel.socket
     moved: cython.Py_ssize_t = 0
     while moved < RECEIVE_LIMIT:
         size: cython.Py_ssize_t = channel.transport.receive(channel.room())
         if size <= 0:
             if size != BLOCKED:
-                port.events |= ENDED
+                socket.events |= ENDED
             break
         channel.filled(size, now)
         moved += size
-        port.events |= READ
+        socket.events |= READ
     if channel.transport.pending:
-        port.events |= POLLED  # poll(2) does not see these bytes
+        socket.events |= POLLED  # poll(2) does not see these bytes
 
 
 @cython.cfunc

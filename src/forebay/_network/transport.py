@@ -1,9 +1,9 @@
-"""One non-blocking byte stream, and where it leads.
+"""One non-blocking byte stream, and the address of its peer.
 
 A transport hides how bytes get on the wire: ``send(buffers)`` takes what it can, ``receive`` gives what is there,
-``wants`` says what the socket must become ready for, and ``pending`` counts bytes that it holds itself and that
-poll(2) cannot see.  One that is ``native`` has its descriptor read and written by the selector directly, without
-the GIL; any other (TLS) is served through these methods under it.  Owned by the sender thread.
+``wants`` names the events that it waits for, and ``pending`` counts bytes inside it, which poll(2) does not see.
+The selector reads and writes the descriptor of a ``native`` transport itself, without the GIL.  It serves any other
+transport (TLS) through these methods, under the GIL.  Owned by the sender thread.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, Protocol
 from forebay._network._io import READABLE, WRITABLE
 
 BLOCKED = -1
-"""What ``receive`` answers when there is nothing now."""
+"""What ``receive`` returns if there are no bytes now."""
 
 
 class Address(NamedTuple):
-    """A numeric socket address: no look-up happens on the way to it."""
+    """A numeric socket address: needs no look-up."""
 
     family: int
     sockaddr: tuple[Any, ...]
@@ -41,12 +41,12 @@ class Transport(Protocol):
 
     @property
     def wants(self) -> int:
-        """READABLE | WRITABLE, as far as the transport itself goes on by it; never 0 while it is open."""
+        """The events that the transport waits for, of READABLE | WRITABLE; never 0 while it is open."""
         ...
 
     @property
     def pending(self) -> int:
-        """Bytes that ``receive`` would give without the socket becoming ready."""
+        """Bytes that ``receive`` can give although the socket is not ready."""
         ...
 
     def fileno(self) -> int:
@@ -54,7 +54,7 @@ class Transport(Protocol):
         ...
 
     def finish_connect(self) -> bool:
-        """Goes on with connection and handshake; True once bytes of the stream may flow."""
+        """Goes on with connection and handshake; True once the stream is open."""
         ...
 
     def send(self, buffers: list[memoryview]) -> int:
@@ -75,7 +75,7 @@ Connector = Callable[[Address, int, int], Transport]
 
 
 class PlainTransport:
-    """TCP as it is."""
+    """TCP without encryption."""
 
     native = True
     pending = 0
@@ -103,7 +103,7 @@ class PlainTransport:
             try:
                 sock.connect(address.sockaddr)
             except (BlockingIOError, InterruptedError):
-                pass  # it goes on in the background; finish_connect() says how it ended
+                pass  # it goes on in the background; finish_connect() gives the result
         except BaseException:
             sock.close()
             raise
@@ -139,7 +139,7 @@ class PlainTransport:
         try:
             self.socket.close()
         except OSError:
-            pass  # the descriptor is gone either way; a reset is no news for who closes
+            pass  # the descriptor is closed in any case, and a reset does not matter any more
 
 
 def _set_options(sock: _socket.socket, send_buffer: int, receive_buffer: int) -> None:
@@ -152,7 +152,7 @@ def _set_options(sock: _socket.socket, send_buffer: int, receive_buffer: int) ->
 
 
 class WakePipe:
-    """A non-blocking pipe that lives as long as anyone may still write to it: no reused descriptor is hit."""
+    """A non-blocking pipe; open as long as a thread may write to it, so that no byte goes to a reused descriptor."""
 
     def __init__(self) -> None:
         self.reader = self.writer = -1  # first: __del__ runs also where no pipe is to be had
@@ -165,7 +165,7 @@ class WakePipe:
             raise
 
     def close(self) -> None:
-        """Closes both ends; again is nothing."""
+        """Closes both ends; may be called again."""
         ends = (self.reader, self.writer)
         self.reader = self.writer = -1
         for end in ends:

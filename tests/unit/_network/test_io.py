@@ -30,53 +30,53 @@ def waiting(fd: int) -> bytes:
 
 def test_a_byte_is_written_only_to_one_who_waits_and_only_once() -> None:
     pipe = WakePipe()
-    bank = _io.new_bank(pipe.reader)
-    _io.wake_bank(bank, pipe.writer)
+    pollset = _io.new_pollset(pipe.reader)
+    _io.wake_pollset(pollset, pipe.writer)
     assert waiting(pipe.reader) == b""
-    _io.wait_ready(bank, 60_000)  # the flag was up: no wait
-    bank.polling = 1
+    _io.wait_ready(pollset, 60_000)  # the flag was up: no wait
+    pollset.polling = 1
     for _ in range(3):
-        _io.wake_bank(bank, pipe.writer)
+        _io.wake_pollset(pollset, pipe.writer)
     assert waiting(pipe.reader) == b"w"
     pipe.close()
 
 
-def test_a_bank_stays_dense_whatever_is_removed() -> None:
-    bank = _io.new_bank(-1)
-    ports = [_io.new_port(number, True) for number in range(5)]
-    for port in ports:
-        _io.add_port(bank, port)
-    for gone in (ports[1], ports[4], ports[0]):
-        _io.remove_port(bank, gone)
+def test_a_poll_set_stays_dense_whatever_is_removed() -> None:
+    pollset = _io.new_pollset(-1)
+    sockets = [_io.new_socket(number, True) for number in range(5)]
+    for sock in sockets:
+        _io.add_socket(pollset, sock)
+    for gone in (sockets[1], sockets[4], sockets[0]):
+        _io.remove_socket(pollset, gone)
         assert gone.index == -1
-        assert [port.index for port in bank.ports] == list(range(bank.size))
-    assert {port.fd for port in bank.ports} == {2, 3}
+        assert [sock.index for sock in pollset.sockets] == list(range(pollset.size))
+    assert {sock.fd for sock in pollset.sockets} == {2, 3}
 
 
 def test_more_buffers_than_one_call_takes(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
-    port = _io.new_port(near.fileno(), True)
+    sock = _io.new_socket(near.fileno(), True)
     for number in range(3 * _io.VECTOR + 1):
-        _io.hold(port, b"%03d" % number)
-    assert _io.send_some(port) == 0 and port.events == _io.WROTE
+        _io.hold(sock, b"%03d" % number)
+    assert _io.send_some(sock) == 0 and sock.events == _io.WROTE
     assert far.recv(1 << 16) == b"".join(b"%03d" % number for number in range(3 * _io.VECTOR + 1))
-    _io.release_written(port)
-    assert port.count == 0
+    _io.release_written(sock)
+    assert sock.count == 0
 
 
 def test_receiving_says_read_ended_or_why_not(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
-    port = _io.new_port(near.fileno(), True)
+    sock = _io.new_socket(near.fileno(), True)
     data = bytearray(4)
-    port.input, port.capacity = memoryview(data), 4
-    assert (_io.receive_some(port), port.events) == (0, 0)
+    sock.input, sock.capacity = memoryview(data), 4
+    assert (_io.receive_some(sock), sock.events) == (0, 0)
     far.sendall(b"abcdef")
-    assert (_io.receive_some(port), port.events, port.end, bytes(data)) == (0, _io.READ, 4, b"abcd")
-    assert (_io.receive_some(port), port.end) == (0, 4)
-    port.end = port.events = 0
+    assert (_io.receive_some(sock), sock.events, sock.end, bytes(data)) == (0, _io.READ, 4, b"abcd")
+    assert (_io.receive_some(sock), sock.end) == (0, 4)
+    sock.end = sock.events = 0
     far.close()
-    _io.receive_some(port)
-    _io.receive_some(port)
-    assert (port.events, port.end, bytes(data[:2])) == (_io.READ | _io.ENDED, 2, b"ef")
-    port.fd, port.end = -1, 0
-    assert _io.receive_some(port) != 0
+    _io.receive_some(sock)
+    _io.receive_some(sock)
+    assert (sock.events, sock.end, bytes(data[:2])) == (_io.READ | _io.ENDED, 2, b"ef")
+    sock.fd, sock.end = -1, 0
+    assert _io.receive_some(sock) != 0
