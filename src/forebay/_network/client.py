@@ -83,13 +83,7 @@ class NetworkClient:
         self._random = random
         self._max_in_flight = options.max_in_flight
         self._log = RateLimitedLogger("forebay.network", prefix=options.log_prefix)
-        self.states = ConnectionStates(
-            reconnect_backoff_ms=options.reconnect_backoff_ms,
-            reconnect_backoff_max_ms=options.reconnect_backoff_max_ms,
-            setup_timeout_ms=options.setup_timeout_ms,
-            setup_timeout_max_ms=options.setup_timeout_max_ms,
-            random=random,
-        )
+        self.states = ConnectionStates(options, random)
         self._nodes = self.states.nodes
         self.versions = ApiVersions()
         self._connector = Connector(
@@ -107,12 +101,9 @@ class NetworkClient:
         self.in_flight = 0
         self.closed = False
         self._metrics = metrics
-        self._requests = metrics.requests
-        self._responses = metrics.responses
-        self._bytes_out = metrics.bytes_out
-        self._bytes_in = metrics.bytes_in
-        self._io_wait_ns = metrics.io_wait_ns
-        self._io_ns = metrics.io_ns
+        self._requests, self._bytes_out = metrics.requests, metrics.bytes_out
+        self._responses, self._bytes_in = metrics.responses, metrics.bytes_in
+        self._io_wait_ns, self._io_ns = metrics.io_wait_ns, metrics.io_ns
 
     # -- which nodes take requests ------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from forebay.errors import AuthenticationError, IllegalStateError, KafkaError
 from forebay.model import Node
 
 if TYPE_CHECKING:
+    from forebay._network.options import NetworkOptions
     from forebay._network.transport import Address
 
 
@@ -212,17 +213,9 @@ class NodeState:
 class ConnectionStates:
     """All nodes, the rules for the next attempt (KIP-144, KIP-601), and the choice of a node to ask."""
 
-    def __init__(
-        self,
-        *,
-        reconnect_backoff_ms: float,
-        reconnect_backoff_max_ms: float,
-        setup_timeout_ms: float,
-        setup_timeout_max_ms: float,
-        random: Callable[[], float],
-    ) -> None:
-        self._reconnect = ExponentialBackoff(reconnect_backoff_ms, reconnect_backoff_max_ms, random)
-        self._setup = ExponentialBackoff(setup_timeout_ms, setup_timeout_max_ms, random)
+    def __init__(self, options: NetworkOptions, random: Callable[[], float]) -> None:
+        self._reconnect = ExponentialBackoff(options.reconnect_backoff_ms, options.reconnect_backoff_max_ms, random)
+        self._setup = ExponentialBackoff(options.setup_timeout_ms, options.setup_timeout_max_ms, random)
         self.nodes: dict[int, NodeState] = {}
 
     def get(self, node_id: int) -> NodeState | None:

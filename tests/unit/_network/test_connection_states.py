@@ -15,6 +15,7 @@ from forebay._network.connection_states import (
     State,
     interleaved,
 )
+from forebay._network.options import NetworkOptions
 from forebay._network.transport import Address
 from forebay.errors import AuthenticationError, IllegalStateError
 from forebay.model import Node
@@ -27,13 +28,14 @@ P, Q = (Address(V6, (name, 9092)) for name in "pq")
 
 
 def states(jitter: random.Random | None = None) -> ConnectionStates:
-    return ConnectionStates(
+    options = NetworkOptions(
+        client_id="mock",
         reconnect_backoff_ms=BASE,
         reconnect_backoff_max_ms=LIMIT,
         setup_timeout_ms=10_000,
         setup_timeout_max_ms=127_000,
-        random=jitter.random if jitter else lambda: 0.5,
     )
+    return ConnectionStates(options, jitter.random if jitter else lambda: 0.5)
 
 
 def test_the_table_is_the_law() -> None:
