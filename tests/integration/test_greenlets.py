@@ -250,6 +250,8 @@ HELD_LOCKS = """
             def release(self):
                 held[greenlet.getcurrent()] -= 1
                 self.lock.release()
+            def _is_owned(self):
+                return self.lock._is_owned()
             def __enter__(self):
                 return self.acquire()
             def __exit__(self, *_):
@@ -260,7 +262,7 @@ HELD_LOCKS = """
         waited_for = module_name in ("forebay._runtime.ticket", "forebay._runtime.parking")
         if module_name.startswith("forebay.") and not waited_for:
             for lock in {"Lock", "RLock", "Mutex"} & set(vars(module)):
-                setattr(module, lock, watched(getattr(_threads, lock.replace("Mutex", "Lock"))))
+                setattr(module, lock, watched(getattr(_threads, lock.replace("Mutex", "RLock"))))
     def switched(event, greenlets):
         switches[0] += 1
         if held[greenlets[0]]:
