@@ -2,7 +2,9 @@
 
 Each client runs in a process of its own; records go out by the clock, one at a time, and each carries the moment
 it was handed over in its callback.  The computing thread is plain Python that never waits: it keeps the GIL for
-the interpreter's switch interval each time it gets it.  confluent-kafka's callbacks run on a thread that polls.
+the interpreter's switch interval each time it gets it.  confluent-kafka's callbacks run where its user polls.  Each of
+the usual ways to do that is tried in each case, in short runs that do not count, and the one with the lowest 99th
+percentile is measured.
 Beside a computing thread forebay's connections are logged, too (``bench/arrival.py``): when the system had each
 record's request, when it had the acknowledgement, and when that was read.  The log does not need the GIL.  Before the
 first round one run is thrown away, because the broker's compiler has seen nothing yet.  The client that begins changes
@@ -18,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from bench.arrival import Moments, acknowledgements, entries_of, is_logged, preloaded, wire_log
@@ -36,9 +39,29 @@ FIRST_RUN_S = 5
 """At most, of the run that does not count."""
 WARM_UP_S = 2
 """Of records that are not counted: Java's compiler needs them, and everybody gets them."""
-POLL_S = 0.1
 
 Send = Callable[[Callable[[Any, Any], None]], object]
+Rest = Callable[[float], object]
+
+
+class Way(NamedTuple):
+    """How a user of confluent-kafka has callbacks called: ``poll(seconds)`` on a thread of its own, or while sending."""
+
+    name: str
+    seconds: float | None = None
+    after_each: bool = False
+
+
+WAYS = (
+    Way("a thread that calls poll(0.001)", 0.001),
+    Way("a thread that calls poll(0.05)", 0.05),
+    Way("a thread that calls poll(0.1)", 0.1),
+    Way("a thread that calls poll(1)", 1.0),
+    Way("poll(0) after each produce()", after_each=True),
+    Way("poll() instead of sleep() between two records"),
+)
+WAY_OF = {way.name: way for way in WAYS}
+BEST = "best"
 
 
 class Samples:
@@ -76,13 +99,13 @@ class Samples:
         return shares
 
 
-def paced(records: int, rate: float) -> Iterator[None]:
-    """One step each 1/rate s; a step that is late does not move the next ones."""
+def paced(records: int, rate: float, rest: Rest = time.sleep) -> Iterator[None]:
+    """One step each 1/rate s; a step that is late does not move the next ones.  ``rest`` may return early."""
     begun = time.perf_counter()
     for number in range(records):
-        ahead = begun + number / rate - time.perf_counter()
-        if ahead > 0:
-            time.sleep(ahead)
+        due = begun + number / rate
+        while (ahead := due - time.perf_counter()) > 0:
+            rest(ahead)
         yield
 
 
@@ -94,21 +117,21 @@ def compute(ended: threading.Event) -> None:
             total += number * number
 
 
-def with_forebay(work: dict[str, Any], drive: Callable[[Send], None]) -> None:
+def with_forebay(work: dict[str, Any], drive: Callable[[Send, Rest], None]) -> None:
     from forebay import KafkaProducer
 
     config = {"bootstrap.servers": work["bootstrap"], "linger.ms": work["linger_ms"]}
     value, topic = bytes(100), work["topic"]
     with KafkaProducer(config) as producer:
         producer.partitions_for(topic)
-        drive(lambda callback: producer.send(topic, value, on_delivery=callback))
+        drive(lambda callback: producer.send(topic, value, on_delivery=callback), time.sleep)
         producer.flush()
 
 
-def with_confluent(work: dict[str, Any], drive: Callable[[Send], None]) -> None:
+def with_confluent(work: dict[str, Any], drive: Callable[[Send, Rest], None]) -> None:
     from confluent_kafka import Producer
 
-    value, topic = bytes(100), work["topic"]
+    value, topic, way = bytes(100), work["topic"], WAY_OF[work["way"]]
     producer = Producer(
         {
             "bootstrap.servers": work["bootstrap"],
@@ -118,17 +141,36 @@ def with_confluent(work: dict[str, Any], drive: Callable[[Send], None]) -> None:
         }
     )
     producer.list_topics(topic, timeout=10)
+
+    def send(callback: Callable[[Any, Any], None]) -> None:
+        producer.produce(topic, value, on_delivery=callback)
+
+    def send_and_poll(callback: Callable[[Any, Any], None]) -> None:
+        producer.produce(topic, value, on_delivery=callback)
+        producer.poll(0)
+
+    if way.seconds is not None:
+        with polling(producer, way.seconds):
+            drive(send, time.sleep)
+            producer.flush()
+    else:
+        drive(*((send_and_poll, time.sleep) if way.after_each else (send, producer.poll)))
+        producer.flush()
+
+
+@contextmanager
+def polling(producer: Any, seconds: float) -> Iterator[None]:
+    """A thread that polls meanwhile."""
     ended = threading.Event()
 
     def poll() -> None:
         while not ended.is_set():
-            producer.poll(POLL_S)
+            producer.poll(seconds)
 
     poller = threading.Thread(target=poll)
     poller.start()
     try:
-        drive(lambda callback: producer.produce(topic, value, on_delivery=callback))
-        producer.flush()
+        yield
     finally:
         ended.set()
         poller.join()
@@ -139,9 +181,9 @@ def run_work(work: dict[str, Any]) -> dict[str, Any]:
     samples, seconds, ended = Samples(), [0.0], threading.Event()
     records = work["warm_up"] + work["records"]
 
-    def drive(send: Send) -> None:
+    def drive(send: Send, rest: Rest) -> None:
         begun = time.perf_counter()
-        for _ in paced(records, work["rate"]):
+        for _ in paced(records, work["rate"], rest):
             send(samples.callback())
         seconds[0] = time.perf_counter() - begun
 
@@ -178,6 +220,8 @@ class Setting(NamedTuple):
     client: str
     linger_ms: float
     computing: bool
+    way: str = ""
+    """How confluent-kafka is polled."""
 
     def label(self) -> str:
         return f"{self.client}, linger {self.linger_ms:g}{', computing thread' if self.computing else ''}"
@@ -211,7 +255,7 @@ class Runs:
         rate = self.options.rate
         work: dict[str, Any] = {"client": one.client, "bootstrap": self.to.bootstrap_servers}
         work |= {"topic": self.to.fresh_topic(), "linger_ms": one.linger_ms, "computing": one.computing, "rate": rate}
-        work |= {"records": int(rate * seconds), "warm_up": int(rate * WARM_UP_S)}
+        work |= {"records": int(rate * seconds), "warm_up": int(rate * WARM_UP_S), "way": one.way}
         if one.client == JAVA:
             return run_java(self.jars, work)
         return run_child("bench.latency", work, environment=self.environment if self.is_logged(one) else None)
