@@ -153,11 +153,6 @@ def of_latency() -> list[Goal]:
             goals.append(
                 Goal("beside a computing thread", f"{share} over confluent-kafka, linger {linger}", True, 1, read)
             )
-        # Read by the client, which needs no GIL for it.  A broker on the same two processors waits for them, too.
-        for name, where in (("latency", ""), ("latency-sink", ", sink")):
-            read = plain(name, f"forebay, linger {linger}, computing thread", "arrival_p99")
-            measure = f"p99 of the acknowledgement itself, ms, linger {linger}{where}"
-            goals.append(Goal("beside a computing thread", measure, True, 8, read))
     return goals
 
 

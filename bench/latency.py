@@ -30,7 +30,8 @@ from bench.support import CHILD_TIMEOUT_S, ROOT, ChildFailed, percentile, run_ch
 from bench.target import Target, target
 
 JAVA = "Java"
-CLIENTS = ("forebay", "confluent-kafka", JAVA)
+CONFLUENT = "confluent-kafka"
+CLIENTS = ("forebay", CONFLUENT, JAVA)
 SHARES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 WIRE = {"sent": "sent", "received": "received", "read": "arrival"}
 """A moment of the log, and what the figures of it begin with."""
@@ -45,7 +46,7 @@ Rest = Callable[[float], object]
 
 
 class Way(NamedTuple):
-    """How a user of confluent-kafka has callbacks called: ``poll(seconds)`` on a thread of its own, or while sending."""
+    """How a user of confluent-kafka polls: ``poll(seconds)`` on a thread of its own, or while sending."""
 
     name: str
     seconds: float | None = None
@@ -61,7 +62,10 @@ WAYS = (
     Way("poll() instead of sleep() between two records"),
 )
 WAY_OF = {way.name: way for way in WAYS}
-BEST = "best"
+TRIAL_S = 2
+"""A trial of a way to poll."""
+SWITCH_MS = 5.0
+"""CPython's own switch interval."""
 
 
 class Samples:
@@ -187,6 +191,7 @@ def run_work(work: dict[str, Any]) -> dict[str, Any]:
             send(samples.callback())
         seconds[0] = time.perf_counter() - begun
 
+    sys.setswitchinterval(work["switch_ms"] / 1000)
     if work["computing"]:
         threading.Thread(target=compute, args=(ended,), daemon=True).start()
     try:
@@ -220,25 +225,36 @@ class Setting(NamedTuple):
     client: str
     linger_ms: float
     computing: bool
+    switch_ms: float = SWITCH_MS
+    """The interpreter's switch interval; it counts beside a computing thread alone."""
     way: str = ""
-    """How confluent-kafka is polled."""
+    """How confluent-kafka is polled; empty before the trial, and for the others."""
+
+    @property
+    def case(self) -> tuple[float, bool, float]:
+        """What is the same for all clients."""
+        return self.linger_ms, self.computing, self.switch_ms
 
     def label(self) -> str:
-        return f"{self.client}, linger {self.linger_ms:g}{', computing thread' if self.computing else ''}"
+        beside = ", computing thread" if self.computing else ""
+        interval = "" if self.switch_ms == SWITCH_MS else f", switch interval {self.switch_ms:g} ms"
+        return f"{self.client}, linger {self.linger_ms:g}{beside}{interval}"
 
 
 def settings_of(options: argparse.Namespace) -> list[Setting]:
     """Java has no GIL to be kept from it, so nothing computes beside it."""
-    cases = [(linger, computing) for linger in options.linger_ms for computing in (False, True)]
-    found = [Setting(client, linger, computing) for linger, computing in cases for client in CLIENTS]
+    cases: list[tuple[float, bool, float]] = []
+    for linger in options.linger_ms:
+        cases += [(linger, False, SWITCH_MS), *((linger, True, switch) for switch in options.switch_ms)]
+    found = [Setting(client, *case) for case in cases for client in CLIENTS]
     return [one for one in found if one.client != JAVA or not one.computing]
 
 
 def rounds_of(settings: Sequence[Setting], rounds: int) -> Iterator[Setting]:
     """Every setting once a round; of the clients in one case another one is the first each time."""
     for number in range(rounds):
-        for case in dict.fromkeys((one.linger_ms, one.computing) for one in settings):
-            yield from turned([one for one in settings if (one.linger_ms, one.computing) == case], number)
+        for case in dict.fromkeys(one.case for one in settings):
+            yield from turned([one for one in settings if one.case == case], number)
 
 
 class Runs:
@@ -256,6 +272,7 @@ class Runs:
         work: dict[str, Any] = {"client": one.client, "bootstrap": self.to.bootstrap_servers}
         work |= {"topic": self.to.fresh_topic(), "linger_ms": one.linger_ms, "computing": one.computing, "rate": rate}
         work |= {"records": int(rate * seconds), "warm_up": int(rate * WARM_UP_S), "way": one.way}
+        work["switch_ms"] = one.switch_ms
         if one.client == JAVA:
             return run_java(self.jars, work)
         return run_child("bench.latency", work, environment=self.environment if self.is_logged(one) else None)
@@ -265,6 +282,17 @@ class Runs:
         return one.client == "forebay" and (when == "always" or (when == "computing" and one.computing))
 
 
+def with_best_way(runs: Runs, one: Setting) -> Setting:
+    """A setting with the way of polling that had the lowest 99th percentile in a short run of each."""
+    if one.client != CONFLUENT:
+        return one
+    tried = [one._replace(way=way.name) for way in WAYS]
+    found = {each: runs.once(each, TRIAL_S)["p99"] for each in tried}
+    for each, p99 in found.items():
+        say(f"  trial: {each.label()}, {each.way}: p99 {p99:.2f} ms")
+    return min(found, key=found.__getitem__)
+
+
 def measure(options: argparse.Namespace) -> Result:
     """Every client in every setting, ``rounds`` times in turn."""
     found: list[dict[str, Any]] = []
@@ -272,10 +300,11 @@ def measure(options: argparse.Namespace) -> Result:
         runs = Runs(options, to, environment)
         settings = [one for one in settings_of(options) if one.client != JAVA or runs.jars is not None]
         runs.once(Setting(CLIENTS[0], 0, False), min(options.seconds, FIRST_RUN_S))
+        settings = [with_best_way(runs, one) for one in settings]
         for one in rounds_of(settings, options.rounds):
             once = runs.once(one, options.seconds)
             found.append({"label": one.label(), "rate": options.rate, **one._asdict(), **once})
-            say(f"{one.label():45} p50 {once['p50']:.2f} ms, p99 {once['p99']:.2f} ms")
+            say(f"{one.label():60} p50 {once['p50']:.2f} ms, p99 {once['p99']:.2f} ms")
     order = [one.label() for one in settings]
     name = "latency-sink" if options.sink else "latency"
     return result_of(name, sorted(found, key=lambda run: order.index(run["label"])), to=to.name)
@@ -306,6 +335,8 @@ def show(result: Result) -> None:
         f"of {settings['rounds']} runs of {settings['seconds']:g} s; until the system had the request (sent), until it"
     )
     print("had the answer (received), until that was read (arrival)\n")
+    for label, way in {run["label"]: run["way"] for run in result["runs"] if run.get("way")}.items():
+        print(f"{label}: {way}")
     columns = [Column(name, name) for name in SHARES]
     columns += [Column(f"{figure} {name}", f"{figure}_{name}") for figure in WIRE.values() for name in SHARES]
     print_figures(result, [*columns, Column("records/s", "achieved_per_s", ".0f")])
@@ -316,6 +347,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=10, help="a run (default: %(default)s)")
     add_rounds(parser)
     parser.add_argument("--linger-ms", type=int, nargs="+", default=[0, 5], help="(default: 0 5)")
+    parser.add_argument(
+        "--switch-ms",
+        type=float,
+        nargs="+",
+        default=[SWITCH_MS, 0.5],
+        help="sys.setswitchinterval() beside a computing thread, in ms (default: 5 0.5)",
+    )
     parser.add_argument(
         "--wire", choices=LOGGED, default=LOGGED[0], help="when forebay's connections are logged (default: %(default)s)"
     )

@@ -206,13 +206,17 @@ def of_memory(result: Mapping[str, Any]) -> str:
 def of_distributions(result: Mapping[str, Any]) -> Iterable[str]:
     """Latency by share of the records, a plot for each setting; of each client the run whose p99 is the median."""
     runs = [run for run in result["runs"] if run.get("distribution")]
-    for linger, computing, rate in dict.fromkeys((run["linger_ms"], run["computing"], run["rate"]) for run in runs):
-        here = [run for run in runs if (run["linger_ms"], run["computing"], run["rate"]) == (linger, computing, rate)]
+
+    def case(run: Mapping[str, Any]) -> tuple[Any, ...]:
+        return run["linger_ms"], run["computing"], run.get("switch_ms", 5.0), run["rate"]
+
+    for linger, computing, switch_ms, rate in dict.fromkeys(case(run) for run in runs):
+        here = [run for run in runs if case(run) == (linger, computing, switch_ms, rate)]
         series = []
         for client in dict.fromkeys(run["client"] for run in here):
             mine = sorted((run for run in here if run["client"] == client), key=lambda run: float(run["p99"]))
             series.append(Series(client, mine[len(mine) // 2]["distribution"]))
-        beside = ", beside a computing thread" if computing else ""
+        beside = f", beside a computing thread, switch interval {switch_ms:g} ms" if computing else ""
         title = f"Latency, linger {linger:g} ms, {rate:,.0f} records/s{beside}"
         yield lines(title, "percent of the records", "ms from send to callback, logarithmic", series, log_y=True)
 

@@ -67,14 +67,6 @@ def test_a_codec_is_compared_at_each_clients_better_batch_size() -> None:
     assert (found.value, found.met) == (3, MET)
 
 
-@pytest.mark.parametrize(("name", "where"), [("latency", ""), ("latency-sink", ", sink")])
-def test_an_acknowledgement_itself_counts_when_the_client_read_it(name: str, where: str) -> None:
-    row = {"received_p99": [7.5, 7, 9], "arrival_p99": [12, 9, 13], "p99": [16, 15, 17]}
-    measure = f"p99 of the acknowledgement itself, ms, linger 5{where}"
-    found = of("beside a computing thread", measure, {name: result(**{"forebay, linger 5, computing thread": row})})
-    assert (found.value, found.goal.limit, found.met) == (12, 8, MISSED)
-
-
 def test_a_figure_that_is_missing_is_named() -> None:
     with pytest.raises(NotMeasured, match="peers: forebay: cpu"):
         Results({"peers": result(forebay={})}).value("peers", "forebay", "cpu")

@@ -28,7 +28,7 @@ def test_a_distribution_is_closer_towards_its_end() -> None:
 
 def test_java_has_no_interpreter_to_be_kept_from() -> None:
     found = settings_of(PART.parse(["--linger-ms", "0", "5"]))
-    assert len({one.label() for one in found}) == len(found) == 10
+    assert len({one.label() for one in found}) == len(found) == 14
     assert not any(one.computing for one in found if one.client == JAVA)
 
 
@@ -71,9 +71,7 @@ def test_every_setting_is_run_each_round_and_none_is_always_the_first() -> None:
     assert Counter(order) == dict.fromkeys(settings, 3)
     firsts = [order[number * len(settings)].client for number in range(3)]
     assert firsts == list(CLIENTS)
-    assert [(one.linger_ms, one.computing) for one in order[: len(settings)]] == sorted(
-        (one.linger_ms, one.computing) for one in settings
-    )
+    assert [one.case for one in order[: len(settings)]] == [one.case for one in settings]
 
 
 class Broker:
@@ -95,7 +93,7 @@ def test_only_forebay_is_logged_and_when_is_an_option(wire: str, monkeypatch: py
 
     monkeypatch.setattr(latency, "run_child", run_child)
     monkeypatch.setattr(latency, "jars_alone", lambda everything: None)
-    options = PART.parse(["--wire", wire, "--linger-ms", "0"])
+    options = PART.parse(["--wire", wire, "--linger-ms", "0", "--switch-ms", "5"])
     broker: Any = Broker()
     runs = Runs(options, broker, {"LD_PRELOAD": "x"})
     for one in settings_of(options):
@@ -127,16 +125,60 @@ def test_the_first_run_of_all_does_not_count(
     monkeypatch.setattr(latency, "Runs", Counted)
     monkeypatch.setattr(latency, "jars_alone", lambda everything: None)
     monkeypatch.setattr(latency, "target", lambda sink: Started())
-    options = argparse.Namespace(**{**vars(PART.parse(["--rounds", "2", "--linger-ms", "0"])), "seconds": 60})
-    result = latency.measure(options)
+    given = vars(PART.parse(["--rounds", "2", "--linger-ms", "0", "--switch-ms", "5"]))
+    result = latency.measure(argparse.Namespace(**{**given, "seconds": 60}))
+    trials = 2 * len(latency.WAYS)
     assert order[0] == ("forebay", False, latency.FIRST_RUN_S)
-    assert len(order) == 1 + 2 * 4 == 1 + len(result["runs"])
-    assert all(seconds == 60 for _, _, seconds in order[1:])
-    assert min(run["p50"] for run in result["runs"]) == 2
+    assert {(client, seconds) for client, _, seconds in order[1 : 1 + trials]} == {(latency.CONFLUENT, latency.TRIAL_S)}
+    assert len(order) == 1 + trials + 2 * 4 == 1 + trials + len(result["runs"])
+    assert all(seconds == 60 for _, _, seconds in order[1 + trials :])
+    assert min(run["p50"] for run in result["runs"]) == 2 + trials
+
+
+def test_confluent_is_polled_in_the_way_that_was_best_in_a_trial() -> None:
+    class Trials:
+        def once(self, one: latency.Setting, seconds: float) -> dict[str, float]:
+            return {"p99": 1.0 if one.way == latency.WAYS[3].name else 2.0}
+
+    trials: Any = Trials()
+    tried = latency.Setting(latency.CONFLUENT, 0, True)
+    assert latency.with_best_way(trials, tried) == tried._replace(way=latency.WAYS[3].name)
+    assert latency.with_best_way(trials, latency.Setting("forebay", 0, True)).way == ""
+
+
+@pytest.mark.parametrize("way", latency.WAYS, ids=[way.name for way in latency.WAYS])
+def test_every_way_to_poll_hands_over_each_record_and_polls(way: latency.Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Producer:
+        def __init__(self, config: dict[str, Any]) -> None:
+            self.waiting: list[Any] = []
+
+        def list_topics(self, topic: str, timeout: float) -> None:
+            pass
+
+        def produce(self, topic: str, value: bytes, on_delivery: Any) -> None:
+            self.waiting.append(on_delivery)
+
+        def poll(self, seconds: float) -> None:
+            while self.waiting:
+                self.waiting.pop()(None, None)
+
+        flush = lambda self: self.poll(0)  # noqa: E731
+
+    monkeypatch.setattr("confluent_kafka.Producer", Producer)
+    called: list[int] = []
+
+    def drive(send: latency.Send, rest: latency.Rest) -> None:
+        for number in range(3):
+            send(lambda one, other, number=number: called.append(number))  # type: ignore[misc]
+            rest(0)
+
+    latency.with_confluent({"bootstrap": "", "topic": "t", "linger_ms": 0, "way": way.name}, drive)
+    assert sorted(called) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("linger", ["0", "5"])
 def test_labels_are_those_that_the_goals_read(linger: str) -> None:
     labels = [one.label() for one in settings_of(PART.parse(["--linger-ms", linger]))]
     assert f"forebay, linger {linger}, computing thread" in labels
+    assert f"forebay, linger {linger}, computing thread, switch interval 0.5 ms" in labels
     assert f"Java, linger {linger}" in labels
