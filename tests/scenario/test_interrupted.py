@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from forebay._delivery.sender_lock import may_wait
+from forebay._runtime.owner import change_owner
 from forebay.errors import KafkaError
 from forebay.model import TopicPartition
 from tests.fakes.coordinator import TransactionalWorld
@@ -113,6 +114,9 @@ def sender_side(world: World) -> None:
     world.parts.metrics.record_errors.record(0)
     world.parts.metrics.roll(world.now + 1e6)
     world.parts.report(ValueError("of a test"), TopicPartition("test", 0))
+    # Each turn here has a thread of its own, which ends before the next.
+    for part in (world.sender, world.accumulator.schedule, world.accumulator.drain, world.parts.client):
+        change_owner(part)
     world.turn()
 
 
