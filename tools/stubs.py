@@ -23,6 +23,8 @@ PUBLIC = {
     "_send/path": ["SendPath"],
     "_delivery/future": ["RecordFuture"],
     "_delivery/metadata": ["RecordMetadata"],
+    "_runtime/clock": ["Clock", "SystemClock"],
+    "_network/selector": ["Selector"],
     "_columnar/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.
