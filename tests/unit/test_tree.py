@@ -20,7 +20,7 @@ UNIT = ROOT / "tests" / "unit"
 # A module without a test of its own, and what tries it instead.
 TESTED_ELSEWHERE = {
     "__init__.py": "this file",
-    "_arrow/abi.py": "tests/unit/test_arrow.py",
+    "_arrow/abi.py": "tests/unit/_arrow/test_columns.py, which reads every layout through it",
     "_runtime/clock_source.py": "tests/unit/_runtime/test_clock.py: the two numbers are only what _clock makes of them",
     "_columnar/roles.py": "a table; tests/unit/_columnar/test_sources.py opens each of them by name and directly",
     "_metrics/names.py": "a table; tests/unit/_metrics/test_producer.py reads every row of it",

@@ -13,7 +13,9 @@ from cython.cimports.forebay._runtime.this_thread import mark_thread, thread_is_
 
 logger = logging.getLogger("forebay.callbacks")
 
-WAY_IN = tuple(f"forebay/{name}.py" for name in ("_outcome", "_arguments", "_future", "_columnar/deliveries"))
+WAY_IN = tuple(
+    f"forebay/{name}.py" for name in ("_arguments", "_delivery/outcome", "_delivery/future", "_columnar/deliveries")
+)
 """The code between a record's outcome and a callback of the user's."""
 
 # Calls that were lost and not said, and the first of them; made of nothing that takes memory.

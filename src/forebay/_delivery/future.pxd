@@ -6,7 +6,7 @@ from forebay._delivery.outcome cimport BatchOutcome
 cdef class BatchResult(BatchOutcome):
     # Fields of eight bytes before smaller ones, and small, as in ProducerBatch.
     cdef readonly list parts
-    # Set by _future_split.
+    # Set by _delivery/split.py.
     cdef BatchResult parent
     cdef DeliveryCallbacks deliveries
     cdef list callbacks

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from pathlib import Path
 
 import pytest
 
+import forebay
 from forebay._delivery.callback_thread import (
+    WAY_IN,
     leave_forked_child,
     note_sender_thread,
     on_sender_thread,
@@ -76,3 +79,8 @@ def test_what_cannot_be_reported_is_told_briefly(caplog: pytest.LogCaptureFixtur
     report_safely(report, ValueError("x"), result)
     assert told == [result]
     assert "A delivery callback for t-3 raised ValueError" in caplog.text
+
+
+def test_the_way_to_a_callback_names_modules_that_are_there() -> None:
+    sources = Path(forebay.__file__).parents[1]
+    assert [name for name in WAY_IN if not (sources / name).exists()] == []
