@@ -13,6 +13,7 @@ cdef class BatchCloser:
     cdef double ratio(self, str topic)
     cdef void forget_ratio(self, ProducerBatch batch)
     cdef void close_full(self, PartitionQueue queue)
+    cdef void have_closed(self, PartitionQueue queue)
     cpdef void close_queues(self, list queues)
     cdef bint close_unit(self, list queues) except? -1
     cdef void try_closing(self, ProducerBatch batch)

@@ -96,6 +96,17 @@ class BatchCloser:
         if len(self.helped_threads) == 0 or get_ident() not in self.helped_threads:
             self.close_queues([queue])
             return
+        # A handler may come before somebody has taken the batches, and wait for them.
+        in_hand: Any = (get_ident(), partial(self.let_go, [queue], []))
+        IN_HAND.append(in_hand)
+        try:
+            self.have_closed(queue)
+        finally:
+            IN_HAND.remove(in_hand)
+
+    @cython.cfunc
+    def have_closed(self, queue: PartitionQueue) -> cython.void:
+        """As ``close_full``, where helpers may do it."""
         while True:
             size: cython.Py_ssize_t = size_to_close(queue)
             if size == 0:

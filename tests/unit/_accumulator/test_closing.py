@@ -411,3 +411,40 @@ def test_a_handler_that_waits_leaves_what_is_being_compressed_to_the_sender(comp
     assert shelf.pool.available() == shelf.pool.total
     assert not shelf.accumulator.has_incomplete()
     assert IN_HAND == []
+
+
+class InterruptedHelpers:
+    """Helpers of a closer, where a signal handler comes before a batch is handed to them."""
+
+    def __init__(self, handler: Callable[[], None]) -> None:
+        self.handler = handler
+
+    def take(self, queue: Any, size: int) -> bool:
+        handler, self.handler = self.handler, lambda: None
+        handler()
+        return False
+
+    def unit(self, queue: Any) -> list[Any]:
+        return [queue]
+
+
+def test_a_handler_that_waits_leaves_what_no_helper_has_yet_to_the_sender() -> None:
+    seen: list[Any] = []
+    before: list[Any] = []
+
+    def handler() -> None:
+        before.append(sent(shelf))
+        assert may_wait()
+        seen.extend(sent(shelf))
+
+    shelf = Shelf(compressor=compressor(LZ4), batch_size=256)
+    closer = shelf.accumulator.closer
+    closer.helpers = InterruptedHelpers(handler)
+    value = os.urandom(50)
+    with closer.helped():
+        while not seen:
+            assert shelf.append(0, 1, value) is not None
+    (batch,) = seen
+    assert before == [[]] and batch.closed
+    assert [record.value for record in read(batch, LZ4).records] == [value] * batch.record_count
+    assert IN_HAND == []
