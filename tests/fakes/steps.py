@@ -82,6 +82,7 @@ def at_step(
 
     old, collects = sys.gettrace(), gc.isenabled()
     gc.disable()  # what other tests left behind has no steps here
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 tells of instructions only if a frame asked for them before
     sys.settrace(trace)
     try:
         call()

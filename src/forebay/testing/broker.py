@@ -26,6 +26,7 @@ sockets on 127.0.0.1 and, where the machine has IPv6, on ::1.  It is for tests a
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import json
 import os
 import select
@@ -73,8 +74,8 @@ class LoggedRequest(NamedTuple):
 def library_path() -> Path:
     """Where the installed ``confluent-kafka`` keeps librdkafka.
 
-    Raises :class:`EmbeddedBrokerError` when there is none.  The package itself is not imported: that takes longer than
-    starting the broker.
+    Raises :class:`EmbeddedBrokerError` when there is none, OSError when a folder cannot be read.  The package itself is
+    not imported: that takes longer than starting the broker.
     """
     spec = find_spec("confluent_kafka")
     if spec is None or spec.origin is None:
@@ -84,8 +85,11 @@ def library_path() -> Path:
         )
     site = Path(spec.origin).parent.parent
     for pattern in LIBRARY_PATTERNS:
-        for path in sorted(site.glob(pattern)):
-            return path
+        folder, _, name = pattern.rpartition("/")
+        # Not Path.glob: from Python 3.12 on it takes a folder that cannot be opened for an empty one.
+        found = fnmatch.filter(os.listdir(site / folder), name) if (site / folder).is_dir() else []
+        if found:
+            return site / folder / min(found)
     raise EmbeddedBrokerError(
         f"confluent-kafka in {site} holds no librdkafka (looked for {', '.join(LIBRARY_PATTERNS)})"
     )
