@@ -67,6 +67,7 @@ def at_step(
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal done
         if event == "call":
+            frame.f_trace = trace  # first: else Python 3.13 takes no notice of the next line
             frame.f_trace_opcodes = is_step(frame.f_code.co_filename)
             frame.f_trace_lines = False
             before[id(frame)] = "RESUME"  # which is not told of itself

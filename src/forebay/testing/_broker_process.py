@@ -14,6 +14,7 @@ import ctypes
 import importlib.util
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -276,6 +277,10 @@ def listen_on_ipv6(bootstrap: str) -> list[Forwarder]:
 def main(path: str, nodes: str, parent: str) -> None:
     # Ctrl-C reaches the whole process group: the parent decides when this process ends, by closing the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # As many connections as the system allows, whatever the tests' own process may open; and librdkafka's mock ends its
+    # process where it gets no descriptor.
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     cluster = MockCluster(path, int(nodes))
     described = cluster.describe()
     listen_on_ipv6(described["bootstrap"])

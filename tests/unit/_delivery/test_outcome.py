@@ -85,6 +85,8 @@ def test_each_callback_is_called_or_its_loss_is_said_whatever_allocation_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     testcapi = needs_failing_allocations()
+    # After a trace function of an earlier test, Python 3.12 and later take memory to enter a function the next time.
+    Outcome(5).settle()
     lost = 0
     for number in range(40):
         caplog.clear()
