@@ -171,7 +171,7 @@ def test_signals(
 ) -> None:
     given = {"batch_size": 1000, "linger_ms": 0, **options}
     made, handled, refused = storm(embedded, topic(embedded, 3), outer, inner, "signals", given)
-    assert made > 0 and handled > 20
+    assert made > 0 and handled > 10
     assert refused <= handled / 4
 
 
@@ -181,4 +181,4 @@ def test_finalisers(embedded: EmbeddedBroker, topic: TopicFactory, outer: str) -
     if outer == "transaction":
         options |= TRANSACTIONAL
     made, handled, _ = storm(embedded, topic(embedded, 3), outer, ["flush", "metrics", "send"], "finalisers", options)
-    assert made > 0 and handled > 20
+    assert made > 0 and handled > 10
