@@ -95,7 +95,7 @@ def test_the_end_of_a_write_is_told_once_and_lets_the_buffer_go(world: World) ->
     buffer = bytearray(b"held until written")
     told: list[tuple[bool, bool]] = []
     channel.write([buffer], lambda written: told.append((written, exported(buffer))))
-    assert (channel.pending, exported(buffer), told) == (18, True, [])
+    assert (channel.pending >= 18, exported(buffer), told) == (True, world.holds, [])
     news = world.until(lambda: told)
     assert news == [channel]
     world.turn()

@@ -3,15 +3,21 @@ transport that is served under the GIL) and memory.  Each gives the same few han
 
 from __future__ import annotations
 
+import functools
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Protocol
 
+import trustme
+
 from forebay._network import selector as imported
-from forebay._network.transport import Address, PlainTransport
+from forebay._network.tls_context import TlsContexts, TlsSettings
+from forebay._network.transport import Address
+from forebay.config import Secret
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import Link, MemorySelector
 from tests.support.forms import as_python
@@ -52,6 +58,8 @@ class World:
     address: Address
     refused: Address
     silent: Address
+    holds: bool = True
+    """Whether what is written stays held until the system has it (else a filter has copied it)."""
 
     def now(self) -> float:
         raise AssertionError("each world has its time")
@@ -63,10 +71,19 @@ class World:
     def end(self) -> None:
         self.selector.close_all()
 
+    def more(self) -> dict[str, Any]:
+        """Further arguments of ``Selector.open``."""
+        return {}
+
     def open(self, address: Address | None = None, context: object = None) -> Any:
         """A channel whose connection has begun."""
         return self.selector.open(
-            address or self.address, context=context, now=self.now(), send_buffer=262144, receive_buffer=-1
+            address or self.address,
+            **self.more(),
+            context=context,
+            now=self.now(),
+            send_buffer=262144,
+            receive_buffer=-1,
         )
 
     def turn(self, timeout_ms: float = 0) -> list[Any]:
@@ -221,37 +238,100 @@ class MemoryWorld(World):
         assert not link.open
 
 
-class ServedTransport(PlainTransport):
-    """Plain TCP whose bytes the selector may not touch, as TLS; it reads ahead and gives 1,000 bytes at a time."""
+class TlsFar(SocketFar):
+    """The other end of a connection with TLS; its handshake goes on in each ``pump``."""
 
-    native = False
-
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext) -> None:
         super().__init__(sock)
-        self.ahead = bytearray()
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+        self.waiting = b""
+        self.ready = False
 
-    @property
-    def pending(self) -> int:  # type: ignore[override]
-        return len(self.ahead)
+    def pump(self) -> None:
+        if self.ready or self.sock.fileno() < 0:
+            return
+        self.incoming.write(super().read())
+        try:
+            self.tls.do_handshake()
+            self.ready = True
+        except ssl.SSLWantReadError:
+            pass
+        self._write(self.outgoing.read())
 
-    def receive(self, into: memoryview) -> int:
-        if not self.ahead:
-            block = bytearray(1 << 16)
-            size = super().receive(memoryview(block))
-            if size <= 0:
-                return size
-            self.ahead += block[:size]
-        size = min(len(into), len(self.ahead), 1000)
-        into[:size] = self.ahead[:size]
-        del self.ahead[:size]
-        return size
+    def _write(self, data: bytes) -> None:
+        if data:
+            super().send(data)
+
+    def read(self) -> bytes:
+        self.pump()
+        self.incoming.write(super().read())
+        data = bytearray()
+        while True:
+            try:
+                part = self.tls.read(1 << 20)
+            except ssl.SSLWantReadError:
+                return bytes(data)
+            if not part:
+                return bytes(data)
+            data += part
+
+    def send(self, data: bytes) -> None:
+        self.tls.write(data)
+        self._write(self.outgoing.read())
+
+
+class TlsWorld(SocketWorld):
+    """Loopback with TLS."""
+
+    holds = False
+
+    def __init__(self, module: ModuleType, **options: Any) -> None:
+        settings = TlsSettings(certificates=Secret(authority().cert_pem.bytes().decode()))
+        super().__init__(module, **options)
+        self._contexts = TlsContexts(settings, lambda: time.time() * 1000)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.num_tickets = 0
+        authority().issue_cert("localhost").configure_cert(self._context)
+        self._pending: list[TlsFar] = []
+
+    def more(self) -> dict[str, Any]:
+        return {"stream_filter": self._contexts.filter("localhost")}
+
+    def turn(self, timeout_ms: float = 0) -> list[Any]:
+        self._pump()
+        return super().turn(min(timeout_ms, 5) if any(not far.ready for far in self._pending) else timeout_ms)
+
+    def accept(self) -> Far:
+        self.until(lambda: self._pending and self._pending[0].ready)
+        return self._pending.pop(0)
+
+    def _pump(self) -> None:
+        self._server.setblocking(False)
+        while True:
+            try:
+                sock = self._server.accept()[0]
+            except BlockingIOError:
+                break
+            far = TlsFar(sock, self._context)
+            self._fars.append(far)
+            self._pending.append(far)
+        for known in self._fars:
+            assert isinstance(known, TlsFar)
+            known.pump()
+
+
+@functools.cache
+def authority() -> trustme.CA:
+    """The certificate authority of these tests."""
+    return trustme.CA()
 
 
 WORLDS: dict[str, Callable[[], World]] = {
     "imported": lambda: SocketWorld(imported),
     "interpreted": lambda: SocketWorld(interpreted),
-    "served": lambda: SocketWorld(imported, connector=ServedTransport.connect),
-    "served-interpreted": lambda: SocketWorld(interpreted, connector=ServedTransport.connect),
+    "tls": lambda: TlsWorld(imported),
+    "tls-interpreted": lambda: TlsWorld(interpreted),
     "memory": MemoryWorld,
 }
 

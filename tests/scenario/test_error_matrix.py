@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from forebay._network.connection_states import REFUSED_BACKOFF_MS
 from forebay.errors import AuthenticationError, KafkaError, ProducerFencedError, TimeoutError, for_code
 from tests.error_matrix import CODES, LEGEND, MATRIX, NAMES, differences
 from tests.fakes.broker import API_VERSIONS, INIT_PRODUCER_ID, METADATA, Received, Topic
@@ -330,7 +331,7 @@ def versions_answered(code: int) -> str:
     world.settle()
     same = len(world.selector.links[0].channel.peer) > 0 and world.selector.links[0].open
     early = len(world.selector.links) > 1 and not same
-    world.run(200)
+    world.run(REFUSED_BACKOFF_MS if issubclass(kind_of(code), AuthenticationError) else 200)
     future = world.send()
     world.settle()
     if early or not future.done() or future.exception(0) is not None or _told(world, world.turn) is not None:

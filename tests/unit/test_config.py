@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import pickle
-import traceback
 from typing import Any
 
 import pytest
@@ -92,9 +91,6 @@ def test_key_that_is_no_string() -> None:
         ("request.required.acks", "here it is acks"),
         ("message.send.max.retries", "here it is retries"),
         ("message.max.bytes", "here it is max.request.size"),
-        ("sasl.username", "here it is sasl.jaas.config"),
-        ("ssl.ca.location", "here it is ssl.truststore.location"),
-        ("ssl_cafile", "here it is ssl.truststore.location"),
         ("group.id", "it is a consumer's option"),
         ("api_version", "versions are negotiated"),
         ("xyzzy", "'forebay config' lists all options"),
@@ -111,15 +107,11 @@ def test_unknown_key(key: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "lack"),
     [
-        ("security.protocol", "SSL", "TLS"),
-        ("security.protocol", "sasl_plaintext", "SASL"),
-        ("security.protocol", "SASL_SSL", "TLS and no SASL"),
+        ("sasl.mechanism", "oauthbearer", "OAUTHBEARER"),
         ("enable.metrics.push", True, "telemetry"),
         ("metric.reporters", "a.B", "reporters"),
-        ("security.providers", "a.B", "providers"),
-        ("ssl.truststore.location", "/a", "TLS"),
-        ("ssl.keystore.password", "hush-hush", "TLS"),
-        ("sasl.jaas.config", "hush-hush", "SASL"),
+        ("sasl.kerberos.service.name", "kafka", "GSSAPI"),
+        ("sasl.oauthbearer.scope.claim.name", "claim", "OAUTHBEARER"),
     ],
 )
 def test_what_is_missing_is_refused(name: str, value: Any, lack: str) -> None:
@@ -128,7 +120,6 @@ def test_what_is_missing_is_refused(name: str, value: Any, lack: str) -> None:
     assert f"{name}" in str(caught.value)
     assert "not available in this version" in str(caught.value)
     assert lack in str(caught.value)
-    assert "hush" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_inert_defaults_of_what_is_missing_are_accepted() -> None:
@@ -139,8 +130,14 @@ def test_inert_defaults_of_what_is_missing_are_accepted() -> None:
 
 
 def test_secrets_are_never_shown() -> None:
+    jaas = 'a.PlainLoginModule required username="u" password="hush-hush";'
     made = with_all(
-        {"sasl.jaas.config": "hush-hush", "ssl.key.password": Secret("hush-hush"), "security.protocol": "SASL_SSL"}
+        {
+            "sasl.jaas.config": jaas,
+            "ssl.key.password": Secret("hush-hush"),
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+        }
     )
     shown = [
         repr(made),
@@ -152,8 +149,8 @@ def test_secrets_are_never_shown() -> None:
     ]
     assert not any("hush" in text for text in shown)
     assert "[hidden]" in repr(made)
-    assert made["sasl.jaas.config"].reveal() == "hush-hush"
-    assert pickle.loads(pickle.dumps(made["sasl.jaas.config"])) == Secret("hush-hush")
+    assert made["ssl.key.password"].reveal() == "hush-hush"
+    assert pickle.loads(pickle.dumps(made["sasl.jaas.config"])) == Secret(jaas)
     assert Secret("a") != Secret("b")
     assert not hasattr(made["sasl.jaas.config"], "__dict__")
 

@@ -145,7 +145,7 @@ def test_missing_class_names_it_and_has_the_reason_as_cause() -> None:
 
 def test_case_insensitive_security_protocol() -> None:
     """I testCaseInsensitiveSecurityProtocol."""
-    assert with_all({"security.protocol": "sasl_ssl"})["security.protocol"] == "SASL_SSL"
+    assert with_all({"security.protocol": "ssl"})["security.protocol"] == "SSL"
 
 
 def test_wrong_type_of_a_password_does_not_show_it() -> None:

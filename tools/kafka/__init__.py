@@ -1,6 +1,6 @@
 """A real Apache Kafka for tests and benches: jars by Maven, brokers on loopback, its own tools as judges."""
 
-from tools.kafka.cluster import KafkaFailed, RealKafka
+from tools.kafka.cluster import KafkaFailed, Listener, RealKafka
 from tools.kafka.jars import KAFKA_VERSION, LEGACY_KAFKA_VERSION, JarsUnavailable, ensure_jars
 from tools.kafka.judge import DumpedBatch, DumpedRecord, Performance, dump_log, producer_performance
 
@@ -11,6 +11,7 @@ __all__ = [
     "DumpedRecord",
     "JarsUnavailable",
     "KafkaFailed",
+    "Listener",
     "Performance",
     "RealKafka",
     "dump_log",

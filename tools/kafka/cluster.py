@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tools.kafka.jars import KAFKA_VERSION, ensure_jars, java
 from tools.kafka.probe import nodes_in_metadata
@@ -41,14 +41,24 @@ class KafkaFailed(RuntimeError):
     """A node or a tool did not do what it was started for; carries the end of its log."""
 
 
+class Listener(NamedTuple):
+    """A further listener of every node, beside ``PLAINTEXT``.
+
+    ``properties`` go without their prefix ``listener.name.<name>.``.
+    """
+
+    name: str
+    protocol: str
+    properties: Mapping[str, str]
+
+
 class _Node:
     """One broker's folder, ports and process."""
 
-    def __init__(self, node_id: int, folder: Path, port: int, controller_port: int) -> None:
+    def __init__(self, node_id: int, folder: Path, ports: Sequence[int]) -> None:
         self.id = node_id
         self.folder = folder
-        self.port = port
-        self.controller_port = controller_port
+        self.port, self.controller_port, *self.listener_ports = ports
         self.guard: subprocess.Popen[str] | None = None
         self.pid: int | None = None
 
@@ -74,10 +84,11 @@ class _Node:
 class RealKafka:
     """A cluster of ``nodes`` brokers (ids from 0) of one Kafka version; started by ``with`` or :meth:`start`.
 
-    ``properties`` go over the defaults of every node.  ``quick_start`` leaves out the compiler that pays only after
-    minutes under load: for tests, not for benches.  ``advertised_host`` is what metadata says; the nodes listen on
-    127.0.0.1 whatever it is.  Raises :class:`tools.kafka.jars.JarsUnavailable` when
-    there is nothing to start, :class:`KafkaFailed` when it does not come up within ``start_timeout_s``.
+    ``properties`` go over the defaults of every node.  ``listeners`` are further ones, at ``address_of``.
+    ``quick_start`` leaves out the compiler that pays only after minutes under load: for tests, not for benches.
+    ``advertised_host`` is what metadata says; the nodes listen on 127.0.0.1 whatever it is.  Raises
+    :class:`tools.kafka.jars.JarsUnavailable` when there is nothing to start, :class:`KafkaFailed` when it does not come
+    up within ``start_timeout_s``.
     """
 
     def __init__(
@@ -90,6 +101,7 @@ class RealKafka:
         quick_start: bool = False,
         advertised_host: str = "127.0.0.1",
         start_timeout_s: float = START_TIMEOUT_S,
+        listeners: Sequence[Listener] = (),
     ) -> None:
         self.version = version
         self._count = nodes
@@ -97,6 +109,7 @@ class RealKafka:
         self._jvm_options = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", *(QUICK if quick_start else ())]
         self._advertised_host = advertised_host
         self._start_timeout_s = start_timeout_s
+        self._listeners = tuple(listeners)
         self._java = java()
         self._jars = ensure_jars(version)
         self._folder: Path | None = None
@@ -115,6 +128,11 @@ class RealKafka:
     def address(self, node: int = 0) -> tuple[str, int]:
         """Host and port of a node, running or not."""
         return "127.0.0.1", self._nodes[node].port
+
+    def address_of(self, listener: str, node: int = 0) -> str:
+        """``host:port`` of a further listener."""
+        index = [entry.name for entry in self._listeners].index(listener)
+        return f"{self._advertised_host}:{self._nodes[node].listener_ports[index]}"
 
     def pid(self, node: int = 0) -> int | None:
         """The process id of a node's JVM; None when it is not running."""
@@ -142,8 +160,9 @@ class RealKafka:
 
     def _start_once(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="forebay-kafka-"))
-        ports = _free_ports(2 * self._count)
-        self._nodes = [_Node(n, self._folder / str(n), ports[2 * n], ports[2 * n + 1]) for n in range(self._count)]
+        each = 2 + len(self._listeners)
+        ports = _free_ports(each * self._count)
+        self._nodes = [_Node(n, self._folder / str(n), ports[each * n : each * (n + 1)]) for n in range(self._count)]
         cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
         # "-..." would be taken for an option by the tool.
         cluster_id = "f" + cluster_id[1:]
@@ -311,14 +330,24 @@ class RealKafka:
     def _settings(self, node: _Node) -> dict[str, str]:
         copies = str(min(3, self._count))
         voters = ",".join(f"{other.id}@127.0.0.1:{other.controller_port}" for other in self._nodes)
+        own = list(zip(self._listeners, node.listener_ports, strict=True))
+        protocols = "".join(f",{entry.name}:{entry.protocol}" for entry in self._listeners)
         return {
             "process.roles": "broker,controller",
             "node.id": str(node.id),
             "controller.quorum.voters": voters,
-            "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{self._advertised_host}:{node.port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}"
+            + "".join(f",{entry.name}://127.0.0.1:{port}" for entry, port in own),
+            "advertised.listeners": f"PLAINTEXT://{self._advertised_host}:{node.port}"
+            + "".join(f",{entry.name}://{self._advertised_host}:{port}" for entry, port in own),
+            "inter.broker.listener.name": "PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}",
+            **{
+                f"listener.name.{entry.name.lower()}.{key}": value
+                for entry in self._listeners
+                for key, value in entry.properties.items()
+            },
             "log.dirs": str(node.data),
             "num.partitions": "6",
             "offsets.topic.num.partitions": "5",

@@ -104,7 +104,6 @@ cdef enum:                 # Socket.events
     WROTE = 4
     ENDED = 8              # the peer closed
     FAILED = 16            # Socket.error says why
-    POLLED = 32            # ready; the selector serves its transport under the GIL
 
 cdef enum:
     VECTOR = 128           # buffers a sendmsg(2); below every system's IOV_MAX
@@ -115,8 +114,6 @@ cdef enum:
 cdef struct Socket:
     int fd
     int state
-    int native             # 0: the transport moves the bytes, under the GIL
-    int wants              # the events that such a transport waits for
     int prompt             # the caller waits for the end of a queued write
     int index              # in the poll set, -1 outside
     int events
@@ -151,12 +148,11 @@ ctypedef PollSet* PollSetPointer
 
 # -- under the GIL ------------------------------------------------------------------------------------------
 
-cdef inline SocketPointer new_socket(int fd, bint native) except NULL:
+cdef inline SocketPointer new_socket(int fd) except NULL:
     cdef SocketPointer socket = <SocketPointer>calloc(1, sizeof(Socket))
     if socket == NULL:
         raise MemoryError()
     socket.fd = fd
-    socket.native = native
     socket.index = -1
     if fd >= 0:
         forebay_no_sigpipe(fd)
@@ -221,8 +217,7 @@ cdef inline Py_ssize_t hold(SocketPointer socket, object data) except -1:
 
 
 cdef inline object unsent(SocketPointer socket, Py_ssize_t at):
-    # The unwritten rest of buffers[first + at]; None past the end.  A socket that is not native holds memoryviews only
-    # (by Channel.write): another object may export other bytes the second time.
+    # The unwritten rest of buffers[first + at]; None past the end.
     cdef Py_ssize_t index = socket.first + at
     if index >= socket.count:
         return None

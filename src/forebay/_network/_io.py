@@ -25,7 +25,6 @@ READ = 2
 WROTE = 4
 ENDED = 8
 FAILED = 16
-POLLED = 32
 
 VECTOR = 128
 SEND_LIMIT = 4194304
@@ -39,11 +38,9 @@ _new_poller = original(select, "poll")
 class Socket:
     """One socket's bytes in both directions."""
 
-    def __init__(self, fd: int, native: bool) -> None:
+    def __init__(self, fd: int) -> None:
         self.fd = fd
         self.state = CONNECTING
-        self.native = native
-        self.wants = 0
         self.prompt = False
         self.index = -1
         self.events = 0
@@ -85,8 +82,8 @@ SocketPointer: TypeAlias = Socket
 PollSetPointer: TypeAlias = PollSet
 
 
-def new_socket(fd: int, native: bool) -> Socket:
-    return Socket(fd, native)
+def new_socket(fd: int) -> Socket:
+    return Socket(fd)
 
 
 def free_socket(socket: Socket) -> None:

@@ -7,6 +7,7 @@ closed, and then ``on_written`` is called.  Owned by the sender thread.  The sta
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import Any
 
@@ -14,7 +15,11 @@ import cython
 from cython.cimports.forebay._network._io import (
     CLOSED,
     CONNECTING,
+    ENDED,
+    FAILED,
     OPEN,
+    OPENED,
+    READ,
     WROTE,
     SocketPointer,
     advance,
@@ -35,6 +40,8 @@ INPUT_SIZE = 8192
 """Bytes of input that an open channel always keeps: answers to produce requests are far smaller."""
 INPUT_KEPT = 65536
 """A larger input buffer shrinks back once it is empty."""
+CANCELED = errno.ECANCELED
+"""The code of a socket whose filter failed; ``Channel.failure`` has the words."""
 
 
 @cython.cclass
@@ -45,9 +52,11 @@ class Channel:
     What was received before the end stays readable after it.
     """
 
-    def __init__(self, channel_id: int, context: object, peer: str, transport: Any, now: float) -> None:
-        native: cython.bint = transport is not None and transport.native
+    def __init__(
+        self, channel_id: int, context: object, peer: str, transport: Any, now: float, stream_filter: Any = None
+    ) -> None:
         writes: list[tuple[int, Any]] = []
+        early: list[tuple[list[Any], Any, bool]] = []
         self.id = channel_id
         no_error: Any = None
         self.state = CONNECTING
@@ -58,11 +67,12 @@ class Channel:
         self.pending = 0
         self.peer = peer
         self.transport = transport
+        self.filter = stream_filter
+        self.failure = no_error
+        self.early = early
         self.input = bytearray()
         self.writes = writes
-        self.socket = new_socket(-1 if transport is None else transport.fileno(), native)
-        if transport is not None and not native:
-            self.socket.wants = transport.wants
+        self.socket = new_socket(-1 if transport is None else transport.fileno())
 
     def __dealloc__(self) -> None:
         free_socket(self.socket)
@@ -128,22 +138,21 @@ class Channel:
         """
         if self.state == CLOSED:
             raise IllegalStateError(f"cannot write to {self!r}")
+        if self.filter is not None:
+            self._write_filtered(buffers, on_written, prompt)
+            return
         socket: SocketPointer = self.socket
         before: cython.Py_ssize_t = socket.count
         size: cython.Py_ssize_t = 0
         try:
             for data in buffers:
-                size += hold(socket, data if socket.native else memoryview(data))
+                size += hold(socket, data)
         except BaseException:
             drop_from(socket, before)
             raise
         socket.queued += size
         self.pending += size
-        self.writes.append((socket.queued, on_written))
-        if prompt:
-            socket.prompt = True
-        if socket.written == socket.queued:
-            socket.events |= WROTE  # nothing to wait for: the next turn reports it
+        self._note_write(on_written, prompt)
 
     @cython.ccall
     def takes_more(self) -> cython.bint:
@@ -151,6 +160,96 @@ class Channel:
         if self.pending > 0:
             self.socket.prompt = True
         return self.pending == 0
+
+    # -- with a filter -----------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def start_filter(self) -> cython.void:
+        """The connection stands: the filter's handshake begins, and the channel opens at its end."""
+        self.socket.state = OPEN
+        self._set_input(bytearray(INPUT_SIZE))
+        try:
+            self.filter.start()
+        except Exception as error:  # noqa: BLE001 - as in ``filter_input``
+            self._filter_failed(error)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def filter_input(self, now: cython.double) -> cython.int:
+        """Turns what the descriptor gave into the stream's bytes; the events that this amounts to.
+
+        New bytes stand behind those that are not consumed yet.  What the filter makes of them is no longer than they
+        are, so it goes into their place.
+        """
+        socket: SocketPointer = self.socket
+        events: cython.int = 0
+        plain_end: cython.Py_ssize_t = socket.begin + self.received_size
+        try:
+            if socket.end > plain_end:
+                self.filter.feed(memoryview(self.input)[plain_end : socket.end])
+                socket.end = plain_end
+            if self.state == CONNECTING and self.filter.shake_hands():
+                self.state = OPEN
+                self.last_active = now
+                events |= OPENED
+                self._queue(self.filter.outgoing())  # the handshake's last bytes go first
+                early, self.early = self.early, []
+                for views, on_written, prompt in early:
+                    self._write_filtered(views, on_written, prompt)
+            while self.state == OPEN:
+                size: cython.Py_ssize_t = self.filter.receive(self.room())
+                if size <= 0:
+                    events |= ENDED if size < 0 else 0
+                    break
+                self.filled(size, now)
+                events |= READ
+            # Always: an answer of the protocol's own may wait there, such as one to a change of keys.
+            self._queue(self.filter.outgoing())
+        except Exception as error:  # noqa: BLE001 - whatever it is, this connection is over, and no other
+            self._filter_failed(error)
+            events |= FAILED
+        return events
+
+    @cython.cfunc
+    def _write_filtered(self, buffers: list[Any], on_written: Any, prompt: cython.bint) -> cython.void:
+        # Filtered at once, whole: then nothing of the buffers is needed any more, and each write's end in the
+        # filtered stream is known.  A node gets a request only once the one before is written.
+        views = [memoryview(buffer).cast("B") for buffer in buffers]
+        if self.state == CONNECTING:
+            self.early.append((views, on_written, prompt))
+            return
+        data: bytes = b""
+        try:
+            data = self.filter.send(views)
+        except Exception as error:  # noqa: BLE001 - the write ends as the channel does, in the next turn
+            self._filter_failed(error)
+            self.writes.append((self.socket.queued + 1, on_written))
+            return
+        self._queue(data)
+        self._note_write(on_written, prompt)
+
+    @cython.cfunc
+    def _queue(self, data: bytes) -> cython.void:
+        size: cython.Py_ssize_t = hold(self.socket, data)
+        self.socket.queued += size
+        self.pending += size
+
+    @cython.cfunc
+    def _note_write(self, on_written: Any, prompt: cython.bint) -> cython.void:
+        socket: SocketPointer = self.socket
+        self.writes.append((socket.queued, on_written))
+        if prompt:
+            socket.prompt = True
+        if socket.written == socket.queued:
+            socket.events |= WROTE  # nothing to wait for: the next turn reports it
+
+    @cython.cfunc
+    def _filter_failed(self, error: object) -> cython.void:
+        # Nothing more is written but the filter's alert, which tells the peer why.
+        self.failure = error
+        self.socket.error = CANCELED
+        self.socket.events |= FAILED
+        self.transport.send_last(self.filter.outgoing())
 
     # -- for selectors -----------------------------------------------------------------------------------
 
@@ -200,6 +299,8 @@ class Channel:
         """Closes for good; the descriptor before the buffers, so that none of their bytes is written after this."""
         if self.state == CLOSED:
             return
+        if self.filter is not None and self.state == OPEN and self.pending == 0 and self.failure is None:
+            self.transport.send_last(self.filter.end())
         self.state = CLOSED
         self.socket.state = CLOSED
         self.error = error
@@ -208,9 +309,11 @@ class Channel:
         self.socket.fd = -1
         drop_from(self.socket, 0)
         self.pending = 0
-        writes = self.writes
+        told = [on_written for _mark, on_written in self.writes]
+        told += [on_written for _views, on_written, _prompt in self.early]
         self.writes = []
-        for _mark, on_written in writes:
+        self.early = []
+        for on_written in told:
             _tell(self, on_written, False)
 
     @cython.cfunc

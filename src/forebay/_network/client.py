@@ -46,6 +46,7 @@ _COPIED = cython.declare(cython.Py_ssize_t, 16384)
 """Up to this many received bytes are copied: views cost more."""
 # Python looks an enum's member up by its name at each use; this name saves that.
 CONNECTING = cython.declare(object, State.CONNECTING)
+READY = cython.declare(object, State.READY)
 
 
 @cython.cclass
@@ -90,7 +91,7 @@ class NetworkClient:
             selector, resolver, metadata, options, failed=self._failed, close=self._shut, check_at=self.check_at
         )
         self._handshakes = Handshakes(
-            self.states, self.versions, options, transmit=self.transmit, lose=self._lose, check_at=self.check_at
+            self.states, self.versions, options, random, transmit=self.transmit, lose=self._lose, check_at=self.check_at
         )
         self._updater = MetadataUpdater(self, self.states, metadata, options, self._log)
         self._completed: list[Any] = []
@@ -389,6 +390,10 @@ class NetworkClient:
                 continue
             self.check_at(due)
             self._connector.go_on(state, now)
+            if state.state is READY and now >= state.reauthenticate_at:
+                self._handshakes.authenticate_again(state, now)
+            else:
+                self.check_at(state.reauthenticate_at)
             unused = min(unused, (state.idle_at(max_idle), state), key=itemgetter(0))
         if now > unused[0]:
             # One in a turn, the oldest: many closed at once would be many to open at once.

@@ -4,7 +4,7 @@ from forebay._network.inflight cimport ClientRequest, ClientResponse, InFlightRe
 cdef class Connection:
     cdef readonly object node
     cdef readonly object client_id
-    cdef readonly Py_ssize_t max_frame
+    cdef public Py_ssize_t max_frame
     cdef readonly InFlightRequests in_flight
     cdef public object versions
     cdef int _unanswered

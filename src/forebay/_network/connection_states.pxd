@@ -10,6 +10,7 @@ cdef class NodeState:
     cdef public double reconnect_backoff_ms
     cdef public double setup_timeout_ms
     cdef public double throttled_until
+    cdef public double reauthenticate_at
     cdef public object channel
     cdef public object connection
     cdef public object resolution

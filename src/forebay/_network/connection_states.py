@@ -33,6 +33,7 @@ class State(IntEnum):
     CHECKING_API_VERSIONS = 2
     READY = 3
     AUTHENTICATION_FAILED = 4
+    AUTHENTICATING = 5
 
 
 MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
@@ -41,8 +42,12 @@ MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
         State.CONNECTING: frozenset(
             {State.CHECKING_API_VERSIONS, State.READY, State.DISCONNECTED, State.AUTHENTICATION_FAILED}
         ),
-        State.CHECKING_API_VERSIONS: frozenset({State.READY, State.DISCONNECTED, State.AUTHENTICATION_FAILED}),
-        State.READY: frozenset({State.DISCONNECTED, State.AUTHENTICATION_FAILED}),
+        State.CHECKING_API_VERSIONS: frozenset(
+            {State.AUTHENTICATING, State.READY, State.DISCONNECTED, State.AUTHENTICATION_FAILED}
+        ),
+        State.AUTHENTICATING: frozenset({State.READY, State.DISCONNECTED, State.AUTHENTICATION_FAILED}),
+        # AUTHENTICATING: the broker wants it again after a time (KIP-368).
+        State.READY: frozenset({State.AUTHENTICATING, State.DISCONNECTED, State.AUTHENTICATION_FAILED}),
         State.AUTHENTICATION_FAILED: frozenset({State.CONNECTING}),
     }
 )
@@ -51,7 +56,7 @@ MOVES: Mapping[State, frozenset[State]] = MappingProxyType(
 CONNECTING = cython.declare(object, State.CONNECTING)
 READY = cython.declare(object, State.READY)
 ABSENT = (State.DISCONNECTED, State.AUTHENTICATION_FAILED)
-PREPARING = (State.CONNECTING, State.CHECKING_API_VERSIONS)
+PREPARING = (State.CONNECTING, State.CHECKING_API_VERSIONS, State.AUTHENTICATING)
 PATIENCE_MS = 1000.0
 """How long one attempt at a connection keeps the client from beginning others for the same purpose.
 
@@ -59,6 +64,9 @@ The Java client waits for the attempt's own timeouts: a server that accepts and 
 delays the start by request.timeout.ms although the next bootstrap server would answer at once.
 """
 _INFINITY: float = float("inf")
+REFUSED_BACKOFF_MS = 1_000.0
+REFUSED_BACKOFF_MAX_MS = 30_000.0
+"""The waits after a refused login double between these: many in a row lock accounts out."""
 
 
 class Addresses:
@@ -138,6 +146,7 @@ class NodeState:
         self.reconnect_backoff_ms = reconnect_backoff_ms
         self.setup_timeout_ms = setup_timeout_ms
         self.throttled_until = float("-inf")
+        self.reauthenticate_at = _INFINITY  # KIP-368
         self.channel: Any = None  # Channel of the open connection
         self.connection: Any = None  # Connection, its side of the protocol
         self.resolution: Any = None  # Resolution, while the host name is looked up
@@ -204,7 +213,7 @@ class NodeState:
     @property
     def established(self) -> bool:
         """Whether the connection is open, ready or not."""
-        return self.state in (State.CHECKING_API_VERSIONS, State.READY)
+        return self.state in (State.CHECKING_API_VERSIONS, State.AUTHENTICATING, State.READY)
 
     def __repr__(self) -> str:
         return f"<NodeState {self.node}: {self.state.name}>"
@@ -241,6 +250,11 @@ class ConnectionStates:
         state.move(State.CHECKING_API_VERSIONS)
         self._reset_setup(state)
 
+    def authenticating(self, state: NodeState) -> None:
+        """Who we are is being shown to the broker; no request is sent meanwhile."""
+        state.move(State.AUTHENTICATING)
+        state.reauthenticate_at = _INFINITY
+
     def ready(self, state: NodeState) -> None:
         """Requests may be sent.  Failures are forgotten only now: a broker may accept and hang up."""
         state.move(State.READY)
@@ -275,6 +289,8 @@ class ConnectionStates:
         state.move(State.AUTHENTICATION_FAILED)
         state.authentication_error = error
         self._count_failure(state, now)
+        wait = REFUSED_BACKOFF_MS * 2.0 ** min(state.failed_attempts - 1, 10)
+        state.reconnect_backoff_ms = max(state.reconnect_backoff_ms, min(wait, REFUSED_BACKOFF_MAX_MS))
 
     def throttle(self, state: NodeState, until: float) -> None:
         """No requests before ``until``; a later answer may extend this, not shorten it."""

@@ -13,7 +13,7 @@ from forebay._network._io import OPEN
 from forebay._network.connection import Connection
 from forebay._network.connection_states import NodeState, State
 from forebay._network.options import NetworkOptions
-from forebay.errors import KafkaError, NetworkError
+from forebay.errors import AuthenticationError, KafkaError, NetworkError
 
 if TYPE_CHECKING:
     from forebay._network.channel import Channel
@@ -113,6 +113,10 @@ class Connector:
             state.connection = Connection(state.node, self._options.client_id, self._options.max_frame)
             return True
         self._close(channel)
+        if isinstance(channel.error, AuthenticationError):
+            # TLS: the other addresses have the same certificates, and take the same of ours.
+            self._failed(state, channel.error, now)
+            return False
         race.failures.append(str(channel.error).removeprefix(_REFUSAL))
         self._go_on(state, race, now)
         return False
@@ -195,5 +199,6 @@ class Connector:
             now=now,
             send_buffer=options.send_buffer_bytes,
             receive_buffer=options.receive_buffer_bytes,
+            stream_filter=None if options.tls is None else options.tls(state.node.host.rstrip(".")),
         )
         return channel

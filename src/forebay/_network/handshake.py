@@ -1,40 +1,64 @@
 """The handshake of a connection: the requests between "connected" and "ready".
 
-A handshake is a generator without I/O: it yields requests, gets their responses and returns the broker's versions.
-``Handshakes`` drives the generators of all connections.  Authentication will be another generator that runs first.
+A handshake is a generator without I/O: it yields requests and gets their responses.  It asks for the broker's versions,
+then it authenticates (SASL).  That order saves a round trip, and brokers allow it.  The requests go one after the
+other: over TLS a broker lets those wait that came together.  ``Handshakes`` drives the generators of all connections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from functools import partial
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 from forebay._network.broker_versions import ApiVersions, BrokerVersions
 from forebay._network.connection_states import ConnectionStates, NodeState
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.options import NetworkOptions
+from forebay._network.sasl.mechanism import MAX_TOKEN, Mechanism
 from forebay._protocol.api_versions import (
     ApiVersionsResponse,
     decode_api_versions,
     encode_api_versions,
     fallback_version,
 )
+from forebay._protocol.sasl import (
+    SaslAuthenticateResponse,
+    SaslHandshakeResponse,
+    decode_sasl_authenticate,
+    decode_sasl_handshake,
+    encode_sasl_authenticate,
+    encode_sasl_handshake,
+)
 from forebay._protocol.versions import SUPPORTED, ApiKey
-from forebay.errors import KafkaError, error_for
+from forebay.errors import KafkaError, SaslAuthenticationError, error_for
+from forebay.model import Node
 
-Handshake = Generator[ClientRequest, ClientResponse, BrokerVersions]
+FRAME_LIMIT = 512 * 1024
+"""Bytes of an answer before the broker is known to be one."""
+EARLIEST, LATEST = 0.85, 0.95
+"""Shares of a session's life between which it is authenticated again, at random: not all connections at once."""
+
+Steps = Generator[ClientRequest, ClientResponse, Any]
+
+
+class Ready(NamedTuple):
+    """What a handshake gives: None for the versions of a connection that was authenticated again."""
+
+    versions: BrokerVersions | None
+    session_lifetime_ms: int = 0
 
 
 class Handshakes:
-    """Drives the handshake of each new connection; sender thread only.
+    """Drives the handshake of each new connection, and later authentications; sender thread only.
 
     Args:
         states: gets the progress.
         versions: gets the versions of each broker that is ready.
+        random: in [0, 1), for the time of the next authentication.
         transmit: sends a request of a handshake.
         lose: closes the connection of a handshake that failed.
-        check_at: makes the client look for idle connections at a time.
+        check_at: makes the client look for what is due at a time.
     """
 
     def __init__(
@@ -42,6 +66,7 @@ class Handshakes:
         states: ConnectionStates,
         versions: ApiVersions,
         options: NetworkOptions,
+        random: Callable[[], float],
         *,
         transmit: Callable[[ClientRequest, float], None],
         lose: Callable[[NodeState, KafkaError, float], None],
@@ -50,6 +75,7 @@ class Handshakes:
         self._states = states
         self._versions = versions
         self._options = options
+        self._random = random
         self._transmit = transmit
         self._lose = lose
         self._check_at = check_at
@@ -57,10 +83,37 @@ class Handshakes:
     def begin(self, state: NodeState, now: float) -> None:
         """Sends the first request on a connection that has just opened."""
         self._states.checking(state)
-        step: Callable[[ClientResponse], None] = partial(self._step, state, state.channel)
-        options = self._options
-        state.setup = check_versions(state.node.id, options.software_version, options.request_timeout_ms, step)
-        self._transmit(next(state.setup), now)
+        state.connection.max_frame = min(FRAME_LIMIT, self._options.max_frame)
+        self._start(state, self._set_up(state), now)
+
+    def authenticate_again(self, state: NodeState, now: float) -> None:
+        """Begins another authentication on a connection that is ready (KIP-368)."""
+        self._states.authenticating(state)
+        mechanism = cast("Mechanism", self._options.sasl)
+        steps = authenticate(state.node, mechanism, state.connection.versions, self._asks(state))
+        self._start(state, _again(steps), now)
+
+    def _start(self, state: NodeState, steps: Steps, now: float) -> None:
+        state.setup = steps
+        self._transmit(next(steps), now)
+
+    def _set_up(self, state: NodeState) -> Steps:
+        ask = self._asks(state)
+        versions = yield from check_versions(self._options.software_version, ask)
+        if self._options.sasl is None:
+            return Ready(versions)
+        self._states.authenticating(state)
+        lifetime = yield from authenticate(state.node, self._options.sasl, versions, ask)
+        return Ready(versions, lifetime)
+
+    def _asks(self, state: NodeState) -> Callable[..., ClientRequest]:
+        return partial(
+            ClientRequest,
+            state.node.id,
+            timeout_ms=self._options.request_timeout_ms,
+            on_complete=partial(self._step, state, state.channel),
+            internal=True,
+        )
 
     def _step(self, state: NodeState, channel: object, response: ClientResponse) -> None:
         """Sends the next request, or ends the handshake."""
@@ -75,38 +128,45 @@ class Handshakes:
         except KafkaError as error:
             self._lose(state, error, response.received)
 
-    def _finish(self, state: NodeState, versions: BrokerVersions, now: float) -> None:
+    def _finish(self, state: NodeState, ready: Ready, now: float) -> None:
         state.setup = None
-        state.connection.versions = versions
-        self._versions.update(state.node.id, versions)
+        state.connection.max_frame = self._options.max_frame
+        if ready.versions is not None:
+            state.connection.versions = ready.versions
+            self._versions.update(state.node.id, ready.versions)
         self._states.ready(state)
+        if ready.session_lifetime_ms > 0:
+            share = EARLIEST + (LATEST - EARLIEST) * self._random()
+            state.reauthenticate_at = now + share * ready.session_lifetime_ms
+            self._check_at(state.reauthenticate_at)
         if self._options.connections_max_idle_ms >= 0:
             self._check_at(now + self._options.connections_max_idle_ms)
 
 
+def _again(steps: Generator[ClientRequest, ClientResponse, int]) -> Steps:
+    lifetime = yield from steps
+    return Ready(None, lifetime)
+
+
 def check_versions(
-    node_id: int, software_version: str, timeout_ms: float, on_complete: Callable[[ClientResponse], None]
-) -> Handshake:
+    software_version: str, ask: Callable[..., ClientRequest]
+) -> Generator[ClientRequest, ClientResponse, BrokerVersions]:
     """Asks for the versions that the broker knows, with our newest ApiVersions first, then an older one (KIP-511).
 
     Args:
-        on_complete: of each request; it sends the response into the generator.
+        ask: makes a request of its key, its versions, and what encodes and decodes it.
 
     Raises:
         KafkaError: the broker's error, unless another version of the request may succeed.
     """
     version = SUPPORTED[ApiKey.API_VERSIONS][1]
     while True:
-        response = yield ClientRequest(
-            node_id,
+        response = yield ask(
             ApiKey.API_VERSIONS,
             version,
             version,
             lambda chosen: list(encode_api_versions(chosen, "forebay", software_version)),
             decode_api_versions,
-            timeout_ms=timeout_ms,
-            on_complete=on_complete,
-            internal=True,
         )
         answer = cast("ApiVersionsResponse", response.body)
         error = error_for(answer.error_code)
@@ -116,3 +176,66 @@ def check_versions(
         if lower is None:
             raise error.with_context(api="ApiVersions", version=version)
         version = lower
+
+
+def authenticate(
+    node: Node, mechanism: Mechanism, versions: BrokerVersions, ask: Callable[..., ClientRequest]
+) -> Generator[ClientRequest, ClientResponse, int]:
+    """Names the mechanism and exchanges its tokens (KIP-152); the session's life in ms, 0 for no end (KIP-368).
+
+    Raises:
+        AuthenticationError: the broker takes no such mechanism, or not these credentials; or its answers are not the
+            mechanism's.
+        UnsupportedVersionError: a broker before 1.0, which exchanges bare tokens.
+    """
+    name = mechanism.name
+    chosen = versions.choose(ApiKey.SASL_HANDSHAKE, *SUPPORTED[ApiKey.SASL_HANDSHAKE])
+    response = yield ask(
+        ApiKey.SASL_HANDSHAKE, chosen, chosen, lambda v: encode_sasl_handshake(v, name), decode_sasl_handshake
+    )
+    offer = cast("SaslHandshakeResponse", response.body)
+    _check_offer(node, mechanism, offer)
+    chosen = versions.choose(ApiKey.SASL_AUTHENTICATE, *SUPPORTED[ApiKey.SASL_AUTHENTICATE])
+    exchange = mechanism.exchange(node.host)
+    token = next(exchange)
+    while True:
+        response = yield ask(
+            ApiKey.SASL_AUTHENTICATE,
+            chosen,
+            chosen,
+            lambda v, token=token: encode_sasl_authenticate(v, token),
+            decode_sasl_authenticate,
+        )
+        answer = cast("SaslAuthenticateResponse", response.body)
+        _check_answer(node, mechanism, answer)
+        try:
+            token = exchange.send(answer.token)
+        except StopIteration:
+            return max(0, answer.session_lifetime_ms)
+        except SaslAuthenticationError as error:
+            raise SaslAuthenticationError(f"{node}: {error.message} ({mechanism.who})") from error
+
+
+def _check_offer(node: Node, mechanism: Mechanism, offer: SaslHandshakeResponse) -> None:
+    error = error_for(offer.error_code)
+    if error is None:
+        return
+    takes = ", ".join(name[:40] for name in offer.mechanisms[:10]) or "none"
+    if offer.error_code == ILLEGAL_SASL_STATE:
+        text = f"{node} takes no SASL on this listener: set security.protocol to PLAINTEXT or SSL, or another port"
+    else:
+        text = f"{node} does not take sasl.mechanism={mechanism.name}; it takes {takes}"
+    raise type(error)(text) from error
+
+
+def _check_answer(node: Node, mechanism: Mechanism, answer: SaslAuthenticateResponse) -> None:
+    error = error_for(answer.error_code)
+    if error is not None:
+        said = f": {answer.error_message[:500]}" if answer.error_message else ""
+        raise type(error)(f"{node} refused the login by {mechanism.name} as {mechanism.who}{said}") from error
+    if len(answer.token) > MAX_TOKEN:
+        raise SaslAuthenticationError(f"{node}: a token of {len(answer.token)} bytes, allowed are {MAX_TOKEN}")
+
+
+ILLEGAL_SASL_STATE = 34
+"""Kafka's error code of a SASL request on a listener without SASL."""

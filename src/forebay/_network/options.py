@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from forebay._network.connection import MAX_FRAME
+from forebay._network.sasl.mechanism import Mechanism
+from forebay._network.transport import StreamFilter
 
 
 class NetworkOptions(NamedTuple):
@@ -33,5 +36,9 @@ class NetworkOptions(NamedTuple):
     software_version: str = "unknown"
     """The version of this package, for the brokers (KIP-511)."""
     max_frame: int = MAX_FRAME
+    tls: Callable[[str], StreamFilter] | None = None
+    """Makes the filter of a connection to a host of this name; None: without TLS (``security.protocol``)."""
+    sasl: Mechanism | None = None
+    """Who authenticates this client, and how; None: nobody asks (``security.protocol``)."""
     log_prefix: str = ""
     """Stands before each log line."""

@@ -66,6 +66,8 @@ def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple
             "connect",
             f"Connection to {who} could not be established, it may be down: {reason}",
         )
+    if state.state is State.AUTHENTICATING:
+        return logging.WARNING, "sasl", f"Connection to {who} ended amid the SASL authentication: {reason}"
     if state.state is State.CHECKING_API_VERSIONS:
         text = (
             f"Connection to {who} ended before the broker named its versions: {reason}. It may expect another "

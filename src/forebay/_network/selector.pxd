@@ -10,7 +10,6 @@ cdef class Selector:
 
 
 cdef class SocketSelector(Selector):
-    cdef object connector
     cdef object pipe                     # WakePipe; lives as long as this object, for wakeup() on any thread
     cdef int wake_fd
     cdef PollSetPointer pollset

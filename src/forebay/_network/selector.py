@@ -1,8 +1,8 @@
 """Moves the bytes of many channels at once; knows nothing of Kafka.
 
 ``SocketSelector.turn`` is one section without the GIL for all channels: it writes what is queued, waits in poll(2),
-reads what is there and writes what became writable.  Then, under the GIL, it serves transports that move their own
-bytes (TLS) and reports what happened.  All of it belongs to the sender thread, except ``wakeup``.
+reads what is there and writes what became writable.  Then, under the GIL, filters (TLS) turn what came into the bytes
+of their streams, and the turn reports what happened.  All of it belongs to the sender thread, except ``wakeup``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,13 @@ from cython.cimports.forebay._network._io import (
     FAILED,
     OPEN,
     OPENED,
-    POLLED,
     READ,
     READABLE,
-    RECEIVE_LIMIT,
-    SEND_LIMIT,
     WRITABLE,
     WROTE,
     PollSetPointer,
     SocketPointer,
     add_socket,
-    advance,
     connect_result,
     free_pollset,
     new_pollset,
@@ -46,17 +42,15 @@ from cython.cimports.forebay._network.channel import Channel
 from cython.cimports.forebay._runtime.clock import monotonic_ms
 from cython.cimports.forebay._runtime.gil import GilClaim
 
-from forebay._network.transport import BLOCKED, PlainTransport, WakePipe
-from forebay.errors import DisconnectError, NetworkError
+from forebay._network.transport import TcpTransport, WakePipe
+from forebay.errors import DisconnectError, KafkaError, NetworkError
 
 if TYPE_CHECKING:
-    from forebay._network.transport import Address, Connector, Transport
+    from forebay._network.transport import Address, StreamFilter
 
 LITTLE = cython.declare(cython.longlong, 16_000)
 """Bytes that a turn writes before it gives up the GIL: less than a full batch.  Giving it up wakes a thread that waits
 for it, and the system may run that thread first, for some milliseconds."""
-SERVED_BUFFERS = 64
-"""Buffers offered at a time to a transport that is not native."""
 
 
 @cython.cclass
@@ -70,7 +64,16 @@ class Selector:
     def __init__(self) -> None:
         self.claim = GilClaim()
 
-    def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
+    def open(
+        self,
+        address: Address,
+        *,
+        context: object,
+        now: float,
+        send_buffer: int,
+        receive_buffer: int,
+        stream_filter: StreamFilter | None = None,
+    ) -> Channel:
         """Begins a connection to a numeric address without waiting; errors arrive as a CLOSED channel in a later turn.
 
         Args:
@@ -79,6 +82,7 @@ class Selector:
             now: monotonic ms.
             send_buffer: bytes, -1 for the system's default (``send.buffer.bytes``).
             receive_buffer: bytes, -1 for the system's default (``receive.buffer.bytes``).
+            stream_filter: between the connection's bytes and the channel's stream (TLS).
         """
         raise NotImplementedError
 
@@ -111,15 +115,10 @@ class Selector:
 
 @cython.cclass
 class SocketSelector(Selector):
-    """The selector over real sockets.
+    """The selector over real sockets."""
 
-    Args:
-        connector: begins the connection of a new channel's transport; plain TCP if left out.
-    """
-
-    def __init__(self, connector: Connector = PlainTransport.connect) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.connector = connector
         self.pipe = WakePipe()
         self.wake_fd = self.pipe.writer
         try:
@@ -136,18 +135,27 @@ class SocketSelector(Selector):
     def __dealloc__(self) -> None:
         free_pollset(self.pollset)
 
-    def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
+    def open(
+        self,
+        address: Address,
+        *,
+        context: object,
+        now: float,
+        send_buffer: int,
+        receive_buffer: int,
+        stream_filter: StreamFilter | None = None,
+    ) -> Channel:
         """See ``Selector.open``."""
-        failure: cython.int = 0
-        transport: Transport | None = None
+        code: cython.int = 0
+        transport: TcpTransport | None = None
         try:
-            transport = self.connector(address, send_buffer, receive_buffer)
+            transport = TcpTransport.connect(address, send_buffer, receive_buffer)
         except OSError as error:
-            failure = error.errno or errno.ENETUNREACH
-        channel = Channel(self.next_id, context, str(address), transport, now)
+            code = error.errno or errno.ENETUNREACH
+        channel = Channel(self.next_id, context, str(address), transport, now, stream_filter)
         self.next_id += 1
-        if failure:
-            channel.socket.error = failure
+        if code:
+            channel.socket.error = code
             channel.socket.events = FAILED
         self.channels.append(channel)
         add_socket(self.pollset, channel.socket)
@@ -234,18 +242,18 @@ class SocketSelector(Selector):
     @cython.cfunc
     def _settle_one(self, channel: Channel, now: cython.double) -> cython.bint:
         socket: SocketPointer = channel.socket
-        if socket.events & POLLED:
-            _serve(channel, now)
-        events: cython.int = socket.events & ~POLLED
-        socket.events &= POLLED
-        changed: cython.bint = events & (OPENED | READ | ENDED | FAILED) != 0
-        if events & OPENED:
+        events: cython.int = socket.events
+        socket.events = 0
+        if channel.filter is not None:
+            events = _filtered(channel, events, now)
+        elif events & OPENED:
             channel.mark_open(now)
+        changed: cython.bint = events & (OPENED | READ | ENDED | FAILED) != 0
         if events & READ:
             channel.received_size = socket.end - socket.begin
             channel.last_active = now
-            if socket.end == socket.capacity:
-                self.crowded.append(channel)
+        if socket.end == socket.capacity and channel.state == OPEN:
+            self.crowded.append(channel)
         if events & WROTE:
             channel.last_active = now
             if channel._complete():
@@ -257,7 +265,7 @@ class SocketSelector(Selector):
             channel.shut(_failure(channel, socket.error))
         elif events & ENDED:
             self._remove(channel)
-            channel.shut(DisconnectError(f"{channel.peer} closed the connection"))
+            channel.shut(_end(channel))
         return changed
 
     @cython.cfunc
@@ -276,7 +284,7 @@ class SocketSelector(Selector):
 @cython.exceptval(check=False)
 def _write(socket: SocketPointer, most: cython.longlong) -> cython.void:
     """Writes what is queued, unless it is more than ``most`` bytes."""
-    if socket.native and socket.state == OPEN and socket.error == 0 and 0 < socket.queued - socket.written <= most:
+    if socket.state == OPEN and socket.error == 0 and 0 < socket.queued - socket.written <= most:
         socket.error = send_some(socket)
         if socket.error:
             socket.events |= FAILED
@@ -289,9 +297,6 @@ def _before_wait(pollset: PollSetPointer, at: cython.int) -> cython.bint:
     """Writes what is queued and asks for the events to wait for.  True: there are events already, so do not wait."""
     socket: SocketPointer = pollset.sockets[at]
     queued: cython.bint = socket.state == OPEN and socket.queued > socket.written
-    if not socket.native:
-        watch(pollset, at, socket.wants | (WRITABLE if queued else 0))
-        return socket.events != 0
     if queued:
         _write(socket, socket.queued)
         queued = socket.queued > socket.written
@@ -307,9 +312,7 @@ def _before_wait(pollset: PollSetPointer, at: cython.int) -> cython.bint:
 @cython.exceptval(check=False)
 def _after_wait(socket: SocketPointer, ready: cython.int) -> cython.void:
     """Acts on what poll(2) found; the socket's events say what happened."""
-    if ready and not socket.native:
-        socket.events |= POLLED
-    elif ready:
+    if ready:
         error: cython.int = 0
         if socket.state == CONNECTING:
             error = connect_result(socket.fd)
@@ -327,57 +330,35 @@ def _after_wait(socket: SocketPointer, ready: cython.int) -> cython.void:
 
 
 @cython.cfunc
-def _serve(channel: Channel, now: cython.double) -> object:
-    """Does for a transport that is not native (TLS), under the GIL, what ``_move_bytes`` does for the others."""
-    socket: SocketPointer = channel.socket
-    transport: Any = channel.transport
-    socket.events &= ~POLLED
-    try:
-        if channel.state == CONNECTING and transport.finish_connect():
-            channel.mark_open(now)
-            socket.events |= OPENED
-        if channel.state == OPEN:
-            _serve_write(channel)
-            _serve_read(channel, now)
-        socket.wants = transport.wants
-    except OSError as error:
-        socket.error = error.errno or errno.EPROTO
-        socket.events |= FAILED
-    return None
+@cython.exceptval(-1)
+def _filtered(channel: Channel, events: cython.int, now: cython.double) -> cython.int:
+    """What the events of a descriptor amount to for the stream behind its filter."""
+    if events & FAILED and channel.failure is not None:
+        return events & ~(OPENED | READ)
+    if events & OPENED:
+        channel.start_filter()
+        if channel.failure is not None:
+            return FAILED
+    news: cython.int = channel.filter_input(now) if events & (OPENED | READ) else 0
+    # Bytes that the filter queued are written in the next turn, which does not wait then.
+    return (events & ~(OPENED | READ)) | news
 
 
 @cython.cfunc
-def _serve_write(channel: Channel) -> cython.void:
-    socket: SocketPointer = channel.socket
-    moved: cython.Py_ssize_t = 0
-    while socket.queued > socket.written and moved < SEND_LIMIT:
-        size: cython.Py_ssize_t = channel.transport.send(channel.outgoing(SERVED_BUFFERS))
-        if size == 0:
-            break
-        advance(socket, size)
-        moved += size
-        socket.events |= WROTE
-
-
-@cython.cfunc
-def _serve_read(channel: Channel, now: cython.double) -> cython.void:
-    socket: SocketPointer = channel.socket
-    moved: cython.Py_ssize_t = 0
-    while moved < RECEIVE_LIMIT:
-        size: cython.Py_ssize_t = channel.transport.receive(channel.room())
-        if size <= 0:
-            if size != BLOCKED:
-                socket.events |= ENDED
-            break
-        channel.filled(size, now)
-        moved += size
-        socket.events |= READ
-    if channel.transport.pending:
-        socket.events |= POLLED  # poll(2) does not see these bytes
+def _end(channel: Channel) -> object:
+    """The peer closed the connection."""
+    if channel.state == CONNECTING:
+        return NetworkError(f"cannot connect to {channel.peer}: {channel.filter.cut_off()}")
+    return DisconnectError(f"{channel.peer} closed the connection")
 
 
 @cython.cfunc
 def _failure(channel: Channel, code: cython.int) -> object:
+    failure: object = channel.failure
+    if failure is not None:
+        if isinstance(failure, KafkaError):
+            return failure
+        return DisconnectError(f"connection to {channel.peer} lost: {failure!r}")
     text = f"{errno.errorcode.get(code, code)}: {os.strerror(code)}"
     if channel.state == CONNECTING:
         return NetworkError(f"cannot connect to {channel.peer}: {text}")

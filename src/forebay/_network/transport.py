@@ -1,9 +1,6 @@
-"""One non-blocking byte stream, and the address of its peer.
+"""One TCP connection's socket, the address of its peer, and what may stand between its bytes and a stream (TLS).
 
-A transport hides how bytes get on the wire: ``send(buffers)`` takes what it can, ``receive`` gives what is there,
-``wants`` names the events that it waits for, and ``pending`` counts bytes inside it, which poll(2) does not see.
-The selector reads and writes the descriptor of a ``native`` transport itself, without the GIL.  It serves any other
-transport (TLS) through these methods, under the GIL.  Owned by the sender thread.
+The selector reads and writes the descriptor itself, without the GIL.  Owned by the sender thread.
 """
 
 from __future__ import annotations
@@ -11,13 +8,7 @@ from __future__ import annotations
 import _socket  # never replaced by gevent
 import os
 import socket
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
-
-from forebay._network._io import READABLE, WRITABLE
-
-BLOCKED = -1
-"""What ``receive`` returns if there are no bytes now."""
 
 
 class Address(NamedTuple):
@@ -31,61 +22,53 @@ class Address(NamedTuple):
         return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
 
 
-class Transport(Protocol):
-    """See the module's text.  Errors of the socket are raised as OSError."""
+class StreamFilter(Protocol):
+    """What stands between a descriptor's bytes and a stream: TLS.  Does no I/O; owned by the sender's thread.
 
-    @property
-    def native(self) -> bool:
-        """True: the bytes on the descriptor are the stream itself, and the selector moves them."""
+    Any exception that a method raises ends the connection.  A KafkaError says so in its own words.
+    """
+
+    def start(self) -> None:
+        """The connection stands; ``outgoing`` has the first bytes of the handshake."""
         ...
 
-    @property
-    def wants(self) -> int:
-        """The events that the transport waits for, of READABLE | WRITABLE; never 0 while it is open."""
+    def feed(self, data: memoryview) -> None:
+        """Takes bytes that came; nothing of ``data`` is kept."""
         ...
 
-    @property
-    def pending(self) -> int:
-        """Bytes that ``receive`` can give although the socket is not ready."""
-        ...
-
-    def fileno(self) -> int:
-        """The descriptor to poll; -1 once closed."""
-        ...
-
-    def finish_connect(self) -> bool:
-        """Goes on with connection and handshake; True once the stream is open."""
-        ...
-
-    def send(self, buffers: list[memoryview]) -> int:
-        """Takes bytes from the front of ``buffers``; how many (0: not now)."""
+    def shake_hands(self) -> bool:
+        """Goes on with the handshake; True once it is over."""
         ...
 
     def receive(self, into: memoryview) -> int:
-        """Fills ``into`` from the front; how many bytes, 0 at the peer's end of the stream, or BLOCKED."""
+        """Fills ``into`` from the front with bytes of the stream: how many, 0 for none now, -1 at its end."""
         ...
 
-    def close(self) -> None:
-        """Closes the descriptor; never raises."""
+    def send(self, buffers: list[memoryview]) -> bytes:
+        """What is to be written for these bytes of the stream; includes what ``outgoing`` had."""
+        ...
+
+    def outgoing(self) -> bytes:
+        """What the filter wants written for itself."""
+        ...
+
+    def end(self) -> bytes:
+        """The last bytes to be written, before the connection is closed; never raises."""
+        ...
+
+    def cut_off(self) -> str:
+        """What to say of a peer that closed the connection before the handshake was over."""
         ...
 
 
-Connector = Callable[[Address, int, int], Transport]
-"""(address, send buffer bytes, receive buffer bytes) to a transport whose connection has begun; raises OSError."""
-
-
-class PlainTransport:
-    """TCP without encryption."""
-
-    native = True
-    pending = 0
+class TcpTransport:
+    """A TCP connection's socket."""
 
     def __init__(self, sock: _socket.socket) -> None:
         self.socket = sock
-        self._connected = False
 
     @classmethod
-    def connect(cls, address: Address, send_buffer: int, receive_buffer: int) -> PlainTransport:
+    def connect(cls, address: Address, send_buffer: int, receive_buffer: int) -> TcpTransport:
         """Begins a connection without waiting for it.
 
         Args:
@@ -103,37 +86,22 @@ class PlainTransport:
             try:
                 sock.connect(address.sockaddr)
             except (BlockingIOError, InterruptedError):
-                pass  # it goes on in the background; finish_connect() gives the result
+                pass  # it goes on in the background; the socket becomes writable, and SO_ERROR has the result
         except BaseException:
             sock.close()
             raise
         return cls(sock)
 
-    @property
-    def wants(self) -> int:
-        return READABLE if self._connected else WRITABLE
-
     def fileno(self) -> int:
         return self.socket.fileno()
 
-    def finish_connect(self) -> bool:
-        code = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            raise OSError(code, os.strerror(code))
-        self._connected = True
-        return True
-
-    def send(self, buffers: list[memoryview]) -> int:
-        try:
-            return self.socket.sendmsg(buffers)
-        except (BlockingIOError, InterruptedError):
-            return 0
-
-    def receive(self, into: memoryview) -> int:
-        try:
-            return self.socket.recv_into(into)
-        except (BlockingIOError, InterruptedError):
-            return BLOCKED
+    def send_last(self, data: bytes) -> None:
+        """Writes what the system takes at once; never raises."""
+        if data:
+            try:
+                self.socket.send(data)
+            except OSError:
+                pass  # the connection is given up in any case
 
     def close(self) -> None:
         try:

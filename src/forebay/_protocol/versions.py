@@ -47,6 +47,8 @@ SUPPORTED: Mapping[int, Range] = MappingProxyType(
         ApiKey.LIST_OFFSETS: (2, 6),
         ApiKey.METADATA: (0, 13),
         ApiKey.FIND_COORDINATOR: (0, 6),
+        # v0 is followed by bare tokens, as brokers before 1.0 have them.
+        ApiKey.SASL_HANDSHAKE: (1, 1),
         ApiKey.API_VERSIONS: (0, 4),
         ApiKey.CREATE_TOPICS: (2, 7),
         ApiKey.INIT_PRODUCER_ID: (0, 6),
@@ -55,6 +57,7 @@ SUPPORTED: Mapping[int, Range] = MappingProxyType(
         ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
         ApiKey.END_TXN: (0, 5),
         ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+        ApiKey.SASL_AUTHENTICATE: (0, 2),
         ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
         ApiKey.LIST_TRANSACTIONS: (0, 2),
     }

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from forebay.config._aliases import ALIASES
 from forebay.config._bootstrap import HostPort, parse_bootstrap
 from forebay.config._hints import lack, unknown
 from forebay.config._option import Feature, Importance, Option, Type, load
@@ -18,9 +19,10 @@ from forebay.config._options import PRODUCER_OPTIONS
 from forebay.config._rules import RULES, Note
 from forebay.config._secret import Secret
 from forebay.config._security import SECURITY_OPTIONS
+from forebay.config._security_rules import Credentials, checks_name, credentials, tls_versions
 from forebay.errors import ConfigError
 
-AVAILABLE: frozenset[Feature] = frozenset({Feature.TRANSACTIONS})
+AVAILABLE: frozenset[Feature] = frozenset({Feature.TRANSACTIONS, Feature.TLS, Feature.SASL})
 """The features this version has, of those that options are waiting for."""
 
 _log = logging.getLogger("forebay.config")
@@ -165,6 +167,9 @@ def _collect(values: Mapping[Any, Any], options: Mapping[str, Any], features: fr
         if not isinstance(key, str):
             raise ConfigError(f"Option names are strings, got {key!r}")
         name = key if key in _TABLE else key.replace("_", ".")
+        if name in ALIASES:
+            name, convert = ALIASES[name]
+            value = value if value is None or convert is None else convert(value)
         if name not in _TABLE:
             raise unknown(key, _TABLE, features)
         if value is None:
@@ -182,6 +187,10 @@ def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any],
         missing = option.missing(parsed[name], features)
         if missing:
             shown = "" if option.secret else f"={originals[name]!r}"
+            if missing == (Feature.JVM,):
+                raise ConfigError(
+                    f"Option {name}{shown} has no meaning outside of a Java virtual machine; leave it out"
+                )
             machinery = " and no ".join(feature.value for feature in missing)
             raise ConfigError(f"Option {name}{shown} is not available in this version: it has no {machinery}")
 
@@ -189,6 +198,7 @@ def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any],
 __all__ = [
     "AVAILABLE",
     "ConfigError",
+    "Credentials",
     "Feature",
     "HostPort",
     "Importance",
@@ -197,9 +207,12 @@ __all__ = [
     "ProducerConfig",
     "Secret",
     "Type",
+    "checks_name",
+    "credentials",
     "next_client_id",
     "parse_bootstrap",
     "table",
+    "tls_versions",
     "unavailable",
 ]
 

@@ -38,24 +38,7 @@ _OTHER_NAMES = {
     "socket.options": "send.buffer.bytes and receive.buffer.bytes; TCP_NODELAY is always set",
     "topic.metadata.refresh.interval.ms": "metadata.max.age.ms (at least 0)",
     "bootstrap.timeout.ms": "max.block.ms (how long a call waits for the first metadata)",
-    "sasl.mechanisms": "sasl.mechanism",
-    "sasl.username": "sasl.jaas.config",
-    "sasl.password": "sasl.jaas.config",
-    "sasl.plain.username": "sasl.jaas.config",
-    "sasl.plain.password": "sasl.jaas.config",
     "sasl.kerberos.name": "sasl.kerberos.service.name",
-    "ssl.ca.location": "ssl.truststore.location with ssl.truststore.type=PEM",
-    "ssl.cafile": "ssl.truststore.location with ssl.truststore.type=PEM",
-    "ssl.ca.pem": "ssl.truststore.certificates with ssl.truststore.type=PEM",
-    "ssl.certificate.location": "ssl.keystore.location with ssl.keystore.type=PEM",
-    "ssl.certfile": "ssl.keystore.location with ssl.keystore.type=PEM",
-    "ssl.certificate.pem": "ssl.keystore.certificate.chain with ssl.keystore.type=PEM",
-    "ssl.key.location": "ssl.keystore.location with ssl.keystore.type=PEM",
-    "ssl.keyfile": "ssl.keystore.location with ssl.keystore.type=PEM",
-    "ssl.key.pem": "ssl.keystore.key with ssl.keystore.type=PEM",
-    "ssl.password": "ssl.key.password",
-    "ssl.ciphers": "ssl.cipher.suites",
-    "ssl.check.hostname": "ssl.endpoint.identification.algorithm (https, or empty for no check)",
 }
 """Names other clients have for an option, and its name here."""
 
@@ -95,14 +78,20 @@ _REASONS = {
         internal.termination.signal plugin.library.paths queue.buffering.backpressure.threshold msg.order.cmp
         ssl.providers
         """,
+    "set it in an ssl.SSLContext of your own (ssl.context)": """
+        ssl.ca ssl.certificate ssl.key ssl.ca.certificate.stores ssl.certificate.verify.cb ssl.curves.list
+        ssl.sigalgs.list ssl.engine.id ssl.engine.location ssl.engine.callback.data
+        """,
     "it is kafka-python's own, and nothing here needs it": "selector kafka.client",
 }
 _NO_OPTION = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Names other clients have for what is no option here, and why."""
 
 _AREAS = (
-    (Feature.TLS, ("ssl.", "https.", "enable.ssl.")),
-    (Feature.SASL, ("sasl.", "enable.sasl.", "oauthbearer.")),
+    (Feature.OAUTHBEARER, ("sasl.oauth", "enable.sasl.oauth", "oauthbearer.", "https.")),
+    (Feature.GSSAPI, ("sasl.kerberos.",)),
+    (Feature.TLS, ("ssl.", "enable.ssl.")),
+    (Feature.SASL, ("sasl.", "enable.sasl.")),
 )
 CUTOFF = 0.75
 CUTOFF_WITHIN_AREAS = 0.9

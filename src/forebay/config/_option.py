@@ -48,7 +48,9 @@ class Feature(enum.Enum):
     SASL = "SASL"
     TELEMETRY = "telemetry push (KIP-714)"
     REPORTERS = "metric reporters"
-    PROVIDERS = "security providers"
+    JVM = "Java virtual machine"
+    OAUTHBEARER = "SASL OAUTHBEARER"
+    GSSAPI = "SASL GSSAPI (Kerberos)"
 
 
 class Option(NamedTuple):
@@ -110,9 +112,11 @@ class Option(NamedTuple):
 
     @property
     def needs(self) -> tuple[Feature, ...]:
-        """What any of its values but the default needs."""
+        """What all of its values but the default need."""
         if self.features_of:
-            return tuple({feature: 0 for wanted in self.features_of.values() for feature in wanted})
+            values = [choice for choice in self.choices if choice != self.default]
+            each = [self.features_of.get(value, (self.feature,)) for value in values]
+            return tuple(feature for feature in each[0] if feature and all(feature in wanted for wanted in each))
         return () if self.feature is None else (self.feature,)
 
     def missing(self, value: Any, features: frozenset[Feature]) -> tuple[Feature, ...]:

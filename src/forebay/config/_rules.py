@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 from forebay.config._option import INT_MAX
+from forebay.config._security_rules import sasl_rule, tls_rule
 from forebay.errors import ConfigError
 
 Values = MutableMapping[str, Any]
@@ -95,10 +96,9 @@ def _node_share(values: Values, explicit: Explicit) -> Iterator[Note]:
     yield from ()
 
 
-def _sasl(values: Values, explicit: Explicit) -> Iterator[Note]:
-    if values["security.protocol"].startswith("SASL_") and not values["sasl.mechanism"]:
-        raise ConfigError(f"sasl.mechanism is empty: security.protocol={values['security.protocol']} needs one")
-    yield from ()
+def _security(values: Values, explicit: Explicit) -> Iterator[Note]:
+    for rule in (tls_rule, sasl_rule):
+        yield from (Note(*message) for message in rule(values, explicit))
 
 
 def _partitioner(values: Values, explicit: Explicit) -> Iterator[Note]:
@@ -118,6 +118,6 @@ RULES: tuple[Callable[[Values, Explicit], Iterator[Note]], ...] = (
     _transactions,
     _backoffs,
     _node_share,
-    _sasl,
+    _security,
     _partitioner,
 )

@@ -1,6 +1,7 @@
 """The table of options for TLS and SASL.
 
-They are declared so that a configuration that asks for security is refused by name, never run without it.
+All of Java's are declared, so that a configuration that asks for what is not here is refused by name, and never run
+without it.  What only means something in a JVM is taken at its default.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ _STORES = ("JKS", "PKCS12", "PEM")
 
 
 def _tls(name: str, kind: Type, default: Any, importance: Importance, what: str, **more: Any) -> Option:
-    return Option(f"ssl.{name}", kind, default, importance, what, feature=Feature.TLS, **more)
+    return Option(f"ssl.{name}", kind, default, importance, what, **{"feature": Feature.TLS, **more})
 
 
 def _sasl(name: str, kind: Type, default: Any, importance: Importance, what: str, **more: Any) -> Option:
-    return Option(f"sasl.{name}", kind, default, importance, what, feature=Feature.SASL, **more)
+    feature = Feature.OAUTHBEARER if name.startswith(("oauthbearer.", "login.")) else Feature.SASL
+    feature = Feature.GSSAPI if name.startswith("kerberos.") else feature
+    return Option(f"sasl.{name}", kind, default, importance, what, **{"feature": feature, **more})
 
 
 _PROTOCOL = (
@@ -33,12 +36,12 @@ _PROTOCOL = (
             "SASL_SSL": (Feature.TLS, Feature.SASL),
         },
     ),
-    Option("security.providers", STRING, None, LOW, "Classes of Java security providers.", feature=Feature.PROVIDERS),
+    Option("security.providers", STRING, None, LOW, "Classes of Java security providers.", feature=Feature.JVM),
 )  # fmt: skip
 
 _TLS = (
     _tls("protocol", STRING, "TLSv1.3", MEDIUM, "TLS version to ask for."),
-    _tls("provider", STRING, None, MEDIUM, "Name of the security provider."),
+    _tls("provider", STRING, None, MEDIUM, "Name of the security provider.", feature=Feature.JVM),
     _tls("cipher.suites", LIST, None, LOW, "Cipher suites that may be used."),
     _tls("enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), MEDIUM, "TLS versions that may be used."),
     _tls("keystore.type", STRING, "JKS", MEDIUM, "Format of the key store.", choices=_STORES),
@@ -51,16 +54,33 @@ _TLS = (
     _tls("truststore.type", STRING, "JKS", MEDIUM, "Format of the trust store.", choices=_STORES),
     _tls("truststore.location", STRING, None, HIGH, "File of the trusted certificates."),
     _tls("truststore.password", PASSWORD, None, HIGH, "Password of the trust store."),
-    _tls("keymanager.algorithm", STRING, "SunX509", LOW, "Java's algorithm for key managers."),
-    _tls("trustmanager.algorithm", STRING, "PKIX", LOW, "Java's algorithm for trust managers."),
+    _tls("keymanager.algorithm", STRING, "SunX509", LOW, "Java's algorithm for key managers.", feature=Feature.JVM),
+    _tls("trustmanager.algorithm", STRING, "PKIX", LOW, "Java's algorithm for trust managers.", feature=Feature.JVM),
     _tls("endpoint.identification.algorithm", STRING, "https", LOW, "How the host name is checked; empty: not at all."),
-    _tls("secure.random.implementation", STRING, None, LOW, "Java's source of randomness for TLS."),
-    _tls("engine.factory.class", CLASS, None, LOW, "Makes the TLS engines."),
+    _tls("secure.random.implementation", STRING, None, LOW, "Java's source of randomness.", feature=Feature.JVM),
+    _tls("engine.factory.class", CLASS, None, LOW, "Called without arguments, gives the ssl.SSLContext to use."),
+    _tls("context", CLASS, None, MEDIUM, "An ssl.SSLContext, in the place of all other ssl options.", ours=True),
+    _tls("key.location", STRING, None, HIGH, "File of the client's key, if apart from the certificates.", ours=True),
+    _tls("crl.location", STRING, None, LOW, "File of revoked certificates (PEM).", ours=True),
+    Option(
+        "enable.ssl.certificate.verification", BOOLEAN, True, MEDIUM,
+        "Whether the broker's certificate is judged at all; false lets anybody in between read everything.",
+        feature=Feature.TLS, ours=True,
+    ),
 )  # fmt: skip
 
 _SASL = (
-    _sasl("mechanism", STRING, "GSSAPI", MEDIUM, "SASL mechanism."),
+    _sasl(
+        "mechanism", STRING, "GSSAPI", MEDIUM, "SASL mechanism.",
+        choices=("GSSAPI", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"), any_case=True,
+        features_of={
+            "GSSAPI": (Feature.SASL, Feature.GSSAPI),
+            "OAUTHBEARER": (Feature.SASL, Feature.OAUTHBEARER),
+        },
+    ),
     _sasl("jaas.config", PASSWORD, None, MEDIUM, "Credentials, in the form of a JAAS entry."),
+    _sasl("username", STRING, None, HIGH, "User, for PLAIN and SCRAM; in the place of sasl.jaas.config.", ours=True),
+    _sasl("password", PASSWORD, None, HIGH, "Password of sasl.username.", ours=True),
     _sasl("client.callback.handler.class", CLASS, None, MEDIUM, "Provides the client's side of the mechanism."),
     _sasl("login.callback.handler.class", CLASS, None, MEDIUM, "Provides credentials at login."),
     _sasl("login.class", CLASS, None, MEDIUM, "Does the login."),

@@ -17,7 +17,7 @@ from typing import Protocol
 from forebay._network._io import CONNECTING, OPEN
 from forebay._network.channel import Channel
 from forebay._network.selector import Selector
-from forebay._network.transport import Address
+from forebay._network.transport import Address, StreamFilter
 from forebay.errors import DisconnectError, NetworkError
 from forebay.testing.clock import ManualClock
 
@@ -195,8 +195,17 @@ class MemorySelector(Selector):
 
     # -- the contract ------------------------------------------------------------------------------------
 
-    def open(self, address: Address, *, context: object, now: float, send_buffer: int, receive_buffer: int) -> Channel:
-        """As ``Selector.open``; the sizes mean nothing here."""
+    def open(
+        self,
+        address: Address,
+        *,
+        context: object,
+        now: float,
+        send_buffer: int,
+        receive_buffer: int,
+        stream_filter: StreamFilter | None = None,
+    ) -> Channel:
+        """As ``Selector.open``; the sizes mean nothing here, and there is no filter."""
         self._count += 1
         channel = Channel(self._count, context, str(address), None, now)
         self.opened.append(address)

@@ -43,7 +43,7 @@ def test_a_byte_is_written_only_to_one_who_waits_and_only_once() -> None:
 
 def test_a_poll_set_stays_dense_whatever_is_removed() -> None:
     pollset = _io.new_pollset(-1)
-    sockets = [_io.new_socket(number, True) for number in range(5)]
+    sockets = [_io.new_socket(number) for number in range(5)]
     for sock in sockets:
         _io.add_socket(pollset, sock)
     for gone in (sockets[1], sockets[4], sockets[0]):
@@ -55,7 +55,7 @@ def test_a_poll_set_stays_dense_whatever_is_removed() -> None:
 
 def test_more_buffers_than_one_call_takes(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
-    sock = _io.new_socket(near.fileno(), True)
+    sock = _io.new_socket(near.fileno())
     for number in range(3 * _io.VECTOR + 1):
         _io.hold(sock, b"%03d" % number)
     assert _io.send_some(sock) == 0 and sock.events == _io.WROTE
@@ -66,7 +66,7 @@ def test_more_buffers_than_one_call_takes(pair: tuple[socket.socket, socket.sock
 
 def test_receiving_says_read_ended_or_why_not(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
-    sock = _io.new_socket(near.fileno(), True)
+    sock = _io.new_socket(near.fileno())
     data = bytearray(4)
     sock.input, sock.capacity = memoryview(data), 4
     assert (_io.receive_some(sock), sock.events) == (0, 0)

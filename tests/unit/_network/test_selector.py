@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from forebay._network._io import CLOSED, CONNECTING, OPEN
-from forebay._network.transport import Address, PlainTransport
+from forebay._network.transport import Address, TcpTransport
 from forebay.errors import NetworkError
 from tests.conformance.worlds import WORLDS, SocketWorld
 
@@ -148,11 +148,14 @@ def test_many_channels_come_and_go_without_being_mixed_up(world: SocketWorld) ->
         assert (channel.context, channel.take(channel.received_size)) == (number, b"%d" % number)
 
 
-def test_a_connection_that_cannot_begin_arrives_as_a_closed_channel(world: SocketWorld) -> None:
-    def no_descriptor(address: Address, send_buffer: int, receive_buffer: int) -> PlainTransport:
+def test_a_connection_that_cannot_begin_arrives_as_a_closed_channel(
+    world: SocketWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_descriptor(address: Address, send_buffer: int, receive_buffer: int) -> TcpTransport:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    selector = world.module.SocketSelector(no_descriptor)
+    monkeypatch.setattr(TcpTransport, "connect", no_descriptor)
+    selector = world.module.SocketSelector()
     channel = selector.open(world.address, context=7, now=1.0, send_buffer=-1, receive_buffer=-1)
     told: list[bool] = []
     channel.write([b"x"], told.append)
@@ -171,7 +174,8 @@ def test_an_address_family_the_system_has_not(world: SocketWorld) -> None:
 
 def test_ipv6(world: SocketWorld) -> None:
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
-        channel = world.open(Address(socket.AF_INET6, server.getsockname()))
+        address = Address(socket.AF_INET6, server.getsockname())
+        channel = world.selector.open(address, context=None, now=world.now(), send_buffer=-1, receive_buffer=-1)
         world.until(lambda: channel.state == OPEN)
         assert channel.peer == f"[::1]:{server.getsockname()[1]}"
         with server.accept()[0] as far:

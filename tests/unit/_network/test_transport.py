@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import socket
@@ -10,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forebay._network._io import READABLE, WRITABLE
-from forebay._network.transport import BLOCKED, Address, PlainTransport, WakePipe
+from forebay._network.transport import Address, TcpTransport, WakePipe
 
 
 @pytest.fixture
@@ -20,24 +18,15 @@ def server() -> Iterator[socket.socket]:
         yield made
 
 
-def connect(server: socket.socket, send_buffer: int = -1, receive_buffer: int = -1) -> PlainTransport:
+def connect(server: socket.socket, send_buffer: int = -1, receive_buffer: int = -1) -> TcpTransport:
     address = Address(socket.AF_INET, server.getsockname())
-    return PlainTransport.connect(address, send_buffer, receive_buffer)
+    return TcpTransport.connect(address, send_buffer, receive_buffer)
 
 
-def wait(transport: PlainTransport, event: int) -> None:
+def wait(transport: TcpTransport, event: int) -> None:
     poller = select.poll()
     poller.register(transport.fileno(), event)
     assert poller.poll(5000)
-
-
-def test_connecting_wants_to_write_and_then_to_read(server: socket.socket) -> None:
-    transport = connect(server)
-    assert transport.wants == WRITABLE and transport.native and transport.pending == 0
-    wait(transport, select.POLLOUT)
-    assert transport.finish_connect()
-    assert transport.wants == READABLE
-    transport.close()
 
 
 def test_options_of_the_socket(server: socket.socket) -> None:
@@ -53,52 +42,26 @@ def test_options_of_the_socket(server: socket.socket) -> None:
     plain.close()
 
 
-def test_bytes_both_ways_and_nothing_now(server: socket.socket) -> None:
+def test_the_last_bytes_go_if_the_system_takes_them(server: socket.socket) -> None:
     transport = connect(server)
     far = server.accept()[0]
     wait(transport, select.POLLOUT)
-    assert transport.finish_connect()
-    into = memoryview(bytearray(10))
-    assert transport.receive(into) == BLOCKED
-    assert transport.send([memoryview(b"ab"), memoryview(b"cd")]) == 4
-    assert far.recv(10) == b"abcd"
-    far.sendall(b"xyz")
-    wait(transport, select.POLLIN)
-    assert (transport.receive(into), bytes(into[:3])) == (3, b"xyz")
-    while transport.send([memoryview(bytes(1 << 20))]):
-        pass
+    transport.send_last(b"")
+    transport.send_last(b"end")
+    assert far.recv(10) == b"end"
     far.close()
-    wait(transport, select.POLLERR | select.POLLHUP)
-    with pytest.raises(OSError) as lost:
-        transport.receive(into)
-    assert lost.value.errno == errno.ECONNRESET
+    for _ in range(3):
+        transport.send_last(b"nobody is there")
+    transport.close()
+    transport.send_last(b"closed")
     transport.close()
     assert transport.fileno() == -1
-
-
-def test_the_end_of_the_stream_is_zero(server: socket.socket) -> None:
-    transport = connect(server)
-    server.accept()[0].close()
-    wait(transport, select.POLLIN)
-    assert transport.receive(memoryview(bytearray(10))) == 0
-    transport.close()
-    transport.close()
-
-
-def test_refused() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        address = Address(socket.AF_INET, gone.getsockname())
-    transport = PlainTransport.connect(address, -1, -1)
-    wait(transport, select.POLLOUT)
-    with pytest.raises(ConnectionRefusedError):
-        transport.finish_connect()
-    transport.close()
 
 
 def test_a_connection_that_cannot_begin_leaves_no_descriptor() -> None:
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(OSError):
-        PlainTransport.connect(Address(socket.AF_INET6, ("ff0e::1", 9092, 0, 0)), -1, -1)
+        TcpTransport.connect(Address(socket.AF_INET6, ("ff0e::1", 9092, 0, 0)), -1, -1)
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -53,7 +53,10 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
         ("produce -t t -b h:1 -X linger.mss=5", "-X: Unknown option 'linger.mss': did you mean 'linger.ms'?"),
         ("produce -t t -b h:1 -X linger.ms=x", "-X: Invalid value 'x' for option linger.ms"),
         ("produce -t t -b h:1 -z brotli", "-z: Invalid value 'brotli' for option compression.type"),
-        ("produce -t t -b h:1 -X security.protocol=SSL", "not available in this version: it has no TLS"),
+        (
+            "produce -t t -b h:1 -X sasl.mechanism=OAUTHBEARER",
+            "not available in this version: it has no SASL OAUTHBEARER",
+        ),
         ("produce -t t -b h:1 -F /nonexistent/p", "properties file '/nonexistent/p' cannot be read"),
         ("produce -t t -b h:1 /nonexistent/x", "file '/nonexistent/x' cannot be read: No such file"),
         ("produce -t t -b h:1 --format parquet", "Parquet cannot be read from standard input"),

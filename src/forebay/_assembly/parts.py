@@ -16,6 +16,7 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
+from forebay._assembly.security import mechanism, tls_filters
 from forebay._delivery.sender_lock import SenderLock
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
@@ -136,7 +137,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
     client = _client(
-        around, resolver, metadata, metrics, options=_network_options(config, client_id, prefix), built=built
+        around, resolver, metadata, metrics, options=_network_options(config, client_id, prefix, clock), built=built
     )
     accumulator.closer.wake = client.wakeup
     metadata.in_use = accumulator.in_use
@@ -250,7 +251,7 @@ def _metadata(config: ProducerConfig, around: Surroundings, prefix: str) -> Meta
     return metadata
 
 
-def _network_options(config: ProducerConfig, client_id: str, prefix: str) -> NetworkOptions:
+def _network_options(config: ProducerConfig, client_id: str, prefix: str, clock: Clock) -> NetworkOptions:
     return NetworkOptions(
         client_id=client_id,
         request_timeout_ms=config["request.timeout.ms"],
@@ -266,6 +267,8 @@ def _network_options(config: ProducerConfig, client_id: str, prefix: str) -> Net
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
         rebootstrap_trigger_ms=config["metadata.recovery.rebootstrap.trigger.ms"],
         software_version=VERSION,
+        tls=tls_filters(config, clock),
+        sasl=mechanism(config),
         log_prefix=prefix,
     )
 
@@ -393,7 +396,7 @@ def _assemble_control(config: ProducerConfig, around: Surroundings, built: _Buil
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
     client = _client(
-        around, resolver, metadata, metrics, options=_network_options(config, client_id, prefix), built=built
+        around, resolver, metadata, metrics, options=_network_options(config, client_id, prefix, clock), built=built
     )
     return ControlSession(
         client=client,

@@ -1,0 +1,170 @@
+"""SASL SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), as Kafka's brokers do it.
+
+Neither side prepares names or passwords (SASLprep): Kafka takes their UTF-8 bytes as they are.  The salted password is
+kept, so that a reconnection costs no iterations.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from forebay._network.sasl.mechanism import Exchange
+from forebay.errors import SaslAuthenticationError
+
+HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+LEAST_ITERATIONS = 4096
+"""Java's least; fewer would make a stolen salted password cheap to guess."""
+MOST_ITERATIONS = 1_000_000
+"""More would be a broker that keeps the sender's thread busy for seconds."""
+MAX_MESSAGE = 8192
+NONCE_BYTES = 24
+HEADER = "n,,"
+"""No channel binding, no other identity."""
+
+
+class ServerFirst(NamedTuple):
+    """The broker's first message."""
+
+    nonce: str
+    salt: bytes
+    iterations: int
+
+
+class Scram:
+    """One user of one mechanism; sender thread.
+
+    Args:
+        name: a key of ``HASHES``.
+        username: not secret.
+        password: a ``Secret``.
+        nonce: random bytes, so many as it is asked for.
+        token: the credentials are a delegation token's id and HMAC (KIP-48).
+    """
+
+    def __init__(
+        self, name: str, username: str, password: Any, nonce: Callable[[int], bytes], *, token: bool = False
+    ) -> None:
+        self.name = name
+        self._hash = HASHES[name]
+        self._username = username
+        self._password = password
+        self._nonce = nonce
+        self._token = token
+        self._salted: dict[tuple[str, bytes, int], bytes] = {}
+
+    @property
+    def who(self) -> str:
+        return f"{'delegation token' if self._token else 'user'} {self._username!r}"
+
+    def __repr__(self) -> str:
+        return f"<Scram {self.name} {self.who}>"
+
+    def exchange(self, host: str) -> Exchange:
+        """Two tokens of ours; the broker's second one has to prove that it knows the password, too."""
+        own = base64.b64encode(self._nonce(NONCE_BYTES)).decode().replace(",", "")
+        bare = f"n={escaped(self._username)},r={own}" + (",tokenauth=true" if self._token else "")
+        first = yield (HEADER + bare).encode()
+        server_first = _text(first)
+        server = parse_server_first(server_first, own)
+        final = f"c={base64.b64encode(HEADER.encode()).decode()},r={server.nonce}"
+        message = f"{bare},{server_first},{final}".encode()
+        salted = self._salt(server)
+        client_key = self._hmac(salted, b"Client Key")
+        signature = self._hmac(hashlib.new(self._hash, client_key).digest(), message)
+        proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+        last = yield f"{final},p={base64.b64encode(proof).decode()}".encode()
+        expected = self._hmac(self._hmac(salted, b"Server Key"), message)
+        check_server_final(_text(last), expected)
+
+    def _salt(self, server: ServerFirst) -> bytes:
+        # By the password too: a callable may give another one next time.
+        password = self._password.reveal()
+        key = (password, server.salt, server.iterations)
+        found = self._salted.get(key)
+        if found is None:
+            found = hashlib.pbkdf2_hmac(self._hash, password.encode(), server.salt, server.iterations)
+            self._salted = {key: found}
+        return found
+
+    def _hmac(self, key: bytes, message: bytes) -> bytes:
+        return hmac.digest(key, message, self._hash)
+
+
+def escaped(name: str) -> str:
+    """A name for a SCRAM message: ``,`` and ``=`` are its own signs."""
+    return name.replace("=", "=3D").replace(",", "=2C")
+
+
+def parse_server_first(text: str, own_nonce: str) -> ServerFirst:
+    """Reads ``r=nonce,s=salt,i=iterations``.
+
+    Raises:
+        SaslAuthenticationError: an error of the broker's, a nonce that is not an extension of ours, no salt, or a
+            number of iterations outside of what is safe.
+    """
+    fields = _fields(text)
+    if "e" in fields:
+        raise _wrong(f"the broker says {fields['e']!r}")
+    if "m" in fields:
+        raise _wrong("the broker asks for an extension that is not known here")
+    missing = [name for name in ("r", "s", "i") if name not in fields]
+    if missing:
+        raise _wrong(f"its first message lacks {', '.join(missing)}")
+    nonce = fields["r"]
+    if not nonce.startswith(own_nonce) or len(nonce) == len(own_nonce):
+        raise _wrong("its nonce does not continue ours")
+    salt = _decoded(fields["s"], "salt")
+    if not salt:
+        raise _wrong("its salt is empty")
+    iterations = int(fields["i"]) if fields["i"].isascii() and fields["i"].isdigit() and len(fields["i"]) < 10 else -1
+    if not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS:
+        raise _wrong(f"{fields['i'][:20]} iterations, allowed are {LEAST_ITERATIONS} to {MOST_ITERATIONS}")
+    return ServerFirst(nonce, salt, iterations)
+
+
+def check_server_final(text: str, expected: bytes) -> None:
+    """Checks ``v=signature``.
+
+    Raises:
+        SaslAuthenticationError: the broker's error, or it does not know the password.
+    """
+    fields = _fields(text)
+    if "e" in fields:
+        raise _wrong(f"the broker says {fields['e']!r}")
+    if not hmac.compare_digest(_decoded(fields.get("v", ""), "signature"), expected):
+        raise _wrong("its signature is wrong: it does not know the password, and may not be the broker it says it is")
+
+
+def _fields(text: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for part in text.split(","):
+        name, sign, value = part.partition("=")
+        if len(name) != 1 or not sign or name in fields:
+            raise _wrong("its message is no list of name=value")
+        fields[name] = value
+    return fields
+
+
+def _decoded(value: str, what: str) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise _wrong(f"its {what} is not base64") from None
+
+
+def _text(token: bytes) -> str:
+    if len(token) > MAX_MESSAGE:
+        raise _wrong(f"a message of {len(token)} bytes")
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        raise _wrong("its message is not UTF-8") from None
+
+
+def _wrong(what: str) -> SaslAuthenticationError:
+    return SaslAuthenticationError(f"SCRAM: the broker's answer was not accepted: {what}")

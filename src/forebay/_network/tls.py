@@ -1,0 +1,99 @@
+"""TLS as a filter between a descriptor's bytes and a stream: Python's ``ssl`` with its buffers in memory.
+
+The selector moves the encrypted bytes as it moves any others, without the GIL.  Roads not taken: ``ssl.SSLSocket``
+(it gives up the GIL for every record, and mixes its errors with the socket's), OpenSSL of our own (its security
+updates would be ours to make, and a user's ``SSLContext`` could not be used), and TLS in the kernel (few have it).
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from forebay._network import tls_words
+
+Expiry = Callable[[str, float], None]
+"""(host, Unix seconds at which its certificate ends): called after each handshake."""
+
+
+class TlsFilter:
+    """One connection's ``StreamFilter``.
+
+    Args:
+        context: the user's, or made of the options ``ssl.*``.
+        name: the broker's host name; it goes into the request (SNI), and the certificate has to name it.
+        store: what the broker's certificate is judged by, in words.
+        on_expiry: hears when the broker's certificate ends; None: nobody asks.
+    """
+
+    def __init__(self, context: ssl.SSLContext, name: str, store: str, on_expiry: Expiry | None = None) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._name = name
+        self._store = store
+        self._on_expiry = on_expiry
+        self._context = context
+        self._tls: Any = None
+
+    def start(self) -> None:
+        try:
+            self._tls = self._context.wrap_bio(self._incoming, self._outgoing, server_hostname=self._name)
+        except ValueError as error:
+            raise tls_words.bad_name(self._name, error) from error
+        self.shake_hands()
+
+    def feed(self, data: memoryview) -> None:
+        self._incoming.write(data)
+
+    def shake_hands(self) -> bool:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLError as error:
+            raise tls_words.refusal(error, self._name, self._store) from error
+        if self._on_expiry is not None:
+            self._tell_expiry(self._on_expiry)
+        return True
+
+    def receive(self, into: memoryview) -> int:
+        if not self._incoming.pending and not self._tls.pending():
+            return 0
+        try:
+            return self._tls.read(len(into), into) or -1
+        except ssl.SSLWantReadError:
+            return 0
+        except ssl.SSLZeroReturnError:
+            return -1
+        except ssl.SSLError as error:
+            # TLS 1.3 judges the client's certificate after the handshake: the refusal is the first thing to be read.
+            raise tls_words.refusal(error, self._name, self._store) from error
+
+    def send(self, buffers: list[memoryview]) -> bytes:
+        # One call for all: each is a record of its own, and gives up the GIL once.
+        data: Any = buffers[0] if len(buffers) == 1 else b"".join(buffers)
+        if len(data):
+            try:
+                self._tls.write(data)
+            except ssl.SSLError as error:
+                raise tls_words.refusal(error, self._name, self._store) from error
+        return self._outgoing.read()
+
+    def outgoing(self) -> bytes:
+        return self._outgoing.read()
+
+    def end(self) -> bytes:
+        try:
+            self._tls.unwrap()
+        except (ssl.SSLError, ValueError):
+            pass  # the peer's own end is not waited for
+        return self._outgoing.read()
+
+    def cut_off(self) -> str:
+        return tls_words.CUT_OFF
+
+    def _tell_expiry(self, tell: Expiry) -> None:
+        certificate: Any = self._tls.getpeercert()
+        if certificate and "notAfter" in certificate:
+            tell(self._name, float(ssl.cert_time_to_seconds(certificate["notAfter"])))

@@ -1,0 +1,341 @@
+"""From the options ``ssl.*`` to an ``ssl.SSLContext``, which is made anew when a file that it was made of has changed.
+
+Each new connection looks at the files' times and sizes, so a certificate that was replaced on disk is used from the
+next connection on, without a timer and without a restart.  Contexts are kept by options and files: a second producer
+of the process with the same ones does not read the system's authorities again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from forebay._network import stores, tls_ciphers
+from forebay._network.tls import TlsFilter
+from forebay.errors import ConfigError
+
+logger = logging.getLogger("forebay.network")
+
+VERSIONS = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+KNOWN_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/private/etc/ssl/cert.pem",
+    "/opt/homebrew/etc/openssl@3/cert.pem",
+    "/usr/local/etc/openssl/cert.pem",
+)
+"""Where the systems keep their authorities, for a Python whose OpenSSL looks elsewhere (python.org's on macOS)."""
+EXPIRY_WARNING_S = 7 * 86400
+MOST_KEPT = 8
+SYSTEM_STORE = "the system's certificate authorities (set ssl.truststore.location for another store)"
+
+_kept: dict[Any, tuple[ssl.SSLContext, str]] = {}
+
+
+class TlsSettings(NamedTuple):
+    """The options that make a context.  Passwords and keys are ``Secret``, so this prints none of them."""
+
+    versions: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    ciphers: tuple[str, ...] = ()
+    check_name: bool = True
+    verify: bool = True
+    truststore: str | None = None
+    truststore_password: Any = None
+    certificates: Any = None
+    """Trusted certificates as PEM text (``ssl.truststore.certificates``)."""
+    crl: str | None = None
+    keystore: str | None = None
+    keystore_password: Any = None
+    key_password: Any = None
+    key_file: str | None = None
+    """The key apart from its certificates (librdkafka's ``ssl.key.location``)."""
+    key: Any = None
+    chain: Any = None
+    """Key and certificates as PEM text (``ssl.keystore.key``, ``ssl.keystore.certificate.chain``)."""
+
+    def files(self) -> tuple[str, ...]:
+        """The files and folders that are read."""
+        return tuple(path for path in (self.truststore, self.crl, self.keystore, self.key_file) if path)
+
+
+class TlsContexts:
+    """The filters of one producer's connections; sender thread, after construction.
+
+    Args:
+        settings: of the options, unless ``given`` is there.
+        wall: Unix ms.
+        given: the user's own context (``ssl.context``), or what makes one (``ssl.engine.factory.class``).
+
+    Raises:
+        ConfigError: a file cannot be read, or does not hold what its option says; names option and path.
+    """
+
+    def __init__(
+        self,
+        settings: TlsSettings,
+        wall: Callable[[], float],
+        given: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._given = given
+        self._wall = wall
+        self._warned: set[str] = set()
+        self._unread: tuple[Any, ...] = ()
+        self._seen = _stats(settings)
+        self._context, self._store = self._make()
+
+    def __repr__(self) -> str:
+        return f"<TlsContexts judged by {self._store}>"
+
+    def filter(self, name: str) -> TlsFilter:
+        """The filter of a new connection to the host ``name``."""
+        self._reload()
+        return TlsFilter(self._context, name, self._store, self._note_expiry)
+
+    def _reload(self) -> None:
+        seen = _stats(self._settings)
+        if seen in (self._seen, self._unread):
+            return
+        try:
+            self._context, self._store = self._make()
+        except (ConfigError, OSError) as error:
+            # Half-written, perhaps: the next change is tried.
+            self._unread = seen
+            logger.warning("TLS: the files of ssl.* have changed and cannot be used, the old ones stay: %s", error)
+            return
+        self._seen = seen
+        logger.info("TLS: the files of ssl.* have changed and are used for new connections")
+
+    def _make(self) -> tuple[ssl.SSLContext, str]:
+        if self._given is not None:
+            return _context_of(self._given), "the given ssl.context"
+        key = (self._settings, _stats(self._settings))
+        found = _kept.get(key)
+        if found is None:
+            found = make_context(self._settings)
+            while len(_kept) >= MOST_KEPT:
+                _kept.pop(next(iter(_kept)), None)
+            _kept[key] = found
+        return found
+
+    def _note_expiry(self, name: str, end_s: float) -> None:
+        left = end_s - self._wall() / 1000
+        if left < EXPIRY_WARNING_S and name not in self._warned:
+            self._warned.add(name)
+            logger.warning("TLS: the certificate of %s expires in %.1f days", name, left / 86400)
+
+
+def _context_of(given: Any) -> ssl.SSLContext:
+    made = given if isinstance(given, ssl.SSLContext) else given()
+    if not isinstance(made, ssl.SSLContext):
+        raise ConfigError(f"ssl.engine.factory.class must give an ssl.SSLContext, it gave {type(made).__name__}")
+    return made
+
+
+def _stats(settings: TlsSettings) -> tuple[Any, ...]:
+    found: list[Any] = []
+    for path in settings.files():
+        try:
+            stat = os.stat(path)
+        except OSError:
+            found.append(None)
+        else:
+            found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+    return tuple(found)
+
+
+def make_context(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
+    """A context, and in words what it judges certificates by.
+
+    Raises:
+        ConfigError: as ``TlsContexts``.
+    """
+    # Not create_default_context: from Python 3.13 on it asks of certificates what many companies' own lack.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # Java trusts each certificate of its store, too
+    context.check_hostname = settings.check_name and settings.verify
+    context.verify_mode = ssl.CERT_REQUIRED if settings.verify else ssl.CERT_NONE
+    chosen = [VERSIONS[name] for name in settings.versions]
+    context.minimum_version, context.maximum_version = min(chosen), max(chosen)
+    if settings.ciphers:
+        tls_ciphers.apply(context, settings.ciphers)
+    store = _trust(context, settings)
+    if settings.crl:
+        _load("ssl.crl.location", settings.crl, lambda: context.load_verify_locations(settings.crl))
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    _identify(context, settings)
+    return context, store
+
+
+# -- whom we trust ---------------------------------------------------------------------------------------------
+
+
+def _trust(context: ssl.SSLContext, settings: TlsSettings) -> str:
+    if settings.certificates is not None:
+        text = settings.certificates.reveal()
+        _load("ssl.truststore.certificates", None, lambda: context.load_verify_locations(cadata=text))
+        return "ssl.truststore.certificates"
+    path = settings.truststore
+    if path is None:
+        return _trust_system(context)
+    if os.path.isdir(path):
+        _load("ssl.truststore.location", path, lambda: context.load_verify_locations(capath=path))
+        return f"ssl.truststore.location={path}"
+    data = _read("ssl.truststore.location", path)
+    if not stores.is_pem(data):
+        store = _open_store("ssl.truststore", path, data, _revealed(settings.truststore_password), None)
+        trusted = store.certificates + tuple(der for entry in store.keys for der in entry.chain)
+        if not trusted:
+            raise ConfigError(f"ssl.truststore.location={path}: holds no certificate")
+        data = "".join(stores.pem(der, "CERTIFICATE") for der in trusted).encode()
+    elif settings.truststore_password is not None:
+        logger.warning("ssl.truststore.password has no effect: %s is PEM", path)
+    text = data.decode("ascii", "replace")
+    _load("ssl.truststore.location", path, lambda: context.load_verify_locations(cadata=text))
+    return f"ssl.truststore.location={path}"
+
+
+def _trust_system(context: ssl.SSLContext) -> str:
+    context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    if context.cert_store_stats()["x509_ca"] or os.path.isdir(ssl.get_default_verify_paths().capath or ""):
+        return SYSTEM_STORE
+    for path in KNOWN_BUNDLES:
+        if os.path.isfile(path):
+            context.load_verify_locations(path)
+            return f"{path} ({SYSTEM_STORE})"
+    try:
+        import certifi  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        logger.warning("TLS: this machine has no certificate authorities; set ssl.truststore.location")
+        return "no certificate authority at all (set ssl.truststore.location)"
+    context.load_verify_locations(certifi.where())
+    return "the authorities of the package certifi (set ssl.truststore.location for another store)"
+
+
+# -- who we are ------------------------------------------------------------------------------------------------
+
+
+def _identify(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    if settings.chain is not None:
+        text = f"{settings.key.reveal() if settings.key is not None else ''}\n{settings.chain.reveal()}\n"
+        _load_chain(context, "ssl.keystore.certificate.chain", None, text.encode(), settings.key_password)
+    elif settings.keystore is not None:
+        _identify_by_store(context, settings, settings.keystore)
+
+
+def _identify_by_store(context: ssl.SSLContext, settings: TlsSettings, path: str) -> None:
+    data = _read("ssl.keystore.location", path)
+    if stores.is_pem(data):
+        if settings.key_file is not None:
+            data += b"\n" + _read("ssl.key.location", settings.key_file)
+        # Java takes the key's password alone for PEM; who gave only the store's meant the same.
+        password = settings.key_password if settings.key_password is not None else settings.keystore_password
+        _load_chain(context, "ssl.keystore.location", path, data, password)
+        return
+    password = _revealed(settings.keystore_password)
+    store = _open_store("ssl.keystore", path, data, password, _revealed(settings.key_password))
+    if len(store.keys) != 1:
+        names = ", ".join(repr(entry.alias) for entry in store.keys) or "none"
+        raise ConfigError(f"ssl.keystore.location={path}: must hold one private key, it has {len(store.keys)}: {names}")
+    entry = store.keys[0]
+    text = stores.pem(entry.key, "PRIVATE KEY") + "".join(stores.pem(der, "CERTIFICATE") for der in entry.chain)
+    _load_chain(context, "ssl.keystore.location", path, text.encode(), None)
+
+
+def _load_chain(context: ssl.SSLContext, option: str, path: str | None, data: bytes, password: Any) -> None:
+    def ask() -> str:
+        # Without this OpenSSL would ask on the terminal.
+        if password is None:
+            raise ConfigError(f"{_where(option, path)}: the private key is encrypted; set ssl.key.password")
+        return str(password.reveal())
+
+    with _as_file(data) as file:
+        _load(option, path, lambda: context.load_cert_chain(file, password=ask))
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """A path under which ``data`` can be read, since OpenSSL takes keys from files only; nothing goes to a disk."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("forebay-key", os.MFD_CLOEXEC)
+        try:
+            os.write(descriptor, data)
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+        return
+    with tempfile.TemporaryDirectory(prefix="forebay-") as folder:  # of this user alone
+        path = os.path.join(folder, "key.pem")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        yield path
+
+
+# -- reading, with words ---------------------------------------------------------------------------------------
+
+_LOADING = {
+    "KEY_VALUES_MISMATCH": "the private key is not the certificate's",
+    "NO_START_LINE": "there is no certificate, or no key, in it",
+    "BAD_DECRYPT": "the password (ssl.key.password) is another one",
+    "BAD_PASSWORD_READ": "the password (ssl.key.password) is another one",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "there is no certificate in it",
+}
+
+
+def _load(option: str, path: str | None, load: Callable[[], object]) -> None:
+    try:
+        load()
+    except ConfigError:
+        raise
+    except ssl.SSLError as error:
+        words = _LOADING.get(error.reason or "") or (
+            "the key cannot be read: its password (ssl.key.password) may be another one"
+            if error.reason == "PEM_LIB" or "PEM lib" in str(error)
+            else str(error)
+        )
+        raise ConfigError(f"{_where(option, path)}: {words}") from error
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{_where(option, path)}: {error}") from error
+
+
+def _read(option: str, path: str) -> bytes:
+    try:
+        if not os.path.isfile(path):
+            # A FIFO would be waited for.
+            raise FileNotFoundError("there is no such file") if not os.path.exists(path) else OSError("is no file")
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ConfigError(f"{_where(option, path)}: {error.strerror or error}") from error
+    if not data:
+        raise ConfigError(f"{_where(option, path)}: is empty")
+    return data
+
+
+def _open_store(option: str, path: str, data: bytes, password: str | None, key_password: str | None) -> stores.Store:
+    try:
+        return stores.read_store(data, password, key_password)
+    except stores.StoreError as error:
+        raise ConfigError(f"{option}.location={path}: {error.message}; see {option}.password") from error
+
+
+def _where(option: str, path: str | None) -> str:
+    return option if path is None else f"{option}={path}"
+
+
+def _revealed(secret: Any) -> str | None:
+    return None if secret is None else str(secret.reveal())

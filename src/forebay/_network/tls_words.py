@@ -1,0 +1,95 @@
+"""What to say when TLS fails: which side refused, for which reason, and which option has to do with it."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+from forebay.errors import DisconnectError, KafkaError, NetworkError, SslAuthenticationError
+
+CUT_OFF = (
+    "the broker closed the connection amid the TLS handshake; a listener without TLS does so (security.protocol), and "
+    "one that takes no TLS version or cipher of ours"
+)
+
+_VERIFY = {
+    10: "it has expired (or the clock of this machine is wrong)",
+    9: "it is not valid yet (or the clock of this machine is wrong)",
+    18: "it is self-signed, and not in that store: add it there",
+    19: "the certificate authority at the end of its chain is not in that store: add it there",
+    20: "its certificate authority is not in that store: add it there",
+    21: "its certificate authority is not in that store, or the broker does not send the whole chain",
+    23: "it was revoked",
+    3: "there is no revocation list of its certificate authority in ssl.crl.location",
+    12: "the revocation list in ssl.crl.location has expired",
+}
+"""What OpenSSL's codes of a failed verification mean here."""
+_NAME_CODES = (62, 64)
+
+_ALERTS = {
+    "CERTIFICATE_REQUIRED": "it asks for a client certificate: set ssl.keystore.location",
+    "BAD_CERTIFICATE": "it refused the client certificate, or got none: look at ssl.keystore.location",
+    "CERTIFICATE_UNKNOWN": "it does not trust the client certificate of ssl.keystore.location",
+    "UNKNOWN_CA": "it does not trust the certificate authority of the client certificate (ssl.keystore.location)",
+    "CERTIFICATE_EXPIRED": "the client certificate of ssl.keystore.location has expired",
+    "CERTIFICATE_REVOKED": "the client certificate of ssl.keystore.location was revoked",
+    "UNSUPPORTED_CERTIFICATE": "the kind of the client certificate (ssl.keystore.location) is not supported there",
+    "ACCESS_DENIED": "it allows no access with this client certificate",
+    "PROTOCOL_VERSION": "it takes no TLS version of ssl.enabled.protocols",
+    "HANDSHAKE_FAILURE": "it takes no cipher of ours (ssl.cipher.suites), or asks for a client certificate",
+    "INSUFFICIENT_SECURITY": "it asks for stronger ciphers than ssl.cipher.suites has",
+    "DECRYPT_ERROR": "it could not verify our side of the handshake: key and certificate may not belong together",
+    "UNRECOGNIZED_NAME": "it does not know the host name",
+}
+"""By the end of the name of an alert that the broker sent."""
+
+_OURS = {
+    "WRONG_VERSION_NUMBER": "what came is no TLS: the listener may be without TLS (security.protocol), or not Kafka's",
+    "HTTP_REQUEST": "what came is HTTP: bootstrap.servers may name a port that is not Kafka's",
+    "UNSUPPORTED_PROTOCOL": "the broker offers no TLS version of ssl.enabled.protocols",
+    "NO_PROTOCOLS_AVAILABLE": "ssl.enabled.protocols leaves no version that this OpenSSL has",
+    "DH_KEY_TOO_SMALL": "the broker's key exchange is too weak for this OpenSSL",
+    "EE_KEY_TOO_SMALL": "a certificate's key is too short for this OpenSSL",
+    "CA_MD_TOO_WEAK": "a certificate's signature (SHA-1 or MD5) is too weak for this OpenSSL",
+}
+"""By OpenSSL's reason for a refusal of its own."""
+
+
+def refusal(error: ssl.SSLError, name: str, store: str) -> KafkaError:
+    """The error for what the handshake, or TLS later, stumbled over.
+
+    Args:
+        name: the broker's host.
+        store: what certificates are judged by, in words.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return SslAuthenticationError(f"TLS: {_unverified(error, name, store)}")
+    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)):
+        return NetworkError(f"TLS with {name}: {CUT_OFF}")
+    reason = error.reason or ""
+    if "_ALERT_" in reason:
+        alert = reason.partition("_ALERT_")[2]
+        if alert in ("CLOSE_NOTIFY", "INTERNAL_ERROR", "USER_CANCELLED"):
+            return DisconnectError(f"TLS with {name}: the broker ended it ({reason})")
+        return SslAuthenticationError(
+            f"TLS: {name} refused the connection: {_ALERTS.get(alert, 'it does not say why')} ({reason})"
+        )
+    words = _OURS.get(reason)
+    text = f"{words} ({reason})" if words else f"{reason or error}"
+    return SslAuthenticationError(f"TLS with {name} failed: {text}")
+
+
+def _unverified(error: ssl.SSLCertVerificationError, name: str, store: str) -> str:
+    code: Any = error.verify_code
+    if code in _NAME_CODES:
+        return (
+            f"the certificate of {name} is for another host ({error.verify_message}); connect by a name that it has, "
+            "or set ssl.endpoint.identification.algorithm to '' if any name may do"
+        )
+    why = _VERIFY.get(code, error.verify_message)
+    return f"the certificate of {name} was not accepted: {why}; judged by {store} (OpenSSL: {error.verify_message})"
+
+
+def bad_name(name: str, error: ValueError) -> KafkaError:
+    """The error for a host name that no certificate can be compared with."""
+    return SslAuthenticationError(f"TLS: {name!r} is no host name that a certificate can have: {error}")

@@ -1,0 +1,152 @@
+"""Rules between the options of TLS and SASL, and what follows from them together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from forebay.config._jaas import parse_jaas
+from forebay.config._secret import Secret
+from forebay.errors import ConfigError
+
+TLS_VERSIONS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
+OLD_VERSIONS = TLS_VERSIONS[:2]
+TLS_PROTOCOLS = ("SSL", "SASL_SSL")
+SASL_PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
+PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+class Message(NamedTuple):
+    """Log level and text of something that is allowed and looks wrong."""
+
+    level: int
+    text: str
+
+
+class Credentials(NamedTuple):
+    """Who logs in by a password; ``token`` if they are a delegation token's id and HMAC (KIP-48)."""
+
+    username: str
+    password: Secret
+    token: bool = False
+
+
+def tls_versions(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The TLS versions that may be used, the oldest first.
+
+    Raises:
+        ConfigError: a version that is not known or not safe, or a gap between them.
+    """
+    named = tuple(values["ssl.enabled.protocols"]) or ("TLSv1.2", "TLSv1.3")
+    for name in named:
+        if name not in TLS_VERSIONS:
+            raise ConfigError(f"ssl.enabled.protocols: {name!r} is not allowed, only {', '.join(TLS_VERSIONS)}")
+    cap = values["ssl.protocol"]
+    if cap not in (*TLS_VERSIONS, "TLS", "SSL"):
+        raise ConfigError(f"ssl.protocol is {cap!r}: must be TLS, {', '.join(TLS_VERSIONS)}")
+    most = TLS_VERSIONS.index(cap) if cap in TLS_VERSIONS else len(TLS_VERSIONS) - 1
+    chosen = sorted({TLS_VERSIONS.index(name) for name in named if TLS_VERSIONS.index(name) <= most})
+    if not chosen:
+        raise ConfigError(f"ssl.protocol={cap} leaves none of ssl.enabled.protocols={','.join(named)}")
+    if chosen[-1] - chosen[0] + 1 != len(chosen):
+        raise ConfigError(f"ssl.enabled.protocols={','.join(named)}: a version between them is missing")
+    if len(chosen) > 1 and TLS_VERSIONS[chosen[0]] in OLD_VERSIONS:
+        raise ConfigError(f"ssl.enabled.protocols: {TLS_VERSIONS[chosen[0]]} is not safe; it is taken if named alone")
+    return tuple(TLS_VERSIONS[number] for number in chosen)
+
+
+def tls_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[Message]:
+    """The rules of Java's DefaultSslEngineFactory, and warnings about what weakens TLS."""
+    given = sorted(name for name in explicit if name.startswith(("ssl.", "enable.ssl.")))
+    if values["security.protocol"] not in TLS_PROTOCOLS:
+        if given:
+            text = f"{', '.join(given)}: no effect, since security.protocol is {values['security.protocol']}"
+            yield Message(logging.WARNING, text)
+        return
+    if values["ssl.context"] is not None:
+        others = [name for name in given if name != "ssl.context"]
+        if others:
+            raise ConfigError(f"ssl.context is given, so {', '.join(others)} cannot be: set it in the context")
+    versions = tls_versions(values)
+    if versions[-1] in OLD_VERSIONS:
+        yield Message(logging.WARNING, f"{versions[-1]} is not safe (ssl.enabled.protocols)")
+    _check_stores(values)
+    if values["ssl.endpoint.identification.algorithm"].lower() not in ("https", "", "none"):
+        raise ConfigError(
+            f"ssl.endpoint.identification.algorithm is {values['ssl.endpoint.identification.algorithm']!r}: must be "
+            "https, or '' for no check of the host name"
+        )
+    if not values["enable.ssl.certificate.verification"]:
+        text = "enable.ssl.certificate.verification=false: whoever is between here and the broker can read all records"
+        yield Message(logging.WARNING, text)
+    elif not checks_name(values):
+        text = "The broker's host name is not checked (ssl.endpoint.identification.algorithm): any host with a "
+        yield Message(logging.WARNING, text + "certificate of a trusted authority is taken for it")
+
+
+def checks_name(values: Mapping[str, Any]) -> bool:
+    """Whether the broker's certificate has to name its host."""
+    return str(values["ssl.endpoint.identification.algorithm"]).lower() == "https"
+
+
+def _check_stores(values: Mapping[str, Any]) -> None:
+    both = (
+        ("ssl.truststore.certificates", "ssl.truststore.location"),
+        ("ssl.truststore.certificates", "ssl.truststore.password"),
+        ("ssl.keystore.certificate.chain", "ssl.keystore.location"),
+        ("ssl.keystore.key", "ssl.keystore.location"),
+    )
+    for text, file in both:
+        if values[text] is not None and values[file] is not None:
+            raise ConfigError(f"{text} and {file} cannot both be given")
+    if (values["ssl.keystore.key"] is None) != (values["ssl.keystore.certificate.chain"] is None):
+        raise ConfigError("ssl.keystore.key and ssl.keystore.certificate.chain need each other")
+    if values["ssl.key.location"] is not None and values["ssl.keystore.location"] is None:
+        raise ConfigError("ssl.key.location needs ssl.keystore.location, the file of the certificates")
+
+
+def credentials(values: Mapping[str, Any]) -> Credentials | None:
+    """Who logs in by a password: of ``sasl.username``, else of ``sasl.jaas.config``; None: neither is given.
+
+    Raises:
+        ConfigError: both are given, half of one, or the login module is another mechanism's.
+    """
+    user, password, jaas = values["sasl.username"], values["sasl.password"], values["sasl.jaas.config"]
+    if jaas is None:
+        if (user is None) != (password is None):
+            raise ConfigError("sasl.username and sasl.password need each other")
+        return None if user is None else Credentials(user, password)
+    if user is not None or password is not None:
+        raise ConfigError("sasl.jaas.config and sasl.username, sasl.password cannot both be given")
+    module = parse_jaas(jaas.reveal())
+    mechanism = values["sasl.mechanism"]
+    fits = "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
+    if module.name != fits:
+        raise ConfigError(f"sasl.jaas.config has {module.name}, but sasl.mechanism={mechanism} needs {fits}")
+    missing = [name for name in ("username", "password") if name not in module.options]
+    if missing:
+        raise ConfigError(f"sasl.jaas.config: {module.name} needs {' and '.join(missing)}")
+    token = module.options.get("tokenauth", "false").lower() == "true"
+    return Credentials(module.options["username"], Secret(module.options["password"]), token)
+
+
+def sasl_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[Message]:
+    """What the mechanisms need."""
+    protocol = values["security.protocol"]
+    if protocol not in SASL_PROTOCOLS:
+        given = sorted(name for name in explicit if name.startswith("sasl."))
+        if given:
+            yield Message(logging.WARNING, f"{', '.join(given)}: no effect, since security.protocol is {protocol}")
+        return
+    mechanism = values["sasl.mechanism"]
+    if mechanism not in PASSWORD_MECHANISMS:
+        default = "" if "sasl.mechanism" in explicit else " by default, as in Java"
+        raise ConfigError(
+            f"security.protocol={protocol} needs a SASL mechanism; sasl.mechanism is {mechanism}{default}, which "
+            f"this version has not: set one of {', '.join(PASSWORD_MECHANISMS)}"
+        )
+    if credentials(values) is None:
+        raise ConfigError(f"sasl.mechanism={mechanism} needs sasl.username and sasl.password, or sasl.jaas.config")
+    if mechanism == "PLAIN" and protocol == "SASL_PLAINTEXT":
+        yield Message(logging.WARNING, "SASL PLAIN without TLS sends the password as it is (security.protocol)")

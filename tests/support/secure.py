@@ -1,0 +1,128 @@
+"""A real Kafka with TLS and SASL listeners, and the certificates that go with it.
+
+Listeners: ``SSL``, ``MTLS`` (asks for a client certificate), ``SASLP`` (SASL without TLS), ``SASLS`` (SASL over TLS),
+``REAUTH`` (as SASLP; wants another authentication after three seconds).  The user is ``alice``, her password
+``PASSWORD`` on each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization
+
+from tests.support.fixtures import real_kafka
+from tools.kafka import Listener, RealKafka
+
+USER = "alice"
+PASSWORD = "pa,ss=wörd-canary"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+REAUTHENTICATION_MS = 3000
+
+
+class Identity(NamedTuple):
+    """Files of PEM: certificates, key (PKCS#8), and both in one."""
+
+    chain: Path
+    key: Path
+    both: Path
+
+
+class Secure(NamedTuple):
+    """The running cluster and what its clients need."""
+
+    kafka: RealKafka
+    authority: trustme.CA
+    ca: Path
+    client: Identity
+    folder: Path
+
+    def options(self, listener: str, **more: str) -> dict[str, str]:
+        """The options of a client of a listener, TLS included; without SASL's."""
+        protocol = {"SASLP": "SASL_PLAINTEXT", "REAUTH": "SASL_PLAINTEXT", "SASLS": "SASL_SSL"}.get(listener, "SSL")
+        options = {"bootstrap.servers": self.kafka.address_of(listener), "security.protocol": protocol}
+        if protocol.endswith("SSL"):
+            options["ssl.truststore.location"] = str(self.ca)
+        if listener == "MTLS":
+            options["ssl.keystore.location"] = str(self.client.both)
+        return {**options, **more}
+
+
+def pkcs8(pem: bytes) -> bytes:
+    """A private key in the one form that Java's PEM reader takes."""
+    key = serialization.load_pem_private_key(pem, None)
+    form = serialization.PrivateFormat.PKCS8
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+
+
+def identity(folder: Path, name: str, issued: trustme.LeafCert) -> Identity:
+    """Writes a certificate's files."""
+    made = Identity(folder / f"{name}.crt", folder / f"{name}.key", folder / f"{name}.pem")
+    chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
+    key = pkcs8(issued.private_key_pem.bytes())
+    made.chain.write_bytes(chain)
+    made.key.write_bytes(key)
+    made.both.write_bytes(key + chain)
+    return made
+
+
+def java_escaped(text: str) -> str:
+    """For a .properties file, which Java reads as Latin-1."""
+    return "".join(sign if sign.isascii() else f"\\u{ord(sign):04x}" for sign in text)
+
+
+def sasl_properties() -> dict[str, str]:
+    """The broker's side of a listener with all mechanisms; SCRAM's users are in the cluster's metadata."""
+    jaas = "org.apache.kafka.common.security"
+    password = java_escaped(PASSWORD)
+    return {
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "plain.sasl.jaas.config": f'{jaas}.plain.PlainLoginModule required user_{USER}="{password}";',
+        "scram-sha-256.sasl.jaas.config": f"{jaas}.scram.ScramLoginModule required;",
+        "scram-sha-512.sasl.jaas.config": f"{jaas}.scram.ScramLoginModule required;",
+    }
+
+
+def listeners(server: Identity, ca: Path) -> list[Listener]:
+    """The five listeners."""
+    tls = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(server.both)}
+    asks = {**tls, "ssl.client.auth": "required", "ssl.truststore.type": "PEM", "ssl.truststore.location": str(ca)}
+    again = {f"{name.lower()}.connections.max.reauth.ms": str(REAUTHENTICATION_MS) for name in MECHANISMS}
+    return [
+        Listener("SSL", "SSL", tls),
+        Listener("MTLS", "SSL", asks),
+        Listener("SASLP", "SASL_PLAINTEXT", sasl_properties()),
+        Listener("SASLS", "SASL_SSL", {**tls, **sasl_properties()}),
+        Listener("REAUTH", "SASL_PLAINTEXT", {**sasl_properties(), **again}),
+    ]
+
+
+@pytest.fixture(scope="session")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
+    """One cluster for all tests of security."""
+    folder = tmp_path_factory.mktemp("secure")
+    authority = trustme.CA()
+    ca = folder / "ca.crt"
+    ca.write_bytes(authority.cert_pem.bytes())
+    server = identity(folder, "server", authority.issue_cert("localhost"))
+    client = identity(folder, "client", authority.issue_cert("client.example"))
+    with real_kafka(advertised_host="localhost", listeners=listeners(server, ca)) as kafka:
+        _add_scram_users(kafka)
+        yield Secure(kafka, authority, ca, client, folder)
+
+
+def _add_scram_users(kafka: RealKafka) -> None:
+    # Not by StorageTool, which takes no comma in a password.
+    from confluent_kafka import admin as confluent
+
+    names: Any = confluent  # they are exported, but not by __all__
+    admin = names.AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    for mechanism in (names.ScramMechanism.SCRAM_SHA_256, names.ScramMechanism.SCRAM_SHA_512):
+        info = names.ScramCredentialInfo(mechanism, 4096)
+        change = names.UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+        for future in admin.alter_user_scram_credentials([change]).values():
+            future.result(30)

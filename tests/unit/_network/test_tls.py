@@ -1,0 +1,161 @@
+"""The filter against OpenSSL's own server, all in memory: any cut of the bytes, any damage."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forebay._network.tls import TlsFilter
+from forebay.errors import KafkaError, SslAuthenticationError
+from tests.conformance.worlds import authority
+
+
+class Server:
+    """The other side."""
+
+    def __init__(self, *, wants_certificate: bool = False) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority().issue_cert("localhost").configure_cert(context)
+        if wants_certificate:
+            context.verify_mode = ssl.CERT_REQUIRED
+            authority().configure_trust(context)
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+        self.ready = False
+
+    def shake_hands(self) -> None:
+        if self.ready:
+            return
+        try:
+            self.tls.do_handshake()
+            self.ready = True
+        except ssl.SSLWantReadError:
+            pass
+
+
+def client(name: str = "localhost") -> TlsFilter:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority().configure_trust(context)
+    return TlsFilter(context, name, "the tests' store")
+
+
+def exchange(ours: TlsFilter, server: Server, piece: int = 1 << 20) -> bool:
+    """Goes on until neither side has anything to say; whether our handshake is over."""
+    done = False
+    while True:
+        out = ours.outgoing()
+        server.incoming.write(out)
+        try:
+            server.shake_hands()
+        except ssl.SSLError:
+            pass  # what it says of it is in its output
+        data = server.outgoing.read()
+        if not out and not data:
+            return done
+        for at in range(0, len(data), piece):
+            ours.feed(memoryview(data[at : at + piece]))
+            done = done or ours.shake_hands()
+
+
+def received(ours: TlsFilter, room: int = 100_000) -> bytes:
+    found = bytearray()
+    into = bytearray(room)
+    while (size := ours.receive(memoryview(into))) > 0:
+        found += into[:size]
+    return bytes(found)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1 << 20])
+def test_bytes_both_ways(piece: int) -> None:
+    ours, server = client(), Server()
+    ours.start()
+    assert exchange(ours, server, piece)
+    sealed = ours.send([memoryview(b"abc"), memoryview(bytes(100_000))])
+    assert len(sealed) > 100_003
+    server.incoming.write(sealed)
+    got = b""
+    while len(got) < 100_003:
+        got += server.tls.read(1 << 20)
+    assert got == b"abc" + bytes(100_000)
+    server.tls.write(b"answer")
+    ours.feed(memoryview(server.outgoing.read()))
+    assert received(ours, 2) == b"answer"
+    assert ours.send([]) == b""
+
+
+def test_the_peers_end() -> None:
+    ours, server = client(), Server()
+    ours.start()
+    assert exchange(ours, server)
+    with pytest.raises(ssl.SSLWantReadError):
+        server.tls.unwrap()
+    ours.feed(memoryview(server.outgoing.read()))
+    assert received(ours) == b"" and ours.receive(memoryview(bytearray(10))) <= 0
+    assert ours.end() is not None
+
+
+def test_another_host() -> None:
+    ours = client("other.example")
+    ours.start()
+    with pytest.raises(SslAuthenticationError, match="other.example"):
+        exchange(ours, Server())
+    assert ours.outgoing(), "the server is told why"
+
+
+def test_a_client_certificate_that_is_missing() -> None:
+    ours, server = client(), Server(wants_certificate=True)
+    ours.start()
+
+    def connect() -> None:
+        exchange(ours, server)
+        received(ours)
+
+    with pytest.raises(SslAuthenticationError, match="ssl.keystore.location"):
+        connect()
+
+
+def test_a_name_that_cannot_be_asked_for() -> None:
+    with pytest.raises(SslAuthenticationError):
+        client("." * 300).start()
+
+
+def test_the_end_of_the_certificate_is_told() -> None:
+    told: list[tuple[str, float]] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    authority().configure_trust(context)
+    ours = TlsFilter(context, "localhost", "store", lambda name, end: told.append((name, end)))
+    ours.start()
+    assert exchange(ours, Server())
+    ((name, end),) = told
+    assert name == "localhost" and end > 1e9
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.binary(max_size=400))
+def test_any_bytes_instead_of_a_handshake(data: bytes) -> None:
+    ours = client()
+    ours.start()
+    ours.feed(memoryview(data))
+    try:
+        assert not ours.shake_hands()
+    except KafkaError:
+        pass
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=200)
+@given(st.integers(0, 5000), st.integers(1, 255))
+def test_a_damaged_handshake_or_stream(at: int, flip: int) -> None:
+    ours, server = client(), Server()
+    ours.start()
+    server.incoming.write(ours.outgoing())
+    server.shake_hands()
+    data = bytearray(server.outgoing.read())
+    data[at % len(data)] ^= flip
+    ours.feed(memoryview(data))
+    try:
+        assert not ours.shake_hands(), "a damaged handshake is refused, or waits for more"
+    except KafkaError:
+        pass

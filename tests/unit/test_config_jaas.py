@@ -1,0 +1,62 @@
+"""``sasl.jaas.config`` as Java reads it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forebay.config._jaas import parse_jaas
+from forebay.errors import ConfigError
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (f'{PLAIN} required username="a" password="b";', {"username": "a", "password": "b"}),
+        (f"{PLAIN} REQUIRED username='a' password='b;c' ;", {"username": "a", "password": "b;c"}),
+        (
+            f'kafkashaded.{PLAIN} optional username=a-b password="x\\"y\\\\z\\101";',
+            {"username": "a-b", "password": 'x"y\\zA'},
+        ),
+        (
+            f"// a remark\n{PLAIN} /* more */ required\n username=a\n password=$b_2;",
+            {"username": "a", "password": "$b_2"},
+        ),
+        (f"{PLAIN} required;", {}),
+    ],
+)
+def test_what_java_takes(text: str, options: dict[str, str]) -> None:
+    found = parse_jaas(text)
+    assert (found.name, found.options) == ("PlainLoginModule", options)
+    assert "hush" not in repr(parse_jaas(f'{PLAIN} required password="hush";'))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        ("com.sun.security.auth.module.JndiLoginModule required;", "not known"),
+        (PLAIN, "flag"),
+        (f"{PLAIN} username=a;", "flag"),
+        (f"{PLAIN} required username=a", "semicolon"),
+        (f"{PLAIN} required username;", "no value"),
+        (f"{PLAIN} required username=;", "no value"),
+        (f"{PLAIN} required username=123;", "no value"),
+        (f"{PLAIN} required =;", "name of an option"),
+        (f"{PLAIN} required; {PLAIN} required;", "after the semicolon"),
+    ],
+)
+def test_what_java_refuses(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"sasl.jaas.config: .*{why}"):
+        parse_jaas(text)
+
+
+@given(st.text(alphabet="aB.=;\"\\' /*\n\t01é", max_size=80))
+def test_any_text_ends_in_an_entry_or_a_refusal(text: str) -> None:
+    try:
+        parse_jaas(f"{PLAIN} required {text}")
+    except ConfigError:
+        pass
