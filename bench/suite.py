@@ -25,6 +25,7 @@ from bench import (
     partitions,
     peers,
     sender_cost,
+    spark,
     startup,
     threads,
 )
@@ -35,7 +36,7 @@ from tools.kafka import JarsUnavailable, KafkaFailed
 PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
-        peers, sender_cost, columns, codecs, latency, footprint, partitions, threads, startup, append, memory,
+        peers, sender_cost, columns, spark, codecs, latency, footprint, partitions, threads, startup, append, memory,
         instructions,
     )
 }  # fmt: skip
@@ -56,7 +57,7 @@ STEPS = (
     Step(PARTS["latency"], ("--sink",)),
     *(
         Step(PARTS[name])
-        for name in ("footprint", "partitions", "threads", "startup", "append", "memory", "instructions")
+        for name in ("footprint", "partitions", "threads", "startup", "append", "memory", "spark", "instructions")
     ),
 )
 
