@@ -100,6 +100,38 @@ def test_bad_frames_are_refused_before_a_task_starts(spark: Any, sink: dict[str,
     assert "Save mode Overwrite not allowed for Kafka" in failure(values, sink, "overwrite")
 
 
+def test_long_partitions_days_times_without_a_zone_and_maps_of_headers_are_taken(
+    spark: Any, sink: dict[str, str], topic: str, read_all: ReadAll
+) -> None:
+    frame = spark.range(2).selectExpr(
+        "CAST(id AS STRING) AS value",
+        "id AS partition",
+        "DATE'2020-01-02' AS timestamp",
+        "map('h', CAST('x' AS BINARY)) AS headers",
+    )
+    write(frame, sink)
+    write(frame.selectExpr("value", "partition", "TIMESTAMP_NTZ'2020-01-02 00:00:00.001' AS timestamp"), sink)
+    found = sorted((m.timestamp()[1], m.partition(), m.value(), m.headers()) for m in read_all(topic))
+    day = 1577923200000
+    assert found == [
+        (day, 0, b"0", [("h", b"x")]),
+        (day, 1, b"1", [("h", b"x")]),
+        (day + 1, 0, b"0", None),
+        (day + 1, 1, b"1", None),
+    ]
+    assert "Invalid partition: 4294967296" in failure(frame.selectExpr("value", "4294967296 AS partition"), sink)
+
+
+def test_an_error_is_a_sentence_and_no_page(spark: Any, sink: dict[str, str]) -> None:
+    values = spark.range(1).selectExpr("'v' AS value")
+    refused = failure(values, sink | {"topics": "x"})
+    failed = failure(values, sink | {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.max.block.ms": "500"})
+    assert "ConfigError: Unknown option 'topics'; did you mean 'topic'?" in refused.splitlines()[0]
+    assert "not present in metadata after 500 ms" in failed.splitlines()[-1]
+    for text in (refused, failed):
+        assert "Traceback" not in text and len(text.splitlines()) <= 3
+
+
 def test_a_null_topic_fails_the_job_with_a_hint(spark: Any, sink: dict[str, str]) -> None:
     frame = spark.range(2).selectExpr("CAST(NULL AS STRING) AS topic", "'v' AS value")
     text = failure(frame, {key: value for key, value in sink.items() if key != "topic"})

@@ -66,7 +66,7 @@ def test_a_job_maps_and_writes(spark: Any, job_file: Path, topic: str, read_all:
         ({"sql.query": "SELECT * FROM nowhere"}, r"^\[sql\]: .*`nowhere` cannot be found"),
         ({"sources.rows.format": "nosuch"}, "^source 'rows': .*nosuch"),
         ({"sources.rows.schema": "a NOTATYPE"}, "^source 'rows', schema: "),
-        ({"map.partition": "a"}, "partition attribute unsupported type string; it must be INT"),
+        ({"map.partition": "a"}, "partition attribute unsupported type string; it must be INT or BIGINT"),
         ({"map.value": "CAST(raise_error('row is bad') AS STRING)"}, "row is bad"),
     ],
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -26,12 +25,14 @@ if TYPE_CHECKING:
 DEFAULT_MASTER = "local[*]"
 FIELDS = ("key", "value", "headers", "partition", "timestamp", "topic")
 
-# Quiet by default, and Arrow batches near what one produce request takes; a job's own conf wins.
+# Quiet by default, and rows handed over in small pieces through a local socket: Arrow batches of 64 MiB, which is
+# Spark's default, leave the processor's cache on their way.  A job's own conf wins.
 DEFAULT_CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "2m",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "1m",
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.udf.pipelined.enabled": "true",
 }
 
@@ -87,7 +88,7 @@ def open_session(job: Job) -> SparkSession:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
 
-        from forebay.spark import register
+        from forebay.spark import reason, register
     except ImportError as error:
         raise JobError(f"PySpark is not installed ({error.name}): pip install 'forebay[spark]'") from None
     master = job.master or os.environ.get("MASTER") or DEFAULT_MASTER
@@ -104,7 +105,7 @@ def open_session(job: Job) -> SparkSession:
     try:
         session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
-        raise JobError(f"Spark cannot start on {master}: {first_line(error)}") from None
+        raise JobError(f"Spark cannot start on {master}: {reason(error)}") from None
     if not _is_remote(master):
         session.sparkContext.setLogLevel("OFF")  # the failures arrive as exceptions, with the reason
     register(session)
@@ -223,22 +224,9 @@ def _judged(step: Callable[[], Any], where: str) -> Any:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    from forebay.spark import reason
+
     try:
         return step()
     except (PySparkException, Py4JError) as error:
-        raise JobError(f"{where}: {first_line(error)}") from None
-
-
-def first_line(error: BaseException) -> str:
-    """What matters of a Spark error: our sink's own words if they are in it, else its first line."""
-    text = str(error)
-    # A task's failure is a Java trace with a Python trace inside, whose last line is the exception's.
-    ours: list[str] = re.findall(r"^(?:forebay\.[\w.]+|[\w.]*(?:Error|Exception)): (.+)$", text, re.MULTILINE)
-    named: list[str] = re.findall(r"^forebay\.[\w.]+: (.+)$", text, re.MULTILINE)
-    if "Traceback (most recent call last)" in text and (named or ours):
-        return (named or ours)[-1].strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
-        # Py4J's own first line names a handle of its own; the Java exception follows.
-        lines = [re.sub(r"^:?\s*[\w.$]*(?:Exception|Error):\s*", "", lines[1])]
-    return re.sub(r"^\[[\w.]+\]\s*", "", lines[0]) if lines else type(error).__name__
+        raise JobError(f"{where}: {reason(error)}") from None

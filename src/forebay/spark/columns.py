@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
-    IntegerType,
+    DateType,
+    IntegralType,
     LongType,
+    MapType,
     StringType,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -33,6 +36,8 @@ def _is_text_or_bytes(kind: DataType) -> bool:
 
 
 def _is_headers(kind: DataType) -> bool:
+    if isinstance(kind, MapType):
+        return isinstance(kind.keyType, StringType) and isinstance(kind.valueType, BinaryType)
     if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, StructType):
         return False
     fields = kind.elementType.fields
@@ -48,14 +53,14 @@ ROLES = (
     Role(
         "headers",
         _is_headers,
-        "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+        "ARRAY<STRUCT<key: STRING, value: BINARY>> or MAP<STRING, BINARY>",
         "array(named_struct('key', 'name', 'value', CAST('text' AS BINARY)))",
     ),
-    Role("partition", lambda kind: isinstance(kind, IntegerType), "INT", "CAST(partition AS INT)"),
+    Role("partition", lambda kind: isinstance(kind, IntegralType), "INT or BIGINT", "CAST(partition AS INT)"),
     Role(
         "timestamp",
-        lambda kind: isinstance(kind, (TimestampType, LongType)),
-        "TIMESTAMP, or BIGINT milliseconds since 1970",
+        lambda kind: isinstance(kind, (TimestampType, TimestampNTZType, DateType, LongType)),
+        "TIMESTAMP, TIMESTAMP_NTZ or DATE (both taken as UTC), or BIGINT milliseconds since 1970",
         "CAST(timestamp AS TIMESTAMP)",
     ),
 )
@@ -93,3 +98,16 @@ def _check_role(role: Role, schema: StructType) -> None:
             f"{role.name} attribute unsupported type {found[0].simpleString()}; "
             f"it must be {role.wanted}. Remedy: {role.remedy}"
         )
+
+
+def with_times(batch: Any) -> Any:
+    """The Arrow batch with a ``timestamp`` of days made milliseconds; any other as it is.
+
+    Days are rare, so they are converted by pyarrow, which is in every Spark worker.
+    """
+    at = batch.schema.get_field_index("timestamp")
+    if at < 0 or str(batch.schema.field(at).type) != "date32[day]":
+        return batch
+    import pyarrow as pa
+
+    return batch.set_column(at, "timestamp", batch.column(at).cast(pa.timestamp("ms")))

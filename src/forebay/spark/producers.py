@@ -7,6 +7,7 @@ module-level state: a worker hands a task nothing else that outlives it.
 
 from __future__ import annotations
 
+import gc
 import logging
 import platform
 import sys
@@ -117,7 +118,7 @@ def _open(options: SinkOptions) -> RowProducer:
         from forebay import _columnar  # noqa: F401
         from forebay.producer import KafkaProducer
 
-        return ColumnProducer(KafkaProducer(dict(options.producer)))
+        producer = ColumnProducer(KafkaProducer(dict(options.producer)))
     except ImportError as error:
         raise ImportError(
             f"forebay cannot be loaded on this executor ({sys.executable}, Python {platform.python_version()}, "
@@ -125,3 +126,7 @@ def _open(options: SinkOptions) -> RowProducer:
             "or ship an environment with spark.archives (venv-pack, conda-pack), or an unpacked wheel with "
             "spark.archives and spark.executorEnv.PYTHONPATH; --py-files cannot carry compiled modules"
         ) from error
+    # Spark's worker collects garbage after each task, and goes through all that its imports left: more than a short
+    # task's own work.  What is there now stays for the process' life, so it need not be looked at again.
+    gc.freeze()
+    return producer

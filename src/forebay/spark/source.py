@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSource
 
 from forebay.errors import ConfigError
 from forebay.spark import columns, commit, options
+from forebay.spark.failure import shown_alone
 from forebay.spark.options import SinkOptions
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class ForebayDataSource(DataSource):
         # A plain dict: Spark's own mapping keeps its keys in a form that need not pickle the same everywhere.
         self.options: dict[str, str] = dict(options.items())
 
+    @shown_alone()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Checks schema and options on the driver; nothing is written yet."""
         if overwrite:
@@ -50,6 +52,7 @@ class ForebayDataSource(DataSource):
             )
         return BatchWriter(self._sink(schema))
 
+    @shown_alone()
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         """As ``writer``; ``overwrite`` (output mode complete) appends, as Spark's own sink does."""
         return StreamWriter(self._sink(schema))
@@ -74,6 +77,7 @@ class _TaskWriter:
     def __init__(self, sink: SinkOptions) -> None:
         self.sink = sink
 
+    @shown_alone()
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Runs in an executor's Python worker, once a task attempt."""
         from forebay.spark import writer
@@ -84,6 +88,7 @@ class _TaskWriter:
 class BatchWriter(_TaskWriter, DataSourceArrowWriter):
     """``df.write.format("forebay").mode("append")``."""
 
+    @shown_alone()
     def commit(self, messages: Messages) -> None:
         """Keeps the counters; the records are in Kafka already."""
         reports = commit.complete(messages)
@@ -98,6 +103,7 @@ class BatchWriter(_TaskWriter, DataSourceArrowWriter):
 class StreamWriter(_TaskWriter, DataSourceStreamArrowWriter):
     """``df.writeStream.format("forebay")``."""
 
+    @shown_alone()
     def commit(self, messages: Messages, batchId: int) -> None:
         """Keeps the counters; called again for the same batch after a crash, whose rows were written again."""
         reports = commit.complete(messages)

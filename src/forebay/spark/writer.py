@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from forebay._runtime.clock import Clock, SystemClock
 from forebay.errors import KafkaError
 from forebay.spark import producers
+from forebay.spark.columns import with_times
 from forebay.spark.commit import TaskReport
 from forebay.spark.options import SinkOptions
 from forebay.spark.producers import RowProducer
@@ -89,7 +90,7 @@ def _send(batches: Iterable[Any], options: SinkOptions, producer: RowProducer, t
     deliveries = BatchDelivery()
     given = 0
     for batch in batches:
-        columns = sink_columns(batch, options.topic)
+        columns = sink_columns(with_times(batch), options.topic)
         try:
             producer.append(columns, deliveries, given)
         except KafkaError as error:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
+    DateType,
     DoubleType,
     IntegerType,
     LongType,
@@ -14,11 +18,12 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
 from forebay.errors import ConfigError
-from forebay.spark.columns import ROLES, check
+from forebay.spark.columns import ROLES, check, with_times
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -48,6 +53,30 @@ def test_a_timestamp_may_be_milliseconds() -> None:
     assert check(schema(value=StringType(), timestamp=LongType()), "t") == ("value", "timestamp")
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("partition", LongType()),
+        ("timestamp", TimestampNTZType()),
+        ("timestamp", DateType()),
+        ("headers", MapType(StringType(), BinaryType())),
+    ],
+    ids=str,
+)
+def test_what_can_be_cast_safely_is_taken(name: str, kind: DataType) -> None:
+    assert check(schema(**{"value": StringType(), name: kind}), "t") == ("value", name)
+
+
+def test_days_become_milliseconds_and_anything_else_stays() -> None:
+    values = pa.array([b"a", b"b"])
+    days = pa.array([dt.date(1970, 1, 2), None], pa.date32())
+    batch = with_times(pa.record_batch({"timestamp": days, "value": values}))
+    assert batch.column(0).cast(pa.int64()).to_pylist() == [86_400_000, None]
+    for same in ({"value": values}, {"value": values, "timestamp": pa.array([1, 2])}):
+        given = pa.record_batch(same)
+        assert with_times(given) is given
+
+
 def test_a_missing_value_names_the_columns_there_are() -> None:
     with pytest.raises(ConfigError, match="Required attribute 'value' not found. Columns: a, Value"):
         check(schema(a=StringType(), Value=StringType()), "t")
@@ -62,8 +91,8 @@ WRONG: dict[str, DataType] = {
     "key": IntegerType(),
     "value": DoubleType(),
     "topic": BinaryType(),
-    "headers": MapType(StringType(), BinaryType()),
-    "partition": LongType(),
+    "headers": MapType(StringType(), StringType()),
+    "partition": DoubleType(),
     "timestamp": StringType(),
 }
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 from forebay.spark import producers
@@ -47,3 +50,21 @@ def test_a_failed_tasks_producer_is_not_used_again(made: list[tuple[SinkOptions,
     producers.discard(options())
     assert producers.acquire(options()) is not first
     assert made[0][1].closed_with == 0
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def test_what_a_worker_has_when_its_producer_opens_is_not_gone_through_again(
+    thawed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producers, "_kept", {})
+    known = len(gc.get_objects())
+    producers.acquire(options(**{"bootstrap.servers": "127.0.0.1:1"}))
+    assert gc.get_freeze_count() >= known
+    assert len(gc.get_objects()) < known
+    producers.discard(options(**{"bootstrap.servers": "127.0.0.1:1"}))
