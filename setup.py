@@ -77,6 +77,7 @@ COMPILED = [
     "_columnar.shares",
     "_columnar.deliveries",
     "_columnar.row",
+    "_columnar.grouping",
     "_columnar.append",
     "_arguments",
     "_send.path",

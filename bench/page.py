@@ -164,6 +164,10 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
     "peers": ("The peers, a real broker", (CPU, RATE)),
     "peers-sink": ("The peers, a sink that only acknowledges", (RATE, CPU)),
     "columns": ("Columns from Arrow", (RATE, CPU)),
+    "spark": (
+        "DataFrames, beside Spark's own sink",
+        (Bars("Rows per second", "rows_per_s", "thousands/s", 1e-3), CPU),
+    ),
     "codecs": (
         "Compressed JSON events",
         (RATE, CPU, Bars("Size", "wire_bytes_a_record", "bytes a record on the wire")),

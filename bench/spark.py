@@ -2,7 +2,8 @@
 
 Each case has its rows in Parquet and the same Kafka options for both.  All four ways run in one Spark session, turn
 about, after a round that is not counted: ``noop`` only reads the rows, ``bare`` is a Python writer that counts its
-Arrow rows, and what a sink costs is its CPU time less that of ``noop``.
+Arrow rows, and what a sink costs is its CPU time less that of ``noop``.  ``--sinks noop,forebay,grouped --partitions
+200`` shows what ``forebay.spark.repartition`` gives.
 
 Spark's own sink needs jars that fit PySpark, from Maven; without ``--jars`` it is left out.  ``--python`` names the
 interpreter of an environment with another PySpark.  ``--tuned`` sets what the pipeline runner sets.
@@ -24,7 +25,7 @@ from bench.sink import AcknowledgingSink
 from bench.support import ROOT, ChildFailed, child_environment, say
 
 PARTITIONS = 6
-OURS, SPARKS = "forebay", "kafka"
+OURS, GROUPED, SPARKS = "forebay", "grouped", "kafka"
 
 
 class Case(NamedTuple):
@@ -113,7 +114,7 @@ def measured(options: argparse.Namespace, runs: list[dict[str, Any]], sink: Ackn
                     errors.seek(0)
                     raise ChildFailed(f"bench.spark_session: {errors.read()[-2000:]}")
                 after = sink.summary()
-                if run["sink"] in (OURS, SPARKS) and after["records"].get(run["topic"]) != run["rows"]:
+                if run["sink"] in (OURS, GROUPED, SPARKS) and after["records"].get(run["topic"]) != run["rows"]:
                     raise ChildFailed(f"{after['records'].get(run['topic'])} of {run['rows']} rows arrived: {run}")
                 say(f"{run['label']}, {run['sink']}: {line.strip()}")
                 counts = {name: after[name] - before[name] for name in ("requests", "bytes", "batches")}
@@ -126,8 +127,8 @@ def measure(options: argparse.Namespace) -> Result:
     cases = [case for case in CASES if options.only.lower() in case.label().lower()]
     sinks = ["noop", "bare", OURS, *([SPARKS] if options.jars else [])]
     if options.sinks:
-        sinks = [sink for sink in sinks if sink in options.sinks.split(",")]
-    with AcknowledgingSink(PARTITIONS) as sink, tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
+        sinks = options.sinks.split(",")
+    with AcknowledgingSink(options.partitions) as sink, tempfile.TemporaryDirectory(prefix="bench-spark-") as folder:
         options.folder = options.folder or folder
         runs = runs_of(cases, sinks, options.rounds, sink.bootstrap_servers)
         found = [run for run in measured(options, runs, sink) if run["round"] > 0]
@@ -181,7 +182,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jars", default="", metavar="FOLDER", help="of Spark's own sink and what it needs")
     parser.add_argument("--master", default="local[2]", help="(default: %(default)s)")
     parser.add_argument("--only", default="", metavar="TEXT", help="cases with this text in their label")
-    parser.add_argument("--sinks", default="", metavar="NAME,...", help="of noop, bare, forebay, kafka")
+    parser.add_argument("--sinks", default="", metavar="NAME,...", help="of noop, bare, forebay, grouped, kafka")
+    parser.add_argument("--partitions", type=int, default=PARTITIONS, help="of the topics (default: %(default)s)")
     parser.add_argument("--folder", default="", help="keeps the Parquet files there for the next time")
     parser.add_argument("--tuned", action="store_true", help="with the settings of the pipeline runner")
     parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark")

@@ -90,7 +90,11 @@ def rows_of(session: SparkSession, value: str, rows: int, folder: Path) -> DataF
 
 
 def write(frame: DataFrame, sink: str, options: Mapping[str, str]) -> None:
-    """Writes all rows by one of the sinks."""
+    """Writes all rows by one of the sinks; ``grouped`` is this package's behind its ``repartition``."""
+    if sink == "grouped":
+        from forebay.spark import repartition
+
+        return write(repartition(frame, options), "forebay", options)
     taken = options if sink not in ("noop", "bare") else {}
     frame.write.format(sink).mode("overwrite" if sink == "noop" else "append").options(**taken).save()
 

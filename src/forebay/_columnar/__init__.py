@@ -13,6 +13,7 @@ from __future__ import annotations
 from forebay._columnar.append import append_columns
 from forebay._columnar.columns import Columns, sink_columns
 from forebay._columnar.deliveries import BatchDelivery, FailedRows, OffsetRun
+from forebay._columnar.grouping import key_partitions
 from forebay._columnar.sources import send_table
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "FailedRows",
     "OffsetRun",
     "append_columns",
+    "key_partitions",
     "send_table",
     "sink_columns",
 ]

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from forebay.spark.failure import reason
+from forebay.spark.repartition import repartition
 from forebay.spark.source import ForebayDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ForebayDataSource", "reason", "register"]
+__all__ = ["ForebayDataSource", "reason", "register", "repartition"]
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,8 @@ OURS = (TOPIC, INCLUDE_HEADERS, METRICS_PATH)
 SPARKS = ("checkpointlocation", "queryname")
 
 REFUSED = {
+    "repartition": "a Python data source gets its rows as Spark split them and cannot move them to other tasks; "
+    "write forebay.spark.repartition(df, options) instead of df, or set repartition = true in a job file's [sink]",
     "kafka.key.serializer": "keys go out as the column's bytes; cast or encode the key column instead",
     "kafka.value.serializer": "values go out as the column's bytes; cast or encode the value column instead",
     "kafka.transactional.id": "this version writes at least once; exactly-once for Spark is not in it yet",
