@@ -166,7 +166,7 @@ def test_files_that_cannot_be_used_are_named_at_once(secure: Secure, tmp_path: P
         assert str(path) in str(caught.value) and words in str(caught.value)
 
 
-def test_a_password_that_is_mended(secure: Secure, topic: TopicFactory) -> None:
+def test_a_trust_store_that_is_mended(secure: Secure, topic: TopicFactory) -> None:
     """A certificate authority that is put right meanwhile: the producer recovers by itself, and keeps its records."""
     store = secure.folder / "late.crt"
     store.write_bytes(trustme.CA().cert_pem.bytes())
