@@ -3,14 +3,15 @@
 A report is a commit message: it is pickled by a worker and read in another process, so it holds plain values.
 Counters go to the file of the option ``metrics.path``, replaced as a whole so that a reader never sees half of
 one.  A batch write replaces the file; each micro-batch of a stream adds to it, a repeated one too, because its
-rows were written again.
+rows were written again.  The newest commits, and the tasks of the last one, are kept apart: a reader of the file draws
+them over time.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 from forebay.errors import IllegalStateError
 
 FORMAT = 1
+MOST_REMEMBERED = 500
+"""Commits, and tasks of the last commit, that the file has one by one; the totals have all of them."""
 
 
 @dataclass
@@ -64,12 +67,16 @@ class Counters:
         self.commits: int = int(old.get("commits", 0))
         self.partitions: dict[str, int] = dict(old.get("partitions", {}))
         self.producer: dict[str, float] = dict(old.get("producer", {}))
+        self.history: list[dict[str, Any]] = list(old.get("history", ()))
+        self.last_tasks: list[dict[str, Any]] = list(old.get("last_tasks", ()))
 
-    def add(self, reports: Iterable[TaskReport]) -> None:
-        """Adds one commit's reports."""
+    def add(self, reports: Sequence[TaskReport], batch_id: int | None = None) -> None:
+        """Adds one commit's reports; ``batch_id`` is the micro-batch's number, None for a batch write."""
         self.commits += 1
         for report in reports:
             self._add_one(report)
+        self.history = [*self.history, _of_commit(reports, batch_id)][-MOST_REMEMBERED:]
+        self.last_tasks = [_of_task(report) for report in reports[:MOST_REMEMBERED]]
 
     def _add_one(self, report: TaskReport) -> None:
         self.tasks += 1
@@ -102,7 +109,40 @@ class Counters:
             "finished_ms": self.finished_ms,
             "partitions": dict(sorted(self.partitions.items())),
             "producer": dict(sorted(self.producer.items())),
+            "history": self.history,
+            "last_tasks": self.last_tasks,
         }
+
+
+def _of_commit(reports: Sequence[TaskReport], batch_id: int | None) -> dict[str, Any]:
+    """One entry of ``history``; ``fill`` is the average over the batches."""
+    wrote = [report for report in reports if report.rows]
+    batches = sum(report.batches for report in wrote)
+    return {
+        "batch_id": batch_id,
+        "tasks": len(reports),
+        "rows": sum(report.rows for report in wrote),
+        "batches": batches,
+        "bytes_sent": sum(report.bytes_sent for report in wrote),
+        "bytes_raw": sum(report.bytes_raw for report in wrote),
+        "fill": round(sum(report.fill * report.batches for report in wrote) / batches, 4) if batches else 0.0,
+        "started_ms": min((report.started_ms for report in wrote), default=None),
+        "finished_ms": max((report.finished_ms for report in wrote), default=None),
+    }
+
+
+def _of_task(report: TaskReport) -> dict[str, Any]:
+    """One entry of ``last_tasks``."""
+    return {
+        "partition": report.partition_id,
+        "attempt": report.attempt,
+        "rows": report.rows,
+        "batches": report.batches,
+        "bytes_sent": report.bytes_sent,
+        "fill": round(report.fill, 4),
+        "started_ms": report.started_ms,
+        "finished_ms": report.finished_ms,
+    }
 
 
 def _sum_into(totals: dict[Any, Any], more: Mapping[Any, Any]) -> None:
@@ -137,15 +177,18 @@ def describe_abort(messages: Sequence[WriterCommitMessage | None]) -> str:
     )
 
 
-def save(path: str, reports: Sequence[TaskReport], *, add: bool) -> None:
+def save(path: str, reports: Sequence[TaskReport], *, add: bool, batch_id: int | None = None) -> None:
     """Writes the counters to ``path``; with ``add`` on top of what is there.
+
+    Args:
+        batch_id: the micro-batch's number in Spark; None for a batch write.
 
     Raises:
         OSError: the file cannot be written.
         IllegalStateError: ``add``, and the file is no counters of ours.
     """
     counters = Counters(_load(path) if add else None)
-    counters.add(reports)
+    counters.add(reports, batch_id)
     # Beside the file, since a rename does not cross file systems; by process, since two jobs may share the path.
     temporary = Path(f"{path}.{os.getpid()}.new")
     try:

@@ -108,7 +108,7 @@ class StreamWriter(_TaskWriter, DataSourceStreamArrowWriter):
         """Keeps the counters; called again for the same batch after a crash, whose rows were written again."""
         reports = commit.complete(messages)
         if self.sink.metrics_path:
-            commit.save(self.sink.metrics_path, reports, add=True)
+            commit.save(self.sink.metrics_path, reports, add=True, batch_id=batchId)
 
     def abort(self, messages: Messages, batchId: int) -> None:
         """Says what stays in Kafka; nothing can be taken back."""

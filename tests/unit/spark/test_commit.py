@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from forebay.errors import IllegalStateError
-from forebay.spark.commit import Counters, TaskReport, complete, describe_abort, save
+from forebay.spark.commit import MOST_REMEMBERED, Counters, TaskReport, complete, describe_abort, save
 
 
 def report(partition: int = 0, rows: int = 10, **changes: Any) -> TaskReport:
@@ -40,7 +40,10 @@ def test_counters_add_up_and_weigh_the_fill_by_batches() -> None:
     counters.add(
         [report(rows=10, batches=1, fill=1.0), report(rows=5, batches=3, fill=0.2, partitions={"t-0": 2, "t-1": 3})]
     )
-    assert counters.as_dict() == {
+    values = counters.as_dict()
+    values.pop("history")
+    values.pop("last_tasks")
+    assert values == {
         "format": 1,
         "commits": 1,
         "tasks": 2,
@@ -68,6 +71,27 @@ def test_the_span_is_from_the_first_start_to_the_last_end_of_tasks_with_rows() -
         ]
     )
     assert (counters.started_ms, counters.finished_ms) == (300, 900)
+
+
+def test_commits_and_the_tasks_of_the_last_one_are_remembered_apart(tmp_path: Path) -> None:
+    path = str(tmp_path / "counters.json")
+    save(path, [report(rows=7, batches=1, fill=1.0), report(1, rows=0, started_ms=1)], add=True, batch_id=4)
+    save(path, [report(2, rows=5, batches=3, fill=0.2, finished_ms=2500)], add=True, batch_id=5)
+    values = json.loads(Path(path).read_text())
+    assert [(one["batch_id"], one["tasks"], one["rows"]) for one in values["history"]] == [(4, 2, 7), (5, 1, 5)]
+    first, second = values["history"]
+    assert (first["started_ms"], first["finished_ms"], first["fill"]) == (1000, 2000, 1.0)
+    assert (second["batches"], second["finished_ms"], second["fill"]) == (3, 2500, 0.2)
+    assert [(one["partition"], one["rows"]) for one in values["last_tasks"]] == [(2, 5)]
+
+
+def test_old_commits_are_forgotten_and_their_rows_are_not() -> None:
+    counters = Counters()
+    for number in range(MOST_REMEMBERED + 2):
+        counters.add([report(rows=1)], number)
+    values = Counters(counters.as_dict()).as_dict()
+    assert [one["batch_id"] for one in values["history"]] == list(range(2, MOST_REMEMBERED + 2))
+    assert values["rows"] == MOST_REMEMBERED + 2
 
 
 def test_no_reports_are_zeros_not_a_division() -> None:
