@@ -28,6 +28,8 @@ logger = logging.getLogger("forebay.producer")
 
 FORCED_END_MS = 5_000.0
 """How long all threads together that were told to end at once, at exit, may take for it."""
+HELPERS_END_MS = 1_000.0
+"""How long the exit waits for a login's work: a token's provider may not return."""
 
 
 class Forkable(Protocol):
@@ -68,10 +70,23 @@ def _end_all_at_exit(clock: Clock | None = None) -> None:
     begun = clock.now()
     while True:
         try:
-            return _end_all(clock, begun)
+            _end_all(clock, begun)
+            break
         except SystemExit:
             # Raised by the handler of another SIGTERM.  The process ends already, and records would be lost.
             continue
+    _end_helpers()
+
+
+def _helpers() -> Any:
+    """The module of the threads that help with logins, if it is loaded."""
+    return sys.modules.get("forebay._network.credentials")
+
+
+def _end_helpers() -> None:
+    module = _helpers()
+    if module is not None and not module.join_all(HELPERS_END_MS):
+        logger.warning("The process ends although the work of a login (such as a token's provider) has not returned")
 
 
 def _end_all(clock: Clock, begun: float) -> None:
@@ -127,6 +142,9 @@ def _watch_worker_exit() -> None:
 def _mark_all_in_child() -> None:
     note_fork()
     _threads.clear()
+    module = _helpers()
+    if module is not None:
+        module.forget_all()
     _hooked_workers.clear()
     for producer in list(_producers):
         producer._after_fork_in_child()

@@ -16,7 +16,7 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
-from forebay._assembly.security import mechanism, tls_filters
+from forebay._assembly.security import login_helper, mechanism, tls_filters
 from forebay._delivery.sender_lock import SenderLock
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
@@ -136,9 +136,8 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
     accumulator = _accumulator(config, around)
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
-    client = _client(
-        around, resolver, metadata, metrics, options=_network_options(config, client_id, prefix, clock), built=built
-    )
+    options = _network_options(config, client_id, prefix, clock)
+    client = _client(around, resolver, metadata, metrics, options=options, built=built)
     accumulator.closer.wake = client.wakeup
     metadata.in_use = accumulator.in_use
     report = _reporter(prefix, clock)
@@ -155,12 +154,13 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         report=report,
         requests=requests,
     )
+    ends = _ends(client, clock, metadata, resolver, options.helper, metrics)
     thread = SenderThread(
         name=f"kafka-producer-network-thread | {client_id}",
         sender=sender,
         clock=clock,
         patience_ms=config["delivery.timeout.ms"] + config["request.timeout.ms"],
-        resources=(accumulator.closer.end, *_ends(metadata, client, resolver, metrics, clock), users.close_all),
+        resources=(accumulator.closer.end, *ends, users.close_all),
     )
     _gauges(metrics, accumulator, client, metadata, clock)
     network = (metadata, accumulator, client)
@@ -176,6 +176,8 @@ def _client(
     options: NetworkOptions,
     built: _Built,
 ) -> NetworkClient:
+    if options.helper is not None:
+        built.keep(options.helper)
     selector = around.selector()
     built.keep(selector, selector.close_after_fork)
     return NetworkClient(
@@ -269,6 +271,7 @@ def _network_options(config: ProducerConfig, client_id: str, prefix: str, clock:
         software_version=VERSION,
         tls=tls_filters(config, clock),
         sasl=mechanism(config),
+        helper=login_helper(config, client_id),
         log_prefix=prefix,
     )
 
@@ -361,11 +364,9 @@ def _gauges(
     metrics.gauge("buffer-available-bytes", pool.available)
 
 
-def _ends(
-    metadata: Metadata, client: NetworkClient, resolver: Any, metrics: Any, clock: Clock
-) -> tuple[Callable[[], object], ...]:
-    """What ends the network's parts, in order."""
-    return (metadata.close, lambda: client.close(clock.now()), resolver.close, metrics.close)
+def _ends(client: NetworkClient, clock: Clock, metadata: Metadata, *others: Any) -> tuple[Callable[[], object], ...]:
+    """What ends the network's parts, in order; others are None where there is no such part."""
+    return (metadata.close, lambda: client.close(clock.now()), *(part.close for part in others if part is not None))
 
 
 def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSession:
@@ -395,14 +396,13 @@ def _assemble_control(config: ProducerConfig, around: Surroundings, built: _Buil
     metrics = built.keep(_metrics(config, client_id, clock))
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
-    client = _client(
-        around, resolver, metadata, metrics, options=_network_options(config, client_id, prefix, clock), built=built
-    )
+    options = _network_options(config, client_id, prefix, clock)
+    client = _client(around, resolver, metadata, metrics, options=options, built=built)
     return ControlSession(
         client=client,
         metadata=metadata,
         clock=clock,
         backoff=_retry_backoff(config, around),
         request_timeout_ms=config["request.timeout.ms"],
-        closers=_ends(metadata, client, resolver, metrics, clock),
+        closers=_ends(client, clock, metadata, resolver, options.helper, metrics),
     )

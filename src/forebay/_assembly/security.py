@@ -9,6 +9,7 @@ from forebay._runtime.clock import Clock
 from forebay.config import ProducerConfig, checks_name, credentials, tls_versions
 
 if TYPE_CHECKING:
+    from forebay._network.credentials import Helper
     from forebay._network.sasl.mechanism import Mechanism
     from forebay._network.transport import StreamFilter
 
@@ -42,6 +43,19 @@ def tls_filters(config: ProducerConfig, clock: Clock) -> Callable[[str], StreamF
     )
     given = config["ssl.context"] if config["ssl.context"] is not None else config["ssl.engine.factory.class"]
     return TlsContexts(settings, clock.wall, given).filter
+
+
+def login_helper(config: ProducerConfig, client_id: str) -> Helper | None:
+    """The thread for what may block during a login, started; None: ``security.protocol`` is without SASL, or PLAIN.
+
+    Raises:
+        RuntimeError: no thread can be started.
+    """
+    if config["security.protocol"] not in ("SASL_PLAINTEXT", "SASL_SSL") or config["sasl.mechanism"] == "PLAIN":
+        return None
+    from forebay._network.credentials import Helper
+
+    return Helper(f"forebay-login | {client_id}")
 
 
 def mechanism(config: ProducerConfig) -> Mechanism | None:

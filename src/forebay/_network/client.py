@@ -90,14 +90,12 @@ class NetworkClient:
         self._connector = Connector(
             selector, resolver, metadata, options, failed=self._failed, close=self._shut, check_at=self.check_at
         )
-        self._handshakes = Handshakes(
-            self.states, self.versions, options, random, transmit=self.transmit, lose=self._lose, check_at=self.check_at
-        )
+        self._handshakes = self._make_handshakes()
         self._updater = MetadataUpdater(self, self.states, metadata, options, self._log)
         self._completed: list[Any] = []
         # The earliest time at which something may be overdue.  An answer does not change it, so that a request costs
         # nothing here; a check that finds nothing overdue sets it again.
-        self._next_check = _INFINITY
+        self._next_check = _INFINITY if options.sasl is None else 0.0
         self._correlation = 0
         self.in_flight = 0
         self.closed = False
@@ -105,6 +103,18 @@ class NetworkClient:
         self._requests, self._bytes_out = metrics.requests, metrics.bytes_out
         self._responses, self._bytes_in = metrics.responses, metrics.bytes_in
         self._io_wait_ns, self._io_ns = metrics.io_wait_ns, metrics.io_ns
+
+    def _make_handshakes(self) -> Handshakes:
+        return Handshakes(
+            self.states,
+            self.versions,
+            self._options,
+            self._random,
+            transmit=self.transmit,
+            lose=self._lose,
+            check_at=self.check_at,
+            wake=self.wakeup,
+        )
 
     # -- which nodes take requests ------------------------------------------------------------------------------
 
@@ -237,6 +247,8 @@ class NetworkClient:
             self._serve(channel, after)
         if self._connector.waiting:
             self._connector.poll(after)
+        if self._handshakes.waiting:
+            self._handshakes.poll(after)
         if after > self._next_check:
             self._check(after)
         self._deliver()
@@ -402,6 +414,7 @@ class NetworkClient:
             self.check_at(now - 1)
         else:
             self.check_at(unused[0])
+        self._handshakes.renew(now)
         self._updater.maybe_rebootstrap(now)
 
     def _failed(self, state: NodeState, cause: BaseException | None, now: float) -> None:

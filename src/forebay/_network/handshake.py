@@ -2,20 +2,22 @@
 
 A handshake is a generator without I/O: it yields requests and gets their responses.  It asks for the broker's versions,
 then it authenticates (SASL).  That order saves a round trip, and brokers allow it.  The requests go one after the
-other: over TLS a broker lets those wait that came together.  ``Handshakes`` drives the generators of all connections.
+other: over TLS a broker lets those wait that came together.  It may also yield ``Blocking``: a helper thread does that
+work, and its wake-up lets the handshake go on.  ``Handshakes`` drives the generators of all connections.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 from forebay._network.broker_versions import ApiVersions, BrokerVersions
-from forebay._network.connection_states import ConnectionStates, NodeState
+from forebay._network.connection_states import ConnectionStates, NodeState, State
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.options import NetworkOptions
-from forebay._network.sasl.mechanism import MAX_TOKEN, Mechanism
+from forebay._network.sasl.mechanism import MAX_TOKEN, NEVER, Blocking, Exchange, Mechanism
 from forebay._protocol.api_versions import (
     ApiVersionsResponse,
     decode_api_versions,
@@ -31,7 +33,7 @@ from forebay._protocol.sasl import (
     encode_sasl_handshake,
 )
 from forebay._protocol.versions import SUPPORTED, ApiKey
-from forebay.errors import KafkaError, SaslAuthenticationError, error_for
+from forebay.errors import KafkaError, NetworkError, SaslAuthenticationError, error_for
 from forebay.model import Node
 
 FRAME_LIMIT = 512 * 1024
@@ -39,7 +41,12 @@ FRAME_LIMIT = 512 * 1024
 EARLIEST, LATEST = 0.85, 0.95
 """Shares of a session's life between which it is authenticated again, at random: not all connections at once."""
 
-Steps = Generator[ClientRequest, ClientResponse, Any]
+RETRY_MS = 10_000.0
+"""After this a connection is authenticated again whose credentials could not be had (as Java's logins)."""
+
+log = logging.getLogger("forebay.network")
+
+Steps = Generator[ClientRequest | Blocking, Any, Any]
 
 
 class Ready(NamedTuple):
@@ -47,6 +54,15 @@ class Ready(NamedTuple):
 
     versions: BrokerVersions | None
     session_lifetime_ms: int = 0
+
+
+class _Wait(NamedTuple):
+    """For work of the helper thread."""
+
+    work: Blocking
+    until: float
+    """Monotonic ms; after it nobody waits any longer."""
+    go_on: Callable[[float], None]
 
 
 class Handshakes:
@@ -59,6 +75,7 @@ class Handshakes:
         transmit: sends a request of a handshake.
         lose: closes the connection of a handshake that failed.
         check_at: makes the client look for what is due at a time.
+        wake: ends the wait of the client's turn; any thread.
     """
 
     def __init__(
@@ -71,6 +88,7 @@ class Handshakes:
         transmit: Callable[[ClientRequest, float], None],
         lose: Callable[[NodeState, KafkaError, float], None],
         check_at: Callable[[float], None],
+        wake: Callable[[], None],
     ) -> None:
         self._states = states
         self._versions = versions
@@ -79,6 +97,10 @@ class Handshakes:
         self._transmit = transmit
         self._lose = lose
         self._check_at = check_at
+        self._wake = wake
+        self.waiting: list[_Wait] = []
+        """For work of the helper thread; ``poll`` is to be called while there is any."""
+        self._renewing: Blocking | None = None
 
     def begin(self, state: NodeState, now: float) -> None:
         """Sends the first request on a connection that has just opened."""
@@ -87,15 +109,37 @@ class Handshakes:
         self._start(state, self._set_up(state), now)
 
     def authenticate_again(self, state: NodeState, now: float) -> None:
-        """Begins another authentication on a connection that is ready (KIP-368)."""
-        self._states.authenticating(state)
+        """Begins another authentication on a connection that is ready (KIP-368).
+
+        Requests are sent as before until the first token is there.
+        """
+        state.reauthenticate_at = NEVER
         mechanism = cast("Mechanism", self._options.sasl)
         steps = authenticate(state.node, mechanism, state.connection.versions, self._asks(state))
         self._start(state, _again(steps), now)
 
+    def poll(self, now: float) -> None:
+        """Goes on with what waited for work that is done, or that has taken too long."""
+        waits, self.waiting = self.waiting, []
+        for wait in waits:
+            if wait.work.done or now > wait.until:
+                wait.go_on(now)
+            else:
+                self.waiting.append(wait)
+
+    def renew(self, now: float) -> None:
+        """Has credentials renewed before they end, also while nobody logs in."""
+        if self._options.sasl is None:
+            return
+        work, again_at = self._options.sasl.renewal(now)
+        if work is not None and work is not self._renewing:
+            self._renewing = work
+            self._wait(_Wait(work, NEVER, self.renew))
+        self._check_at(again_at)
+
     def _start(self, state: NodeState, steps: Steps, now: float) -> None:
         state.setup = steps
-        self._transmit(next(steps), now)
+        self._advance(state, partial(next, steps), now)
 
     def _set_up(self, state: NodeState) -> Steps:
         ask = self._asks(state)
@@ -116,17 +160,61 @@ class Handshakes:
         )
 
     def _step(self, state: NodeState, channel: object, response: ClientResponse) -> None:
-        """Sends the next request, or ends the handshake."""
+        """Goes on after an answer."""
         if response.disconnected or state.channel is not channel:
             return
+        if response.error is not None:
+            self._give_up(state, response.error, response.received)
+        else:
+            self._advance(state, partial(state.setup.send, response), response.received)
+
+    def _advance(self, state: NodeState, step: Callable[[], ClientRequest | Blocking], now: float) -> None:
+        """Sends the next request, or waits for the helper thread, or ends the handshake."""
         try:
-            if response.error is not None:
-                raise response.error
-            self._transmit(state.setup.send(response), response.received)
+            wanted = step()
+            if isinstance(wanted, Blocking):
+                until = now + self._options.request_timeout_ms
+                self._wait(_Wait(wanted, until, partial(self._resume, state, state.channel, wanted)))
+                return
+            if state.state is State.READY:
+                self._states.authenticating(state)
+            self._transmit(wanted, now)
         except StopIteration as end:
-            self._finish(state, end.value, response.received)
+            self._finish(state, end.value, now)
         except KafkaError as error:
-            self._lose(state, error, response.received)
+            self._give_up(state, error, now)
+
+    def _wait(self, wait: _Wait) -> None:
+        if not wait.work.begun:
+            self._options.helper.begin(wait.work, self._wake)
+        self.waiting.append(wait)
+        self._check_at(wait.until)
+        if wait.work.done:
+            self._wake()
+
+    def _resume(self, state: NodeState, channel: object, work: Blocking, now: float) -> None:
+        """Goes on after work of the helper thread."""
+        if state.channel is not channel:
+            return
+        error = work.error
+        if not work.done:
+            error = NetworkError(f"{work.what} has not come within request.timeout.ms")
+        if error is None:
+            self._advance(state, partial(state.setup.send, work.result), now)
+            return
+        if not isinstance(error, KafkaError):
+            error = NetworkError(f"{work.what} failed: {error!r}")
+        self._advance(state, partial(state.setup.throw, error), now)
+
+    def _give_up(self, state: NodeState, error: KafkaError, now: float) -> None:
+        if state.state is not State.READY:
+            self._lose(state, error, now)
+            return
+        # The session goes on until the broker ends it, and the credentials may be there before that.
+        state.setup = None
+        state.reauthenticate_at = now + RETRY_MS
+        self._check_at(state.reauthenticate_at)
+        log.warning("%s: not authenticated again yet: %s", state.node, error)
 
     def _finish(self, state: NodeState, ready: Ready, now: float) -> None:
         state.setup = None
@@ -143,7 +231,7 @@ class Handshakes:
             self._check_at(now + self._options.connections_max_idle_ms)
 
 
-def _again(steps: Generator[ClientRequest, ClientResponse, int]) -> Steps:
+def _again(steps: Generator[ClientRequest | Blocking, Any, int]) -> Steps:
     lifetime = yield from steps
     return Ready(None, lifetime)
 
@@ -180,8 +268,10 @@ def check_versions(
 
 def authenticate(
     node: Node, mechanism: Mechanism, versions: BrokerVersions, ask: Callable[..., ClientRequest]
-) -> Generator[ClientRequest, ClientResponse, int]:
+) -> Generator[ClientRequest | Blocking, Any, int]:
     """Names the mechanism and exchanges its tokens (KIP-152); the session's life in ms, 0 for no end (KIP-368).
+
+    The first token is made before the broker is asked, so that a session may go on while it has to be fetched.
 
     Raises:
         AuthenticationError: the broker takes no such mechanism, or not these credentials; or its answers are not the
@@ -189,15 +279,14 @@ def authenticate(
         UnsupportedVersionError: a broker before 1.0, which exchanges bare tokens.
     """
     name = mechanism.name
+    exchange = mechanism.exchange(node.host)
+    token = yield from _token(node, mechanism, exchange, None)
     chosen = versions.choose(ApiKey.SASL_HANDSHAKE, *SUPPORTED[ApiKey.SASL_HANDSHAKE])
     response = yield ask(
         ApiKey.SASL_HANDSHAKE, chosen, chosen, lambda v: encode_sasl_handshake(v, name), decode_sasl_handshake
     )
-    offer = cast("SaslHandshakeResponse", response.body)
-    _check_offer(node, mechanism, offer)
+    _check_offer(node, mechanism, cast("SaslHandshakeResponse", response.body))
     chosen = versions.choose(ApiKey.SASL_AUTHENTICATE, *SUPPORTED[ApiKey.SASL_AUTHENTICATE])
-    exchange = mechanism.exchange(node.host)
-    token = next(exchange)
     while True:
         response = yield ask(
             ApiKey.SASL_AUTHENTICATE,
@@ -208,12 +297,29 @@ def authenticate(
         )
         answer = cast("SaslAuthenticateResponse", response.body)
         _check_answer(node, mechanism, answer)
-        try:
-            token = exchange.send(answer.token)
-        except StopIteration:
+        token = yield from _token(node, mechanism, exchange, answer.token)
+        if token is None:
             return max(0, answer.session_lifetime_ms)
-        except SaslAuthenticationError as error:
-            raise SaslAuthenticationError(f"{node}: {error.message} ({mechanism.who})") from error
+
+
+def _token(
+    node: Node, mechanism: Mechanism, exchange: Exchange, received: bytes | None
+) -> Generator[Blocking, Any, bytes | None]:
+    """The client's next token, with the work that it takes; None: the client is content."""
+    try:
+        wanted = exchange.send(received)
+        while isinstance(wanted, Blocking):
+            try:
+                result = yield wanted
+            except KafkaError as error:
+                wanted = exchange.throw(error)
+            else:
+                wanted = exchange.send(result)
+        return wanted
+    except StopIteration:
+        return None
+    except SaslAuthenticationError as error:
+        raise SaslAuthenticationError(f"{node}: {error.message} ({mechanism.who})") from error
 
 
 def _check_offer(node: Node, mechanism: Mechanism, offer: SaslHandshakeResponse) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from forebay._network.connection import MAX_FRAME
 from forebay._network.sasl.mechanism import Mechanism
@@ -40,5 +40,7 @@ class NetworkOptions(NamedTuple):
     """Makes the filter of a connection to a host of this name; None: without TLS (``security.protocol``)."""
     sasl: Mechanism | None = None
     """Who authenticates this client, and how; None: nobody asks (``security.protocol``)."""
+    helper: Any = None
+    """``Helper``, which does what may block during a login; there if ``sasl`` is."""
     log_prefix: str = ""
     """Stands before each log line."""

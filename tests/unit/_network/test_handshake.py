@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from forebay._network.connection_states import State
+from forebay._network.sasl.mechanism import Blocking, Exchange, Mechanism
+from forebay.errors import NetworkError, SaslAuthenticationError
+from forebay.model import Node
 from tests.fakes.broker import API_VERSIONS, PRODUCE, Received
+from tests.fakes.sasl import HandDrivenHelper, SaslBroker
 
 from .world import World
 
@@ -54,3 +59,156 @@ def test_version_check_that_is_never_answered() -> None:
     world.clock.advance(1001)
     world.poll()
     assert world.client.states.failed(world.node().id)
+
+
+class Slow(Mechanism):
+    """A mechanism whose only token takes work."""
+
+    name = "SLOW"
+    who = "user 'slow'"
+
+    def __init__(self) -> None:
+        self.token: bytes | Exception = b"token"
+        self.again_at = float("inf")
+        self.due: Blocking | None = None
+
+    def exchange(self, host: str) -> Exchange:
+        yield (yield Blocking("the slow token", self._fetch))
+
+    def renewal(self, now: float) -> tuple[Blocking | None, float]:
+        return self.due, self.again_at
+
+    def _fetch(self) -> bytes:
+        if isinstance(self.token, Exception):
+            raise self.token
+        return self.token
+
+
+class SlowWorld(World):
+    """One broker that wants SLOW, and the helper thread by hand."""
+
+    def __init__(self, *, lifetime_ms: int = 0, code: int = 0) -> None:
+        self.mechanism, self.helper = Slow(), HandDrivenHelper()
+        super().__init__(sasl=self.mechanism, helper=self.helper, bootstrap=[Node(1, "127.0.0.1", 9001)])
+        self.sasl = SaslBroker(self.broker(), lambda token: (code, None, b""), lifetime_ms)
+
+    def state(self) -> State:
+        found = self.client.states.get(1)
+        assert found is not None
+        return found.state
+
+
+def test_a_handshake_waits_for_the_helper_and_is_woken() -> None:
+    world = SlowWorld()
+    world.settle()
+    assert len(world.helper.tasks) == 1 and world.sasl.mechanisms == [], "nothing is asked before the token is there"
+    assert world.state() is State.AUTHENTICATING
+    assert world.helper.work_off() == 1
+    world.until_ready()
+    assert world.sasl.mechanisms == ["SLOW"] and world.sasl.tokens == [b"token"]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "state"),
+    [
+        (NetworkError("no token: nobody answers"), NetworkError, State.DISCONNECTED),
+        (SaslAuthenticationError("no token: refused"), SaslAuthenticationError, State.AUTHENTICATION_FAILED),
+        (ValueError("rubbish"), NetworkError, State.DISCONNECTED),
+    ],
+)
+def test_work_that_fails_ends_the_connection(error: Exception, kind: type[Exception], state: State) -> None:
+    world = SlowWorld()
+    world.mechanism.token = error
+    world.settle()
+    world.helper.work_off()
+    world.settle()
+    assert world.state() is state
+    assert isinstance(world.client.states.last_error(1), kind)
+    assert str(error.args[0]) in str(world.client.states.last_error(1))
+
+
+def test_work_that_hangs_ends_the_connection_in_time() -> None:
+    world = SlowWorld()
+    world.settle()
+    world.clock.advance(1001)
+    world.settle()
+    error = world.client.states.last_error(1)
+    assert isinstance(error, NetworkError) and "the slow token has not come within request.timeout.ms" in str(error)
+    world.helper.work_off()
+    world.settle()
+    assert world.state() is State.DISCONNECTED, "what comes late opens nothing"
+    world.clock.advance(10_000)
+    world.client.ready(world.node(), world.now)
+    world.settle()
+    world.helper.work_off()
+    world.until_ready()
+
+
+def test_a_connection_lost_meanwhile_is_left_alone() -> None:
+    world = SlowWorld()
+    world.settle()
+    world.broker().drop()
+    world.settle()
+    world.helper.work_off()
+    world.settle()
+    assert world.state() is State.DISCONNECTED and world.sasl.tokens == []
+
+
+def ready_session(lifetime_ms: int) -> SlowWorld:
+    world = SlowWorld(lifetime_ms=lifetime_ms)
+    world.settle()
+    world.helper.work_off()
+    world.until_ready()
+    return world
+
+
+def test_requests_go_on_while_a_session_waits_for_its_next_token() -> None:
+    world = ready_session(60_000)
+    world.echo()
+    world.clock.advance(60_000 * 0.9 + 1)
+    world.settle()
+    assert len(world.helper.tasks) == 1 and world.state() is State.READY
+    sent = world.send()
+    world.settle()
+    assert sent.response.body == b"answer"
+    world.helper.work_off()
+    world.settle()
+    assert world.state() is State.READY and world.sasl.tokens == [b"token", b"token"]
+
+
+def test_a_session_goes_on_without_a_token_and_asks_again() -> None:
+    world = ready_session(60_000)
+    world.clock.advance(60_000 * 0.9 + 1)
+    world.mechanism.token = NetworkError("no token: nobody answers")
+    world.settle()
+    world.helper.work_off()
+    world.settle()
+    assert world.state() is State.READY and len(world.sasl.tokens) == 1
+    world.mechanism.token = b"next"
+    world.clock.advance(10_001)
+    world.settle()
+    world.helper.work_off()
+    world.settle()
+    assert world.state() is State.READY and world.sasl.tokens == [b"token", b"next"]
+
+
+def test_credentials_are_renewed_while_nobody_logs_in() -> None:
+    world = ready_session(0)
+    world.mechanism.again_at = world.now + 5000
+    world.mechanism.due = Blocking("the renewal", lambda: None)
+    world.clock.advance(300_001)  # whatever the client looks for next
+    world.settle()
+    assert [work for work, _ in world.helper.tasks] == [world.mechanism.due], "begun once"
+    world.mechanism.due = None
+    world.helper.work_off()
+    world.settle()
+    assert world.helper.tasks == []
+
+
+def test_an_answer_that_refuses_ends_the_connection() -> None:
+    world = SlowWorld(code=58)
+    world.settle()
+    world.helper.work_off()
+    world.settle()
+    assert world.state() is State.AUTHENTICATION_FAILED
+    assert "user 'slow'" in str(world.client.states.last_error(1))

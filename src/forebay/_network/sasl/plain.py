@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from forebay._network.sasl.mechanism import Exchange
+from forebay._network.sasl.mechanism import Exchange, Mechanism
 from forebay.errors import ConfigError
 
 NUL = "\0"
 
 
-class Plain:
+class Plain(Mechanism):
     """See the module's text.
 
     Args:

@@ -13,14 +13,16 @@ import hmac
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from forebay._network.sasl.mechanism import Exchange
+from forebay._network.sasl.mechanism import Blocking, Exchange, Mechanism
 from forebay.errors import SaslAuthenticationError
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 LEAST_ITERATIONS = 4096
 """Java's least; fewer would make a stolen salted password cheap to guess."""
 MOST_ITERATIONS = 1_000_000
-"""More would be a broker that keeps the sender's thread busy for seconds."""
+"""More would be a broker that keeps a processor busy for seconds."""
+MOST_AT_ONCE = 16_384
+"""Kafka's own maximum.  More are iterated on the helper thread: the sender's has records to send."""
 MAX_MESSAGE = 8192
 NONCE_BYTES = 24
 HEADER = "n,,"
@@ -35,7 +37,7 @@ class ServerFirst(NamedTuple):
     iterations: int
 
 
-class Scram:
+class Scram(Mechanism):
     """One user of one mechanism; sender thread.
 
     Args:
@@ -55,7 +57,7 @@ class Scram:
         self._password = password
         self._nonce = nonce
         self._token = token
-        self._salted: dict[tuple[str, bytes, int], bytes] = {}
+        self._salted: _Salted | None = None
 
     @property
     def who(self) -> str:
@@ -73,23 +75,57 @@ class Scram:
         server = parse_server_first(server_first, own)
         final = f"c={base64.b64encode(HEADER.encode()).decode()},r={server.nonce}"
         message = f"{bare},{server_first},{final}".encode()
-        salted = self._salt(server)
+        kept = self._kept(server)
+        if kept.salted is None and server.iterations > MOST_AT_ONCE:
+            yield Blocking(f"the salted password ({server.iterations} iterations)", kept.derive)
+        elif kept.salted is None:
+            kept.derive()
+        proof, expected = kept.prove(message)
+        last = yield f"{final},p={base64.b64encode(proof).decode()}".encode()
+        check_server_final(_text(last), expected)
+
+    def _kept(self, server: ServerFirst) -> _Salted:
+        # By the password too: a callable may give another one next time.
+        wanted = _Salted(self._hash, self._password.reveal(), server.salt, server.iterations)
+        if self._salted is None or self._salted != wanted:
+            self._salted = wanted
+        return self._salted
+
+
+class _Salted:
+    """A password with its salt and iterations; what follows from them is computed once.  It does not show itself."""
+
+    __slots__ = ("_hash", "_iterations", "_password", "_salt", "salted")
+
+    def __init__(self, hash_name: str, password: str, salt: bytes, iterations: int) -> None:
+        self._hash = hash_name
+        self._password = password
+        self._salt = salt
+        self._iterations = iterations
+        self.salted: bytes | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Salted) and self._made_of() == other._made_of()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "<a salted password>"
+
+    def derive(self) -> None:
+        """Iterates; without the GIL, on the sender's thread or the helper's."""
+        self.salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), self._salt, self._iterations)
+
+    def prove(self, message: bytes) -> tuple[bytes, bytes]:
+        """The client's proof, and the signature that the broker has to give."""
+        salted = self.salted or b""
         client_key = self._hmac(salted, b"Client Key")
         signature = self._hmac(hashlib.new(self._hash, client_key).digest(), message)
         proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
-        last = yield f"{final},p={base64.b64encode(proof).decode()}".encode()
-        expected = self._hmac(self._hmac(salted, b"Server Key"), message)
-        check_server_final(_text(last), expected)
+        return proof, self._hmac(self._hmac(salted, b"Server Key"), message)
 
-    def _salt(self, server: ServerFirst) -> bytes:
-        # By the password too: a callable may give another one next time.
-        password = self._password.reveal()
-        key = (password, server.salt, server.iterations)
-        found = self._salted.get(key)
-        if found is None:
-            found = hashlib.pbkdf2_hmac(self._hash, password.encode(), server.salt, server.iterations)
-            self._salted = {key: found}
-        return found
+    def _made_of(self) -> tuple[str, str, bytes, int]:
+        return self._hash, self._password, self._salt, self._iterations
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
         return hmac.digest(key, message, self._hash)

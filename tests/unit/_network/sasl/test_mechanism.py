@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay._network.sasl.mechanism import MAX_TOKEN, Mechanism
+from forebay._network.sasl.mechanism import MAX_TOKEN, Blocking, Mechanism
 from forebay._network.sasl.plain import Plain
 from forebay._network.sasl.scram import HASHES, Scram
 from forebay.config import Secret
@@ -19,4 +19,18 @@ MECHANISMS: list[Mechanism] = [
 def test_it_names_itself_and_begins_with_a_token(mechanism: Mechanism) -> None:
     assert mechanism.name in ("PLAIN", *HASHES)
     assert "user" in mechanism.who and "word" not in mechanism.who
-    assert 0 < len(next(mechanism.exchange("broker"))) < MAX_TOKEN
+    first = next(mechanism.exchange("broker"))
+    assert isinstance(first, bytes) and 0 < len(first) < MAX_TOKEN
+
+
+def test_work_shows_neither_its_arguments_nor_its_result() -> None:
+    work = Blocking("a token", lambda: "canary")
+    work.run()
+    assert work.done and work.result == "canary" and "canary" not in repr(work)
+
+
+def test_work_that_is_given_up_is_not_run() -> None:
+    work = Blocking("a token", lambda: 1)
+    work.fail(ValueError("closed"))
+    work.run()
+    assert work.result is None and isinstance(work.error, ValueError)

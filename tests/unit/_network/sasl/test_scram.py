@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay._network.sasl.mechanism import Blocking
 from forebay._network.sasl.scram import Scram, escaped, parse_server_first
 from forebay.config import Secret
 from forebay.errors import SaslAuthenticationError
@@ -31,7 +32,8 @@ def test_the_exchange_of_rfc_7677() -> None:
 
 
 def test_a_delegation_token_says_so() -> None:
-    assert next(scram(token=True).exchange("broker")).endswith(b",tokenauth=true")
+    first = next(scram(token=True).exchange("broker"))
+    assert isinstance(first, bytes) and first.endswith(b",tokenauth=true")
 
 
 def test_names_are_escaped() -> None:
@@ -40,11 +42,27 @@ def test_names_are_escaped() -> None:
 
 def test_a_reconnection_iterates_no_more() -> None:
     mechanism = scram()
+    found = []
     for _ in range(2):
         exchange = mechanism.exchange("broker")
         next(exchange)
         assert exchange.send(SERVER_FIRST.encode()) == CLIENT_FINAL.encode()
-    assert len(mechanism._salted) == 1
+        found.append(mechanism._salted)
+    assert found[0] is found[1]
+
+
+def test_many_iterations_are_the_helpers_work() -> None:
+    mechanism = scram()
+    exchange = mechanism.exchange("broker")
+    next(exchange)
+    work = exchange.send(SERVER_FIRST.replace("i=4096", "i=16385").encode())
+    assert isinstance(work, Blocking) and "16385" in repr(work) and "pencil" not in repr(work)
+    work.run()
+    final = exchange.send(work.result)
+    assert isinstance(final, bytes) and final.startswith(b"c=biws,r=")
+    again = mechanism.exchange("broker")
+    next(again)
+    assert again.send(SERVER_FIRST.replace("i=4096", "i=16385").encode()) == final, "iterated once"
 
 
 @pytest.mark.parametrize(
