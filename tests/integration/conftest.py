@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.support.fixtures import any_broker, embedded, kafka, legacy_kafka, proxied, read_back, topic
-from tests.support.three import three_brokers, three_kafka
+from tests.support.three import three, three_brokers, three_kafka
 
 __all__ = [
     "any_broker",
@@ -12,6 +12,7 @@ __all__ = [
     "legacy_kafka",
     "proxied",
     "read_back",
+    "three",
     "three_brokers",
     "three_kafka",
     "topic",

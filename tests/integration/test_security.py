@@ -39,9 +39,9 @@ def send_all(options: Mapping[str, Any], topic: str) -> list[bytes]:
     return values
 
 
-def refused(options: Mapping[str, Any]) -> KafkaError:
+def refused(options: Mapping[str, Any], wait_ms: int = 8000) -> KafkaError:
     """What a send to a broker that does not let us in raises."""
-    with KafkaProducer({**options, "max.block.ms": "8000"}) as producer, pytest.raises(KafkaError) as caught:
+    with KafkaProducer({**options, "max.block.ms": str(wait_ms)}) as producer, pytest.raises(KafkaError) as caught:
         producer.send("never", b"x").result(10)
     return caught.value
 

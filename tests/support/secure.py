@@ -111,11 +111,12 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     server = identity(folder, "server", authority.issue_cert("localhost"))
     client = identity(folder, "client", authority.issue_cert("client.example"))
     with real_kafka(advertised_host="localhost", listeners=listeners(server, ca)) as kafka:
-        _add_scram_users(kafka)
+        add_scram_users(kafka)
         yield Secure(kafka, authority, ca, client, folder)
 
 
-def _add_scram_users(kafka: RealKafka) -> None:
+def add_scram_users(kafka: RealKafka) -> None:
+    """Gives the cluster the user with both hashes."""
     # Not by StorageTool, which takes no comma in a password.
     from confluent_kafka import admin as confluent
 

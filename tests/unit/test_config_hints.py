@@ -59,8 +59,8 @@ PYTHONS: dict[str, Any] = {
     "ssl_keyfile": "/key", "ssl_crlfile": "/crl", "ssl_password": "word", "ssl_ciphers": "x", "api_version": "auto",
     "bootstrap_timeout_ms": 30000, "metrics_enabled": True, "selector": "x", "sasl_plain_username": "user",
     "sasl_plain_password": "word", "sasl_kerberos_name": "kafka", "sasl_kerberos_domain_name": "kafka",
-    "sasl_oauth_token_provider": "x", "proxy_url": "x", "socks5_proxy": "x", "kafka_client": "x", "loop": "x",
-    "max_batch_size": 16384,
+    "sasl_oauth_token_provider": "x", "proxy_url": "http://p:1", "socks5_proxy": "socks5://p:1", "kafka_client": "x",
+    "loop": "x", "max_batch_size": 16384,
 }  # fmt: skip
 CONSUMERS = (
     "group.id", "group.instance.id", "group.protocol", "partition.assignment.strategy", "session.timeout.ms",
@@ -71,6 +71,7 @@ CONSUMERS = (
 )  # fmt: skip
 # A value that an owner of such a setting would give; of other options the default, or what PLAUSIBLE_BY_TYPE has.
 PLAUSIBLE: dict[str, Any] = {
+    "proxy.url": "http://proxy.example:8080", "broker.address.map": "advertised:1=real:2",
     "bootstrap.servers": "localhost:9092", "acks": "all", "compression.type": "lz4", "retries": 2147483647,
     "max.in.flight.requests.per.connection": 5, "delivery.timeout.ms": 300000, "request.timeout.ms": 60000,
     "security.protocol": "SSL", "sasl.mechanism": "PLAIN", "ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM",

@@ -44,12 +44,13 @@ class KafkaFailed(RuntimeError):
 class Listener(NamedTuple):
     """A further listener of every node, beside ``PLAINTEXT``.
 
-    ``properties`` go without their prefix ``listener.name.<name>.``.
+    ``properties`` go without their prefix ``listener.name.<name>.``; ``advertised_host`` is the cluster's if empty.
     """
 
     name: str
     protocol: str
     properties: Mapping[str, str]
+    advertised_host: str = ""
 
 
 class _Node:
@@ -132,7 +133,8 @@ class RealKafka:
     def address_of(self, listener: str, node: int = 0) -> str:
         """``host:port`` of a further listener."""
         index = [entry.name for entry in self._listeners].index(listener)
-        return f"{self._advertised_host}:{self._nodes[node].listener_ports[index]}"
+        host = self._listeners[index].advertised_host or self._advertised_host
+        return f"{host}:{self._nodes[node].listener_ports[index]}"
 
     def pid(self, node: int = 0) -> int | None:
         """The process id of a node's JVM; None when it is not running."""
@@ -339,15 +341,13 @@ class RealKafka:
             "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}"
             + "".join(f",{entry.name}://127.0.0.1:{port}" for entry, port in own),
             "advertised.listeners": f"PLAINTEXT://{self._advertised_host}:{node.port}"
-            + "".join(f",{entry.name}://{self._advertised_host}:{port}" for entry, port in own),
+            + "".join(
+                f",{entry.name}://{entry.advertised_host or self._advertised_host}:{port}" for entry, port in own
+            ),
             "inter.broker.listener.name": "PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}",
-            **{
-                f"listener.name.{entry.name.lower()}.{key}": value
-                for entry in self._listeners
-                for key, value in entry.properties.items()
-            },
+            **_listener_properties(self._listeners),
             "log.dirs": str(node.data),
             "num.partitions": "6",
             "offsets.topic.num.partitions": "5",
@@ -368,6 +368,14 @@ class RealKafka:
             "log.cleaner.dedupe.buffer.size": str(16 << 20),
             **self._properties,
         }
+
+
+def _listener_properties(listeners: Sequence[Listener]) -> dict[str, str]:
+    return {
+        f"listener.name.{entry.name.lower()}.{key}": value
+        for entry in listeners
+        for key, value in entry.properties.items()
+    }
 
 
 def _without_leader(admin: AdminClient, name: str, partitions: int) -> str:

@@ -16,13 +16,13 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
-from forebay._assembly.security import login_helper, mechanism, tls_filters
+from forebay._assembly.security import login_helper, mechanism, proxy, tls_filters
 from forebay._delivery.sender_lock import SenderLock
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
 from forebay._network.metadata import Metadata
 from forebay._network.options import NetworkOptions
-from forebay._network.resolver import Resolver
+from forebay._network.resolver import FAMILIES, Resolver
 from forebay._network.selector import SocketSelector
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
@@ -272,6 +272,9 @@ def _network_options(config: ProducerConfig, client_id: str, prefix: str, clock:
         tls=tls_filters(config, clock),
         sasl=mechanism(config),
         helper=login_helper(config, client_id),
+        proxy=proxy(config),
+        address_map=config["broker.address.map"] or None,
+        family=FAMILIES[config["broker.address.family"]],
         log_prefix=prefix,
     )
 

@@ -1,4 +1,4 @@
-"""What a configuration says of TLS and SASL, made into what the network needs."""
+"""What a configuration says of TLS, SASL and a proxy, made into what the network needs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from forebay._runtime.clock import Clock
-from forebay.config import ProducerConfig, checks_name, credentials, tls_versions
+from forebay.config import ProducerConfig, checks_name, credentials, parse_proxy, tls_versions
 
 if TYPE_CHECKING:
     from forebay._network.credentials import Helper
+    from forebay._network.proxy import Proxy
     from forebay._network.sasl.mechanism import Mechanism
     from forebay._network.transport import StreamFilter
 
@@ -56,6 +57,15 @@ def login_helper(config: ProducerConfig, client_id: str) -> Helper | None:
     from forebay._network.credentials import Helper
 
     return Helper(f"forebay-login | {client_id}")
+
+
+def proxy(config: ProducerConfig) -> Proxy | None:
+    """The proxy between here and the brokers; None: connections are direct."""
+    if config["proxy.url"] is None:
+        return None
+    from forebay._network.proxy import Proxy
+
+    return Proxy(*parse_proxy(config["proxy.url"]))
 
 
 def mechanism(config: ProducerConfig) -> Mechanism | None:

@@ -7,6 +7,7 @@ Eyeballs", RFC 8305).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from forebay._network._io import OPEN
@@ -37,9 +38,11 @@ _REFUSAL = "cannot connect to "
 class Race:
     """The attempts at connections to the addresses of one node; the first that opens is kept."""
 
-    __slots__ = ("channels", "failures", "next_at")
+    __slots__ = ("channels", "failures", "next_at", "via")
 
-    def __init__(self) -> None:
+    def __init__(self, via: str) -> None:
+        self.via = via
+        """The proxy in words, or nothing."""
         self.channels: dict[Channel, Address] = {}
         self.failures: list[str] = []
         """Address and reason of each failed attempt."""
@@ -49,7 +52,7 @@ class Race:
     def describe(self, left: Iterable[Address]) -> str:
         """Every address with its result, for messages; ``left`` are those that were not tried."""
         silent = (f"{channel.peer}: no answer" for channel in self.channels)
-        return "; ".join((*self.failures, *silent, *(f"{address}: not tried yet" for address in left)))
+        return "; ".join((*self.failures, *silent, *(f"{address}: not tried yet" for address in left))) + self.via
 
 
 class Connector:
@@ -83,6 +86,7 @@ class Connector:
         self.waiting: list[NodeState] = []
         """Nodes whose names are being looked up."""
         self._canonical: set[tuple[str, int]] = set()
+        self._via = "" if options.proxy is None else f" (proxy.url is {options.proxy})"
 
     def begin(self, state: NodeState, now: float) -> None:
         """Begins the attempt at a node that is CONNECTING: tries its addresses now, or once they are known."""
@@ -90,7 +94,11 @@ class Connector:
             self._race(state, now)
             return
         if state.resolution is None:
-            state.resolution = self._look_up(state.node)
+            try:
+                state.resolution = self._look_up(state.node)
+            except NetworkError as error:
+                self._failed(state, error, now)
+                return
         if not self._take(state, now) and state not in self.waiting:
             self.waiting.append(state)
 
@@ -144,7 +152,9 @@ class Connector:
         # attempt, the look-up has the attempt's timeout and back-off, and delays no other server.
         alias = self._options.canonical_bootstrap and node.id < 0 and (node.host, node.port) not in self._canonical
         ask = self._resolver.canonical if alias else self._resolver.resolve
-        resolution: Resolution = ask(node.host, node.port, self._selector.wakeup)
+        proxy = self._options.proxy
+        host, port = reached_at(self._options, node) if proxy is None else (proxy.host, proxy.port)
+        resolution: Resolution = ask(host, port, self._selector.wakeup)
         return resolution
 
     def _take(self, state: NodeState, now: float) -> bool:
@@ -156,10 +166,15 @@ class Connector:
         if resolution.names:
             self._rename(state, resolution.names, now)
             return self._take(state, now)
-        if resolution.error is not None or not resolution.addresses:
-            self._failed(state, resolution.error or NetworkError(f"{state.node.host} has no address"), now)
+        family = self._options.family
+        usable = tuple(address for address in resolution.addresses if family in (None, address.family))
+        if resolution.error is not None or not usable:
+            found = ", ".join(map(str, resolution.addresses))
+            found = f" that broker.address.family allows, only {found}" if found else ""
+            error = resolution.error or NetworkError(f"{resolution.host} has no address{found}")
+            self._failed(state, error, now)
         else:
-            state.addresses.resolved(tuple(resolution.addresses))
+            state.addresses.resolved(usable)
             self._race(state, now)
         return True
 
@@ -171,7 +186,7 @@ class Connector:
         state.resolution = self._look_up(state.node)
 
     def _race(self, state: NodeState, now: float) -> None:
-        state.race = Race()
+        state.race = Race(self._via)
         self._go_on(state, state.race, now)
 
     def _go_on(self, state: NodeState, race: Race, now: float) -> None:
@@ -193,12 +208,35 @@ class Connector:
 
     def _open(self, state: NodeState, address: Address, now: float) -> Channel:
         options = self._options
+        # The name of TLS is the advertised one, wherever the broker is reached.
+        stream_filter = None if options.tls is None else options.tls(state.node.host.rstrip("."))
+        if options.proxy is not None:
+            stream_filter = options.proxy.tunnel(partial(reached_at, options, state.node), stream_filter)
+            address = options.proxy.named(address)
         channel: Channel = self._selector.open(
             address,
             context=state,
             now=now,
             send_buffer=options.send_buffer_bytes,
             receive_buffer=options.receive_buffer_bytes,
-            stream_filter=None if options.tls is None else options.tls(state.node.host.rstrip(".")),
+            stream_filter=stream_filter,
         )
         return channel
+
+
+def reached_at(options: NetworkOptions, node: Node) -> tuple[str, int]:
+    """Host and port at which a node is reached (``broker.address.map``).
+
+    Raises:
+        NetworkError: the user's callable failed, or gave something else.
+    """
+    if options.address_map is None:
+        return node.host, node.port
+    try:
+        host, port = options.address_map(node.host, node.port)
+        if isinstance(host, str) and host and isinstance(port, int) and 0 < port < 65536:
+            return host, port
+        problem = f"it gave {(host, port)!r}, and not a host and a port"
+    except Exception as error:  # noqa: BLE001 - the user's code must not end the sender
+        problem = f"it raised {error!r}"
+    raise NetworkError(f"broker.address.map has no address for {node.host}:{node.port}: {problem}")

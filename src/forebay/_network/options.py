@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay._network.connection import MAX_FRAME
 from forebay._network.sasl.mechanism import Mechanism
 from forebay._network.transport import StreamFilter
+
+if TYPE_CHECKING:
+    from forebay._network.proxy import Proxy
 
 
 class NetworkOptions(NamedTuple):
@@ -42,5 +45,11 @@ class NetworkOptions(NamedTuple):
     """Who authenticates this client, and how; None: nobody asks (``security.protocol``)."""
     helper: Any = None
     """``Helper``, which does what may block during a login; there if ``sasl`` is."""
+    proxy: Proxy | None = None
+    """``proxy.url``; None: connections are direct."""
+    address_map: Callable[[str, int], tuple[str, int]] | None = None
+    """From what a broker advertises to where it is reached (``broker.address.map``); the sender's thread calls it."""
+    family: int | None = None
+    """The address family that is used (``broker.address.family``); None: any."""
     log_prefix: str = ""
     """Stands before each log line."""

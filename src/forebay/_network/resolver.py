@@ -25,6 +25,8 @@ Lookup = Callable[..., Sequence[tuple[Any, ...]]]
 NameOf = Callable[[tuple[Any, ...], int], tuple[str, str]]
 """As ``socket.getnameinfo``."""
 
+FAMILIES: dict[str, int | None] = {"any": None, "v4": socket.AF_INET, "v6": socket.AF_INET6}
+"""The values of ``broker.address.family``."""
 THREADS = 2
 """More than one: a name server that does not answer must not delay the next bootstrap server."""
 

@@ -110,9 +110,23 @@ class TcpTransport:
             pass  # the descriptor is closed in any case, and a reset does not matter any more
 
 
+KEEPALIVE = tuple(
+    (option, value)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+    if (option := getattr(socket, name, getattr(socket, "TCP_KEEPALIVE", None) if name == "TCP_KEEPIDLE" else None))
+)
+"""TCP options and their values: an idle connection is probed after 60 s, then every 15 s, and ends after four.
+
+Load balancers of clouds forget a connection that was idle for 4 to 6 minutes, and the systems' defaults are two hours.
+macOS has another name for the first.
+"""
+
+
 def _set_options(sock: _socket.socket, send_buffer: int, receive_buffer: int) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEPALIVE:
+        sock.setsockopt(socket.IPPROTO_TCP, option, value)
     if send_buffer != -1:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     if receive_buffer != -1:

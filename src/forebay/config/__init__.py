@@ -16,6 +16,7 @@ from forebay.config._bootstrap import HostPort, parse_bootstrap
 from forebay.config._hints import lack, unknown
 from forebay.config._option import Feature, Importance, Option, Type, load
 from forebay.config._options import PRODUCER_OPTIONS
+from forebay.config._proxy import ProxyUrl, parse_proxy
 from forebay.config._rules import RULES, Note
 from forebay.config._secret import Secret
 from forebay.config._security import SECURITY_OPTIONS
@@ -205,12 +206,14 @@ __all__ = [
     "Note",
     "Option",
     "ProducerConfig",
+    "ProxyUrl",
     "Secret",
     "Type",
     "checks_name",
     "credentials",
     "next_client_id",
     "parse_bootstrap",
+    "parse_proxy",
     "table",
     "tls_versions",
     "unavailable",

@@ -1,4 +1,4 @@
-"""Names that other Python clients have for an option of TLS or SASL; they are taken as that option.
+"""Names that other Python clients have for an option of TLS, SASL or networks; they are taken as that option.
 
 librdkafka's names are dotted, kafka-python's and aiokafka's have underscores; both are looked up with dots.
 """
@@ -38,4 +38,5 @@ ALIASES: Mapping[str, Alias] = {
     "sasl.mechanisms": Alias("sasl.mechanism"),
     "sasl.plain.username": Alias("sasl.username"),
     "sasl.plain.password": Alias("sasl.password"),
+    "socks5.proxy": Alias("proxy.url"),
 }

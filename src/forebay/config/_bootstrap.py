@@ -34,29 +34,37 @@ def parse_bootstrap(entries: Sequence[Any]) -> tuple[HostPort, ...]:
     """
     if not entries:
         raise ConfigError(f"bootstrap.servers is empty: at least one server is needed; {_HOW}")
-    return tuple(dict.fromkeys(_parse_entry(entry) for entry in entries))
+    return tuple(dict.fromkeys(parse_address(entry, "bootstrap.servers") for entry in entries))
 
 
-def _parse_entry(entry: Any) -> HostPort:
+def parse_address(entry: Any, option: str) -> HostPort:
+    """One address of a list of them.
+
+    Args:
+        option: whose it is, for messages.
+
+    Raises:
+        ConfigError: names the entry and what is wrong with it.
+    """
     if not isinstance(entry, str):
-        raise _refusal(entry, f"it is not a string; {_HOW}")
+        raise _refusal(entry, option, f"it is not a string; {_HOW}")
     match = _ENTRY.fullmatch(entry.strip())
     if match is None:
-        raise _refusal(entry, _HOW)
+        raise _refusal(entry, option, _HOW)
     protocol, six, host, port = match.group("protocol", "six", "host", "port")
     if protocol is not None and protocol.upper() not in _PROTOCOLS:
-        raise _refusal(entry, f"{protocol}:// is not one of {', '.join(_PROTOCOLS)}")
+        raise _refusal(entry, option, f"{protocol}:// is not one of {', '.join(_PROTOCOLS)}")
     if six is not None and ":" not in six:
-        raise _refusal(entry, "brackets are for IPv6 addresses")
+        raise _refusal(entry, option, "brackets are for IPv6 addresses")
     name = six or host
     if not name or any(character.isspace() for character in name):
-        raise _refusal(entry, f"the host is missing or has spaces; {_HOW}")
+        raise _refusal(entry, option, f"the host is missing or has spaces; {_HOW}")
     if port is None:
-        raise _refusal(entry, f"the port is missing; {_HOW}")
+        raise _refusal(entry, option, f"the port is missing; {_HOW}")
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
-        raise _refusal(entry, f"the port {port!r} is not a number from 1 to 65535")
+        raise _refusal(entry, option, f"the port {port!r} is not a number from 1 to 65535")
     return HostPort(name, int(port))
 
 
-def _refusal(entry: Any, reason: str) -> ConfigError:
-    return ConfigError(f"Invalid entry {entry!r} in bootstrap.servers: {reason}")
+def _refusal(entry: Any, option: str, reason: str) -> ConfigError:
+    return ConfigError(f"Invalid entry {entry!r} in {option}: {reason}")

@@ -57,9 +57,8 @@ _REASONS = {
     "it is Python's logger 'forebay'": "logger log.cb log.queue log.thread.name log.connection.close",
     "enable.idempotence keeps the order": "enable.gapless.guarantee queuing.strategy",
     "brokers make missing topics if their auto.create.topics.enable says so": "allow.auto.create.topics",
-    "all addresses of a name are tried": "broker.address.family broker.address.ttl",
+    "all addresses of a name are tried": "broker.address.ttl",
     "an answer may have 100 MiB": "receive.message.max.bytes",
-    "there are no proxies in this version": "proxy.url socks5.proxy",
     "there is no asyncio in this version": "loop",
     "it is a consumer's option": """
         group.id group.instance.id group.protocol group.protocol.type group.remote.assignor client.rack

@@ -76,6 +76,8 @@ class Option(NamedTuple):
     """What well-known names (Java's classes) stand for."""
     convert: Callable[[Any], Any] | None = None
     """From the accepted value to the one that is kept, if they differ."""
+    callable_too: bool = False
+    """A callable may stand in the place of the value; it is kept as it is."""
 
     @property
     def secret(self) -> bool:
@@ -85,7 +87,7 @@ class Option(NamedTuple):
         """What may be given, in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        kind = _KINDS[self.type]
+        kind = _KINDS[self.type] + (", or a callable" if self.callable_too else "")
         if self.not_empty:
             kind += " that is not empty"
         return f"{kind}, {_interval_text(self.ranges)}" if self.ranges else kind
@@ -98,6 +100,8 @@ class Option(NamedTuple):
         """
         if self.secret:
             return value if isinstance(value, Secret) else Secret(_PARSERS[Type.STRING](self, value))
+        if self.callable_too and callable(value):
+            return value
         parsed = _PARSERS[self.type](self, value)
         if self.choices and self.type is not Type.LIST:
             parsed = self._choice(parsed, value)

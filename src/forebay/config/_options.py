@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from forebay import serializers
+from forebay.config._address_map import parse_address_map
 from forebay.config._option import INT_MAX, Feature, Importance, Option, Type
 
-BOOLEAN, INT, LONG, STRING, LIST, CLASS = Type.BOOLEAN, Type.INT, Type.LONG, Type.STRING, Type.LIST, Type.CLASS
+BOOLEAN, INT, LONG, STRING = Type.BOOLEAN, Type.INT, Type.LONG, Type.STRING
+LIST, CLASS, PASSWORD = Type.LIST, Type.CLASS, Type.PASSWORD
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _FROM_0 = ((0, None),)
 
@@ -225,6 +227,22 @@ _NETWORK = (
     Option(
         "connections.max.idle.ms", LONG, 540_000, MEDIUM,
         "A connection without traffic for this long is closed; negative: never.",
+    ),
+    Option(
+        "proxy.url", PASSWORD, None, MEDIUM,
+        "Proxy to the brokers: socks5:// or http:// (CONNECT), then user:password@ if it asks for them, and host:port. "
+        "It looks the brokers' names up.",
+        ours=True,
+    ),
+    Option(
+        "broker.address.map", LIST, (), LOW,
+        "Where brokers are reached, if not where they say: advertised:port=real:port, and *=real:port for all others; "
+        "or a callable from host and port to both. Certificates and Kerberos keep the advertised name.",
+        ours=True, callable_too=True, convert=parse_address_map,
+    ),
+    Option(
+        "broker.address.family", STRING, "any", LOW, "Which addresses of brokers, or of the proxy, are used.",
+        choices=("any", "v4", "v6"), any_case=True, ours=True,
     ),
 )  # fmt: skip
 

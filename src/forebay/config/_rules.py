@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 from forebay.config._option import INT_MAX
+from forebay.config._proxy import parse_proxy
 from forebay.config._security_rules import sasl_rule, tls_rule
 from forebay.errors import ConfigError
 
@@ -101,6 +102,17 @@ def _security(values: Values, explicit: Explicit) -> Iterator[Note]:
         yield from (Note(*message) for message in rule(values, explicit))
 
 
+def _proxy(values: Values, explicit: Explicit) -> Iterator[Note]:
+    if values["proxy.url"] is not None:
+        parse_proxy(values["proxy.url"])
+        if values["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only":
+            raise ConfigError(
+                "client.dns.lookup=resolve_canonical_bootstrap_servers_only looks names up here, and with proxy.url "
+                "the proxy does; give one of them"
+            )
+    yield from ()
+
+
 def _partitioner(values: Values, explicit: Explicit) -> Iterator[Note]:
     chosen = values["partitioner.class"]
     if chosen is None:
@@ -119,5 +131,6 @@ RULES: tuple[Callable[[Values, Explicit], Iterator[Note]], ...] = (
     _backoffs,
     _node_share,
     _security,
+    _proxy,
     _partitioner,
 )

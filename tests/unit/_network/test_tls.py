@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forebay._network.tls import TlsFilter
+from forebay._network.transport import StreamFilter
 from forebay.errors import KafkaError, SslAuthenticationError
 from tests.conformance.worlds import authority
 
@@ -42,7 +43,7 @@ def client(name: str = "localhost") -> TlsFilter:
     return TlsFilter(context, name, "the tests' store")
 
 
-def exchange(ours: TlsFilter, server: Server, piece: int = 1 << 20) -> bool:
+def exchange(ours: StreamFilter, server: Server, piece: int = 1 << 20) -> bool:
     """Goes on until neither side has anything to say; whether our handshake is over."""
     done = False
     while True:
@@ -60,7 +61,7 @@ def exchange(ours: TlsFilter, server: Server, piece: int = 1 << 20) -> bool:
             done = done or ours.shake_hands()
 
 
-def received(ours: TlsFilter, room: int = 100_000) -> bytes:
+def received(ours: StreamFilter, room: int = 100_000) -> bytes:
     found = bytearray()
     into = bytearray(room)
     while (size := ours.receive(memoryview(into))) > 0:
@@ -156,6 +157,11 @@ def test_a_damaged_handshake_or_stream(at: int, flip: int) -> None:
     data[at % len(data)] ^= flip
     ours.feed(memoryview(data))
     try:
-        assert not ours.shake_hands(), "a damaged handshake is refused, or waits for more"
+        done = ours.shake_hands()
     except KafkaError:
-        pass
+        return
+    if done:  # in the version of a record, which TLS 1.3 ignores (RFC 8446, 5.1): then nothing was damaged
+        exchange(ours, server)
+        assert server.ready
+        server.incoming.write(ours.send([memoryview(b"abc")]))
+        assert server.tls.read(10) == b"abc"

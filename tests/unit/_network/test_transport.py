@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forebay._network.transport import Address, TcpTransport, WakePipe
+from forebay._network.transport import KEEPALIVE, Address, TcpTransport, WakePipe
 
 
 @pytest.fixture
@@ -56,6 +56,16 @@ def test_the_last_bytes_go_if_the_system_takes_them(server: socket.socket) -> No
     transport.send_last(b"closed")
     transport.close()
     assert transport.fileno() == -1
+
+
+def test_an_idle_connection_is_probed() -> None:
+    assert len(KEEPALIVE) == 3, "Linux and macOS have all three"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        transport = TcpTransport.connect(Address(socket.AF_INET, server.getsockname()), -1, -1)
+        assert transport.socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        found = [transport.socket.getsockopt(socket.IPPROTO_TCP, option) for option, _value in KEEPALIVE]
+        transport.close()
+    assert found == [60, 15, 4]
 
 
 def test_a_connection_that_cannot_begin_leaves_no_descriptor() -> None:

@@ -1,0 +1,49 @@
+"""Real proxies (pproxy) in processes of their own, for ``proxy.url``."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+START_S = 20.0
+
+
+@contextlib.contextmanager
+def proxy(kind: str, login: str = "") -> Iterator[str]:
+    """Runs a proxy on 127.0.0.1 until the block ends.
+
+    Args:
+        kind: ``socks5`` or ``http``.
+        login: ``user:password`` that it asks for, or nothing.
+
+    Returns:
+        Its ``host:port``.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    listens = f"{kind}://127.0.0.1:{port}" + (f"/#{login}" if login else "")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pproxy", "-l", listens], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        _wait_for(process, port)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
+    end = time.monotonic() + START_S
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        if process.poll() is not None or time.monotonic() > end:
+            process.kill()
+            raise AssertionError(f"pproxy did not start: {process.communicate()[0][-500:]!r}")
+        time.sleep(0.05)
