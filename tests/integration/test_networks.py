@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,3 +130,49 @@ def test_one_address_family(secure: Secure, topic: TopicFactory) -> None:
     send_all(secure.options("SSL", **{"broker.address.family": "v4"}), topic(secure.kafka, 1))
     error = refused({"bootstrap.servers": secure.kafka.bootstrap_servers, "broker.address.family": "v6"}, 3000)
     assert "broker.address.family" in str(error), error
+
+
+class Stranger:
+    """Not Kafka: says ``greeting`` at once, or in answer to the first bytes, and closes."""
+
+    def __init__(self, greeting: bytes, *, first: bool) -> None:
+        self._greeting, self._first = greeting, first
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:{1}".format(*self._server.getsockname())
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._server.accept()
+            except OSError:
+                return
+            with client, contextlib.suppress(OSError):
+                if not self._first:
+                    client.recv(1 << 16)
+                client.sendall(self._greeting)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(1 << 16):
+                    pass
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize(
+    ("greeting", "first", "what"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", False, "an HTTP server"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", True, "an SSH server"),
+    ],
+)
+def test_something_else_on_the_port(protocol: str, greeting: bytes, first: bool, what: str) -> None:
+    stranger = Stranger(greeting, first=first)
+    try:
+        sasl = login("PLAIN") if protocol.startswith("SASL") else {}
+        error = refused({"bootstrap.servers": stranger.address, "security.protocol": protocol, **sasl}, 3000)
+    finally:
+        stranger.close()
+    assert what in str(error), error

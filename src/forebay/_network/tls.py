@@ -13,6 +13,7 @@ from typing import Any
 
 from forebay._network import tls_words
 
+FIRST = 4
 Expiry = Callable[[str, float], None]
 """(host, Unix seconds at which its certificate ends): called after each handshake."""
 
@@ -35,6 +36,8 @@ class TlsFilter:
         self._on_expiry = on_expiry
         self._context = context
         self._tls: Any = None
+        self._first = b""
+        """The first bytes that came: what is no TLS is named by them."""
 
     def start(self) -> None:
         try:
@@ -44,6 +47,8 @@ class TlsFilter:
         self.shake_hands()
 
     def feed(self, data: memoryview) -> None:
+        if len(self._first) < FIRST:
+            self._first += data[:FIRST]
         self._incoming.write(data)
 
     def shake_hands(self) -> bool:
@@ -52,7 +57,8 @@ class TlsFilter:
         except ssl.SSLWantReadError:
             return False
         except ssl.SSLError as error:
-            raise tls_words.refusal(error, self._name, self._store) from error
+            found = tls_words.no_tls(self._first, self._name)
+            raise found or tls_words.refusal(error, self._name, self._store) from error
         if self._on_expiry is not None:
             self._tell_expiry(self._on_expiry)
         return True
@@ -91,7 +97,8 @@ class TlsFilter:
         return self._outgoing.read()
 
     def cut_off(self) -> str:
-        return tls_words.CUT_OFF
+        found = tls_words.no_tls(self._first, self._name)
+        return tls_words.CUT_OFF if found is None else found.message
 
     def _tell_expiry(self, tell: Expiry) -> None:
         certificate: Any = self._tls.getpeercert()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import Any
 
+from forebay._protocol.framing import stranger
 from forebay.errors import DisconnectError, KafkaError, NetworkError, SslAuthenticationError
 
 CUT_OFF = (
@@ -45,7 +46,6 @@ _ALERTS = {
 
 _OURS = {
     "WRONG_VERSION_NUMBER": "what came is no TLS: the listener may be without TLS (security.protocol), or not Kafka's",
-    "HTTP_REQUEST": "what came is HTTP: bootstrap.servers may name a port that is not Kafka's",
     "UNSUPPORTED_PROTOCOL": "the broker offers no TLS version of ssl.enabled.protocols",
     "NO_PROTOCOLS_AVAILABLE": "ssl.enabled.protocols leaves no version that this OpenSSL has",
     "DH_KEY_TOO_SMALL": "the broker's key exchange is too weak for this OpenSSL",
@@ -53,6 +53,22 @@ _OURS = {
     "CA_MD_TOO_WEAK": "a certificate's signature (SHA-1 or MD5) is too weak for this OpenSSL",
 }
 """By OpenSSL's reason for a refusal of its own."""
+
+
+def no_tls(first: bytes, name: str) -> KafkaError | None:
+    """The error for a port on which something else stands; None: what came may be TLS.
+
+    Args:
+        first: the first bytes that came.
+        name: the host.
+    """
+    what = None if first[:1] in (b"\x15", b"\x16") else stranger(first)
+    if what is None:
+        return None
+    return SslAuthenticationError(
+        f"TLS with {name} failed: {what} answers there (its first bytes are {first!r}); bootstrap.servers, or what the "
+        "brokers advertise, names a port that is not Kafka's"
+    )
 
 
 def refusal(error: ssl.SSLError, name: str, store: str) -> KafkaError:

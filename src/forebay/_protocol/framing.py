@@ -43,6 +43,8 @@ _STRANGERS = (
     (b"HTTP", "an HTTP server"),
     (b"SSH-", "an SSH server"),
     (b"220 ", "a mail or FTP server"),
+    (b"220-", "a mail or FTP server"),
+    (b"-ERR", "a Redis or mail server"),
     (b"\x15\x03", "a TLS listener (security.protocol there is not PLAINTEXT)"),
     (b"\x16\x03", "a TLS listener (security.protocol there is not PLAINTEXT)"),
 )
@@ -120,12 +122,17 @@ def frame_size(received: Any, max_size: int) -> int:
     if SIZE_BYTES <= size <= max_size:
         return size
     first = bytes(received[:SIZE_BYTES])
-    guess = next((name for start, name in _STRANGERS if first.startswith(start)), None)
+    guess = stranger(first)
     hint = f"; it looks like {guess}" if guess else ""
     raise ProtocolError(
         f"The peer does not speak the Kafka protocol: response length {size} (bytes {first!r}), "
         f"allowed are {SIZE_BYTES} to {max_size}{hint}"
     )
+
+
+def stranger(first: bytes) -> str | None:
+    """What it is, in words, whose first bytes are ``first``, if it is known and is not Kafka."""
+    return next((name for start, name in _STRANGERS if first.startswith(start)), None)
 
 
 def correlation_id(frame: Any) -> int:

@@ -61,6 +61,12 @@ def exchange(ours: StreamFilter, server: Server, piece: int = 1 << 20) -> bool:
             done = done or ours.shake_hands()
 
 
+def feed(ours: StreamFilter, data: bytes, piece: int) -> None:
+    for at in range(0, len(data), piece):
+        ours.feed(memoryview(data[at : at + piece]))
+        ours.shake_hands()
+
+
 def received(ours: StreamFilter, room: int = 100_000) -> bytes:
     found = bytearray()
     into = bytearray(room)
@@ -132,6 +138,30 @@ def test_the_end_of_the_certificate_is_told() -> None:
     assert exchange(ours, Server())
     ((name, end),) = told
     assert name == "localhost" and end > 1e9
+
+
+@pytest.mark.parametrize("piece", [1, 1 << 16])
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "an SSH server"),
+        (b"220 mail.example ESMTP\r\n", "a mail or FTP server"),
+        (b"-ERR unknown command\r\n", "a Redis or mail server"),
+        (b"\0\0\0\x1c" + bytes(28), "without TLS"),
+    ],
+)
+def test_something_else_on_the_port(answer: bytes, what: str, piece: int) -> None:
+    ours = client()
+    ours.start()
+    with pytest.raises(SslAuthenticationError, match=what):
+        feed(ours, answer, piece)
+    # One that closes before OpenSSL has read enough to judge.
+    ours = client()
+    ours.start()
+    ours.feed(memoryview(answer[:4]))
+    assert not ours.shake_hands()
+    assert what in ours.cut_off()
 
 
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
