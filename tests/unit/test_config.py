@@ -110,7 +110,6 @@ def test_unknown_key(key: str, hint: str) -> None:
         ("sasl.mechanism", "oauthbearer", "OAUTHBEARER"),
         ("enable.metrics.push", True, "telemetry"),
         ("metric.reporters", "a.B", "reporters"),
-        ("sasl.kerberos.service.name", "kafka", "GSSAPI"),
         ("sasl.oauthbearer.scope.claim.name", "claim", "OAUTHBEARER"),
     ],
 )

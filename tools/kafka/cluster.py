@@ -85,8 +85,9 @@ class _Node:
 class RealKafka:
     """A cluster of ``nodes`` brokers (ids from 0) of one Kafka version; started by ``with`` or :meth:`start`.
 
-    ``properties`` go over the defaults of every node.  ``listeners`` are further ones, at ``address_of``.
-    ``quick_start`` leaves out the compiler that pays only after minutes under load: for tests, not for benches.
+    ``properties`` go over the defaults of every node, ``jvm_options`` behind ours.  ``listeners`` are further ones, at
+    ``address_of``.  ``quick_start`` leaves out the compiler that pays only after minutes under load: for tests, not for
+    benches.
     ``advertised_host`` is what metadata says; the nodes listen on 127.0.0.1 whatever it is.  Raises
     :class:`tools.kafka.jars.JarsUnavailable` when there is nothing to start, :class:`KafkaFailed` when it does not come
     up within ``start_timeout_s``.
@@ -103,11 +104,13 @@ class RealKafka:
         advertised_host: str = "127.0.0.1",
         start_timeout_s: float = START_TIMEOUT_S,
         listeners: Sequence[Listener] = (),
+        jvm_options: Sequence[str] = (),
     ) -> None:
         self.version = version
         self._count = nodes
         self._properties = dict(properties or {})
         self._jvm_options = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", *(QUICK if quick_start else ())]
+        self._jvm_options += jvm_options
         self._advertised_host = advertised_host
         self._start_timeout_s = start_timeout_s
         self._listeners = tuple(listeners)

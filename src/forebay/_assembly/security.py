@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from forebay._runtime.clock import Clock
-from forebay.config import ProducerConfig, checks_name, credentials, parse_proxy, tls_versions
+from forebay.config import ProducerConfig, checks_name, credentials, kerberos, parse_proxy, tls_versions
 
 if TYPE_CHECKING:
     from forebay._network.credentials import Helper
@@ -72,6 +72,8 @@ def mechanism(config: ProducerConfig) -> Mechanism | None:
     """Who authenticates the client, and how; None: ``security.protocol`` is without SASL."""
     if config["security.protocol"] not in ("SASL_PLAINTEXT", "SASL_SSL"):
         return None
+    if config["sasl.mechanism"] == "GSSAPI":
+        return _gssapi(config)
     found = credentials(config)
     if found is None:
         return None  # a configuration without them was refused
@@ -84,3 +86,16 @@ def mechanism(config: ProducerConfig) -> Mechanism | None:
     from forebay._network.sasl.scram import Scram
 
     return Scram(config["sasl.mechanism"], found.username, found.password, secrets.token_bytes, token=found.token)
+
+
+def _gssapi(config: ProducerConfig) -> Mechanism:
+    from forebay._network.sasl.gss_library import CredentialStore, GssLibrary
+    from forebay._network.sasl.gssapi import Gssapi, check_keytab
+
+    found = kerberos(config)
+    cache = found.cache
+    if found.keytab is not None:
+        check_keytab(found.keytab, "sasl.jaas.config" if config["sasl.jaas.config"] else "sasl.kerberos.keytab")
+        # Producers with the same keytab share their tickets, and reconnections need no KDC.
+        cache = f"MEMORY:forebay-{found.keytab}-{found.principal or ''}"
+    return Gssapi(GssLibrary(), found.service, CredentialStore(found.principal, found.keytab, cache))

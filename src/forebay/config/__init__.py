@@ -14,6 +14,7 @@ from typing import Any
 from forebay.config._aliases import ALIASES
 from forebay.config._bootstrap import HostPort, parse_bootstrap
 from forebay.config._hints import lack, unknown
+from forebay.config._kerberos import Kerberos, kerberos
 from forebay.config._option import Feature, Importance, Option, Type, load
 from forebay.config._options import PRODUCER_OPTIONS
 from forebay.config._proxy import ProxyUrl, parse_proxy
@@ -23,7 +24,7 @@ from forebay.config._security import SECURITY_OPTIONS
 from forebay.config._security_rules import Credentials, checks_name, credentials, tls_versions
 from forebay.errors import ConfigError
 
-AVAILABLE: frozenset[Feature] = frozenset({Feature.TRANSACTIONS, Feature.TLS, Feature.SASL})
+AVAILABLE: frozenset[Feature] = frozenset({Feature.TRANSACTIONS, Feature.TLS, Feature.SASL, Feature.GSSAPI})
 """The features this version has, of those that options are waiting for."""
 
 _log = logging.getLogger("forebay.config")
@@ -203,6 +204,7 @@ __all__ = [
     "Feature",
     "HostPort",
     "Importance",
+    "Kerberos",
     "Note",
     "Option",
     "ProducerConfig",
@@ -211,6 +213,7 @@ __all__ = [
     "Type",
     "checks_name",
     "credentials",
+    "kerberos",
     "next_client_id",
     "parse_bootstrap",
     "parse_proxy",

@@ -58,6 +58,7 @@ _REASONS = {
     "enable.idempotence keeps the order": "enable.gapless.guarantee queuing.strategy",
     "brokers make missing topics if their auto.create.topics.enable says so": "allow.auto.create.topics",
     "all addresses of a name are tried": "broker.address.ttl",
+    "the Kerberos name of a broker is the host that it advertises": "sasl.kerberos.domain.name",
     "an answer may have 100 MiB": "receive.message.max.bytes",
     "there is no asyncio in this version": "loop",
     "it is a consumer's option": """

@@ -85,6 +85,14 @@ _SASL = (
     _sasl("login.callback.handler.class", CLASS, None, MEDIUM, "Provides credentials at login."),
     _sasl("login.class", CLASS, None, MEDIUM, "Does the login."),
     _sasl("kerberos.service.name", STRING, None, MEDIUM, "Kerberos principal the brokers run as."),
+    _sasl(
+        "kerberos.principal", STRING, None, LOW, "Kerberos principal of this client.",
+        ours=True,
+    ),
+    _sasl(
+        "kerberos.keytab", STRING, None, LOW, "File with the client's Kerberos keys; else the ticket cache is used.",
+        ours=True,
+    ),
     _sasl("kerberos.kinit.cmd", STRING, "/usr/bin/kinit", LOW, "Path of kinit."),
     _sasl(
         "kerberos.ticket.renew.window.factor", DOUBLE, 0.80, LOW,

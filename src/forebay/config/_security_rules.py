@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from forebay.config._jaas import parse_jaas
+from forebay.config._kerberos import kerberos_rule
 from forebay.config._secret import Secret
 from forebay.errors import ConfigError
 
@@ -140,6 +141,19 @@ def sasl_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[
             yield Message(logging.WARNING, f"{', '.join(given)}: no effect, since security.protocol is {protocol}")
         return
     mechanism = values["sasl.mechanism"]
+    if mechanism == "GSSAPI" and values["sasl.username"] is not None and "sasl.mechanism" not in explicit:
+        raise ConfigError(
+            "sasl.username is given, and sasl.mechanism is GSSAPI by default, as in Java: set sasl.mechanism to one of "
+            f"{', '.join(PASSWORD_MECHANISMS)}"
+        )
+    if mechanism == "GSSAPI" and "sasl.mechanism" not in explicit and not _asks_for_kerberos(explicit):
+        raise ConfigError(
+            f"security.protocol={protocol} needs a SASL mechanism; sasl.mechanism is GSSAPI by default, as in Java, "
+            f"which needs sasl.kerberos.service.name; or set one of {', '.join(PASSWORD_MECHANISMS)}"
+        )
+    if mechanism == "GSSAPI":
+        yield from (Message(*found) for found in kerberos_rule(values, explicit))
+        return
     if mechanism not in PASSWORD_MECHANISMS:
         default = "" if "sasl.mechanism" in explicit else " by default, as in Java"
         raise ConfigError(
@@ -150,3 +164,7 @@ def sasl_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[
         raise ConfigError(f"sasl.mechanism={mechanism} needs sasl.username and sasl.password, or sasl.jaas.config")
     if mechanism == "PLAIN" and protocol == "SASL_PLAINTEXT":
         yield Message(logging.WARNING, "SASL PLAIN without TLS sends the password as it is (security.protocol)")
+
+
+def _asks_for_kerberos(explicit: Collection[str]) -> bool:
+    return any(name == "sasl.jaas.config" or name.startswith("sasl.kerberos.") for name in explicit)

@@ -1,0 +1,88 @@
+"""What GSSAPI needs: the brokers' service name, and where the client's tickets come from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from forebay.config._jaas import parse_jaas
+from forebay.errors import ConfigError
+
+WITHOUT_EFFECT = (
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.ticket.renew.jitter",
+    "sasl.kerberos.ticket.renew.window.factor",
+)
+MODULE = "Krb5LoginModule"
+
+
+class Kerberos(NamedTuple):
+    """``keytab`` and ``cache`` are None for the ticket cache that the system names (``KRB5CCNAME``)."""
+
+    service: str
+    principal: str | None
+    keytab: str | None
+    cache: str | None
+
+
+def kerberos(values: Mapping[str, Any]) -> Kerberos:
+    """Of ``sasl.jaas.config``, else of ``sasl.kerberos.principal`` and ``.keytab``.
+
+    Raises:
+        ConfigError: no service name, or two; both ways at once; or a login module that asks on a terminal.
+    """
+    own = {name: values[f"sasl.kerberos.{name}"] for name in ("principal", "keytab")}
+    service = values["sasl.kerberos.service.name"]
+    jaas = values["sasl.jaas.config"]
+    cache = None
+    if jaas is not None:
+        given = [f"sasl.kerberos.{name}" for name, value in own.items() if value is not None]
+        if given:
+            raise ConfigError(f"sasl.jaas.config and {', '.join(given)} cannot both be given")
+        options = _module(jaas.reveal())
+        own = {"principal": options.get("principal"), "keytab": _keytab(options)}
+        cache = options.get("ticketCache") if own["keytab"] is None else None
+        if service is not None and options.get("serviceName", service) != service:
+            raise ConfigError(
+                f"sasl.kerberos.service.name is {service!r}, and serviceName in sasl.jaas.config is "
+                f"{options['serviceName']!r}: give one"
+            )
+        service = service or options.get("serviceName")
+    if not service:
+        raise ConfigError("sasl.mechanism=GSSAPI needs sasl.kerberos.service.name, which mostly is kafka")
+    return Kerberos(service, own["principal"], own["keytab"], cache)
+
+
+def kerberos_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Checks all of it; says which options do nothing here."""
+    kerberos(values)
+    given = [name for name in WITHOUT_EFFECT if name in explicit]
+    if given:
+        text = f"{', '.join(given)}: no effect, since tickets come from a keytab or a ticket cache, not from kinit"
+        yield logging.WARNING, text
+
+
+def _module(text: str) -> dict[str, str]:
+    module = parse_jaas(text)
+    if module.name != MODULE:
+        raise ConfigError(f"sasl.jaas.config has {module.name}, but sasl.mechanism=GSSAPI needs {MODULE}")
+    return module.options
+
+
+def _keytab(options: Mapping[str, str]) -> str | None:
+    """The keytab, as MIT Kerberos names files; None for the ticket cache."""
+    if _true(options, "useKeyTab"):
+        if not options.get("keyTab"):
+            raise ConfigError(f"sasl.jaas.config: {MODULE} with useKeyTab=true needs keyTab")
+        return options["keyTab"].removeprefix("file:")
+    if not _true(options, "useTicketCache"):
+        raise ConfigError(
+            f"sasl.jaas.config: {MODULE} needs useKeyTab=true or useTicketCache=true; nobody is asked for a password"
+        )
+    return None
+
+
+def _true(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "false").lower() == "true"

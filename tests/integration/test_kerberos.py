@@ -1,0 +1,129 @@
+"""SASL GSSAPI with a real MIT KDC and a real Kafka: keytab, ticket cache, JAAS, a KDC that is away, what is refused."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from forebay import KafkaProducer
+from forebay.errors import ConfigError, SaslAuthenticationError
+from tests.integration.test_security import RECORDS, refused, send_all
+from tests.support.fixtures import ReadBackFactory, TopicFactory
+from tests.support.kerberos import CLIENT, Kerberized, kerberized
+
+__all__ = ["kerberized"]
+
+JAAS = "com.sun.security.auth.module.Krb5LoginModule required "
+
+
+@pytest.mark.parametrize("listener", ["GSSP", "GSSS"])
+def test_a_keytab(kerberized: Kerberized, topic: TopicFactory, read_back: ReadBackFactory, listener: str) -> None:
+    name = topic(kerberized.kafka, 3)
+    values = send_all(kerberized.options(listener), name)
+    found = read_back(kerberized.kafka, name).wait_for(RECORDS)
+    assert sorted(record.value or b"" for record in found) == sorted(values)
+
+
+def test_a_ticket_cache(
+    kerberized: Kerberized, topic: TopicFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kerberized.kdc.ticket(CLIENT, kerberized.keytab, tmp_path / "cache")
+    options = kerberized.options("GSSP")
+    del options["sasl.kerberos.keytab"], options["sasl.kerberos.principal"]
+    name = topic(kerberized.kafka, 1)
+    jaas = f'{JAAS} useTicketCache=true ticketCache="{tmp_path}/cache" serviceName="kafka";'
+    send_all({**options, "sasl.jaas.config": jaas}, name)
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/cache")
+    send_all(options, name)
+
+
+def test_javas_spelling(kerberized: Kerberized, topic: TopicFactory, caplog: pytest.LogCaptureFixture) -> None:
+    options = kerberized.options("GSSP", **{"sasl.mechanism": "GSSAPI", "sasl.kerberos.kinit.cmd": "/bin/false"})
+    del options["sasl.kerberos.keytab"], options["sasl.kerberos.principal"], options["sasl.kerberos.service.name"]
+    jaas = f'{JAAS} useKeyTab=true storeKey=true keyTab="{kerberized.keytab}" principal="{CLIENT}" serviceName=kafka;'
+    send_all({**options, "sasl.jaas.config": jaas}, topic(kerberized.kafka, 1))
+    assert "sasl.kerberos.kinit.cmd: no effect" in caplog.text
+
+
+def test_authentication_again_while_records_flow(
+    kerberized: Kerberized, topic: TopicFactory, read_back: ReadBackFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = topic(kerberized.kafka, 1)
+    caplog.set_level(logging.INFO, "forebay")
+    sent = 0
+    with KafkaProducer({**kerberized.options("GSSP"), "linger.ms": "1"}) as producer:
+        end = time.monotonic() + 7
+        while time.monotonic() < end:
+            producer.send(name, b"%d" % sent)
+            sent += 1
+            time.sleep(0.002)
+        producer.flush()
+    assert not [record for record in caplog.records if "connection" in record.getMessage().lower()]
+    found = read_back(kerberized.kafka, name).wait_for(sent)
+    assert [record.value for record in found] == [b"%d" % number for number in range(sent)]
+
+
+def test_a_kdc_that_is_away_and_comes_back(kerberized: Kerberized, topic: TopicFactory) -> None:
+    """With a key that nobody has a ticket for yet."""
+    keytab = kerberized.kdc.keytab("late")
+    name = topic(kerberized.kafka, 1)
+    options = kerberized.options("GSSP", **{"sasl.kerberos.keytab": str(keytab), "sasl.kerberos.principal": "late"})
+    kerberized.kdc.stop()
+    try:
+        with KafkaProducer({**options, "max.block.ms": "6000"}) as producer:
+            with pytest.raises(Exception) as caught:
+                producer.partitions_for(name)
+            assert "no KDC answers" in str(caught.value), caught.value
+            kerberized.kdc.start()
+            assert producer.send(name, b"y").result(60).offset == 0
+    finally:
+        kerberized.kdc.stop()
+        kerberized.kdc.start()
+
+
+def test_records_flow_on_without_the_kdc(kerberized: Kerberized, topic: TopicFactory) -> None:
+    """The ticket for the service is there: a reconnection needs no KDC."""
+    name = topic(kerberized.kafka, 1)
+    send_all(kerberized.options("GSSP"), name)
+    kerberized.kdc.stop()
+    try:
+        send_all(kerberized.options("GSSP"), name)
+    finally:
+        kerberized.kdc.start()
+
+
+def test_what_is_refused(kerberized: Kerberized, tmp_path: Path) -> None:
+    error = refused(kerberized.options("GSSP", **{"sasl.kerberos.service.name": "nobody"}))
+    assert isinstance(error, SaslAuthenticationError), error
+    assert "does not know the service" in str(error) and "nobody" in str(error), error
+    error = refused(kerberized.options("GSSP", **{"sasl.kerberos.principal": "bob"}))
+    assert isinstance(error, SaslAuthenticationError), error
+    assert "has no key of bob" in str(error) and str(kerberized.keytab) in str(error), error
+    options = kerberized.options("GSSP")
+    del options["sasl.kerberos.keytab"], options["sasl.kerberos.principal"]
+    error = refused(options)
+    assert isinstance(error, SaslAuthenticationError) and "kinit" in str(error), error
+    old = tmp_path / "old.keytab"
+    kerberized.kdc.keytab("changing").rename(old)
+    kerberized.kdc.keytab("changing")  # another key
+    error = refused(
+        kerberized.options("GSSP", **{"sasl.kerberos.keytab": str(old), "sasl.kerberos.principal": "changing"})
+    )
+    assert isinstance(error, SaslAuthenticationError) and "keytab does not fit" in str(error), error
+
+
+def test_keytabs_that_cannot_be_used(kerberized: Kerberized, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "text").write_text("no keytab")
+    for path, words in (
+        (tmp_path / "nowhere", "no such file"),
+        (tmp_path, "is no file"),
+        (tmp_path / "empty", "is none"),
+        (tmp_path / "text", "is none"),
+    ):
+        with pytest.raises(ConfigError, match=words) as caught:
+            KafkaProducer(kerberized.options("GSSP", **{"sasl.kerberos.keytab": str(path)}))
+        assert str(path) in str(caught.value) and "sasl.kerberos.keytab" in str(caught.value)
