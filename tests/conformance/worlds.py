@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import trustme
 
 from forebay._network import selector as imported
+from forebay._network.proxy import SOCKS5, Proxy
 from forebay._network.tls_context import TlsContexts, TlsSettings
 from forebay._network.transport import Address
 from forebay.config import Secret
@@ -281,22 +282,18 @@ class TlsFar(SocketFar):
         self._write(self.outgoing.read())
 
 
-class TlsWorld(SocketWorld):
-    """Loopback with TLS."""
+class HandshakeWorld(SocketWorld):
+    """Loopback with a handshake before the stream; a far end has ``pump`` and ``ready``."""
 
     holds = False
 
     def __init__(self, module: ModuleType, **options: Any) -> None:
-        settings = TlsSettings(certificates=Secret(authority().cert_pem.bytes().decode()))
         super().__init__(module, **options)
-        self._contexts = TlsContexts(settings, lambda: time.time() * 1000)
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.num_tickets = 0
-        authority().issue_cert("localhost").configure_cert(self._context)
-        self._pending: list[TlsFar] = []
+        self._pending: list[Any] = []
 
-    def more(self) -> dict[str, Any]:
-        return {"stream_filter": self._contexts.filter("localhost")}
+    def far(self, sock: socket.socket) -> Any:
+        """The far end of an accepted connection."""
+        raise AssertionError("each of them has its own")
 
     def turn(self, timeout_ms: float = 0) -> list[Any]:
         self._pump()
@@ -304,7 +301,8 @@ class TlsWorld(SocketWorld):
 
     def accept(self) -> Far:
         self.until(lambda: self._pending and self._pending[0].ready)
-        return self._pending.pop(0)
+        far: Far = self._pending.pop(0)
+        return far
 
     def _pump(self) -> None:
         self._server.setblocking(False)
@@ -313,12 +311,67 @@ class TlsWorld(SocketWorld):
                 sock = self._server.accept()[0]
             except BlockingIOError:
                 break
-            far = TlsFar(sock, self._context)
+            far = self.far(sock)
             self._fars.append(far)
             self._pending.append(far)
         for known in self._fars:
-            assert isinstance(known, TlsFar)
-            known.pump()
+            known.pump()  # type: ignore[attr-defined]  # the far ends of this world have it
+
+
+class TlsWorld(HandshakeWorld):
+    """Loopback with TLS; ``tickets`` of a session follow each handshake."""
+
+    def __init__(self, module: ModuleType, tickets: int = 0, **options: Any) -> None:
+        settings = TlsSettings(certificates=Secret(authority().cert_pem.bytes().decode()))
+        super().__init__(module, **options)
+        self._contexts = TlsContexts(settings, lambda: time.time() * 1000)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.num_tickets = tickets
+        authority().issue_cert("localhost").configure_cert(self._context)
+
+    def far(self, sock: socket.socket) -> TlsFar:
+        return TlsFar(sock, self._context)
+
+    def more(self) -> dict[str, Any]:
+        return {"stream_filter": self._contexts.filter("localhost")}
+
+
+class ProxyFar(SocketFar):
+    """The other end of a connection through a SOCKS5 proxy: the proxy first, then the broker."""
+
+    DIALOGUE = ((3, b"\x05\x00"), (4 + 1 + 6 + 2, b"\x05\x00\x00\x01\x7f\x00\x00\x01\x00\x01"))
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._left = list(self.DIALOGUE)
+        self._early = b""
+
+    @property
+    def ready(self) -> bool:
+        return not self._left
+
+    def pump(self) -> None:
+        if self.ready or self.sock.fileno() < 0:
+            return
+        self._early += super().read()
+        while self._left and len(self._early) >= self._left[0][0]:
+            size, answer = self._left.pop(0)
+            self._early = self._early[size:]
+            super().send(answer)
+
+    def read(self) -> bytes:
+        early, self._early = self._early, b""
+        return early + super().read()
+
+
+class ProxyWorld(HandshakeWorld):
+    """Loopback through a proxy, without TLS."""
+
+    def far(self, sock: socket.socket) -> ProxyFar:
+        return ProxyFar(sock)
+
+    def more(self) -> dict[str, Any]:
+        return {"stream_filter": Proxy(SOCKS5, "127.0.0.1", 1).tunnel(lambda: ("broker", 1), None)}
 
 
 @functools.cache
@@ -332,6 +385,8 @@ WORLDS: dict[str, Callable[[], World]] = {
     "interpreted": lambda: SocketWorld(interpreted),
     "tls": lambda: TlsWorld(imported),
     "tls-interpreted": lambda: TlsWorld(interpreted),
+    "proxy": lambda: ProxyWorld(imported),
+    "proxy-interpreted": lambda: ProxyWorld(interpreted),
     "memory": MemoryWorld,
 }
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import random
 import time
 from pathlib import Path
 
 import pytest
 
 from forebay import KafkaProducer
+from forebay._network.sasl.gss_library import CredentialStore, GssError, GssLibrary
 from forebay.errors import ConfigError, SaslAuthenticationError
 from tests.integration.test_security import RECORDS, refused, send_all
+from tests.property.frames import damaged, printed_seed
 from tests.support.fixtures import ReadBackFactory, TopicFactory
 from tests.support.kerberos import CLIENT, Kerberized, kerberized
 
@@ -127,3 +130,27 @@ def test_keytabs_that_cannot_be_used(kerberized: Kerberized, tmp_path: Path) -> 
         with pytest.raises(ConfigError, match=words) as caught:
             KafkaProducer(kerberized.options("GSSP", **{"sasl.kerberos.keytab": str(path)}))
         assert str(path) in str(caught.value) and "sasl.kerberos.keytab" in str(caught.value)
+
+
+def test_damaged_answers_of_a_broker(kerberized: Kerberized) -> None:
+    """The library's own parser: each damaged token is an error, or asks for more; and never a login."""
+    dice = random.Random(printed_seed())
+    library, store = GssLibrary(), CredentialStore(CLIENT, str(kerberized.keytab), "MEMORY:damaged")
+    answers = [
+        b"\x60\x81\x99\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02\x02\x00" + dice.randbytes(140),
+        b"\x60\x00",
+        b"",
+    ]
+    refused = 0
+    for _ in range(1000):
+        context = library.context("kafka@localhost", store)
+        context.step(b"")
+        begin = time.thread_time()
+        try:
+            context.step(damaged(dice.choice(answers), dice))
+            assert not context.complete
+        except GssError as error:
+            assert len(str(error)) > 5
+            refused += 1
+        assert time.thread_time() - begin < 1
+    assert refused > 900

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import ssl
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,34 @@ def test_tls(
         values = send_all(options, name)
     found = read_back(secure.kafka, name).wait_for(RECORDS)
     assert sorted(record.value or b"" for record in found) == sorted(values)
+
+
+def test_keys_that_change_amid_the_records(secure: Secure, topic: TopicFactory, read_back: ReadBackFactory) -> None:
+    """Java changes its keys, and asks for ours, after each MiB (RFC 8446, 4.6.3)."""
+    name = topic(secure.kafka, 1)
+    seen: Counter[tuple[str, str]] = Counter()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(secure.ca)
+
+    def watch(connection: object, direction: str, version: object, content: object, message: Any, data: bytes) -> None:
+        seen[direction, getattr(message, "name", "")] += 1
+
+    context._msg_callback = watch  # type: ignore[attr-defined]  # what OpenSSL's own tools show; for tests alone
+    options = {
+        "bootstrap.servers": secure.kafka.address_of("SSL"),
+        "security.protocol": "SSL",
+        "ssl.context": context,
+        "batch.size": "100000",
+    }
+    size, count = 10_000, 2000
+    with KafkaProducer(options) as producer:
+        for number in range(count):
+            producer.send(name, number.to_bytes(4, "big") * (size // 4))
+        producer.flush()
+    found = read_back(secure.kafka, name).wait_for(count)
+    assert [int.from_bytes((record.value or b"")[:4], "big") for record in found] == list(range(count))
+    assert {len(record.value or b"") for record in found} == {size}
+    assert seen["read", "KEY_UPDATE"] >= 5 and seen["write", "KEY_UPDATE"] >= 5, seen
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

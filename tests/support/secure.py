@@ -22,6 +22,8 @@ USER = "alice"
 PASSWORD = "pa,ss=wörd-canary"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 REAUTHENTICATION_MS = 3000
+KEY_LIMIT = 1 << 20
+"""Bytes after which the brokers change the keys of a TLS 1.3 connection (KeyUpdate)."""
 
 
 class Identity(NamedTuple):
@@ -110,7 +112,12 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
     ca.write_bytes(authority.cert_pem.bytes())
     server = identity(folder, "server", authority.issue_cert("localhost"))
     client = identity(folder, "client", authority.issue_cert("client.example"))
-    with real_kafka(advertised_host="localhost", listeners=listeners(server, ca)) as kafka:
+    java = folder / "java.security"
+    java.write_text(
+        f"jdk.tls.keyLimits=AES/GCM/NoPadding KeyUpdate {KEY_LIMIT}, ChaCha20-Poly1305 KeyUpdate {KEY_LIMIT}\n"
+    )
+    options = [f"-Djava.security.properties={java}"]
+    with real_kafka(advertised_host="localhost", listeners=listeners(server, ca), jvm_options=options) as kafka:
         add_scram_users(kafka)
         yield Secure(kafka, authority, ca, client, folder)
 

@@ -60,3 +60,23 @@ def test_any_text_ends_in_an_entry_or_a_refusal(text: str) -> None:
         parse_jaas(f"{PLAIN} required {text}")
     except ConfigError:
         pass
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("PlainLoginModule required a/ b=c\n=d;", {"a": "d"}),
+        ("PlainLoginModule required a/\nb\n=d;", {"a": "d"}),
+        ("PlainLoginModule required // a\rb=c;", {"b": "c"}),
+        ("PlainLoginModule required a-b=c-d-;", {"a-b": "c-d-"}),
+        ("PlainLoginModule required -a=b;", None),
+        ("PlainLoginModule required a=-b;", None),
+    ],
+)
+def test_oddities_of_javas_tokenizer(text: str, options: dict[str, str] | None) -> None:
+    """``tests/integration/test_jaas.py`` compares with Java itself; these were found there."""
+    if options is None:
+        with pytest.raises(ConfigError):
+            parse_jaas(text)
+    else:
+        assert parse_jaas(text).options == options

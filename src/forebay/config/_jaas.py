@@ -72,7 +72,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         if sign <= " ":
             at += 1
         elif text.startswith("//", at):
-            at = (text.find("\n", at) + 1) or len(text)
+            at = _line_end(text, at)
         elif text.startswith("/*", at):
             end = text.find("*/", at + 2)
             at = len(text) if end < 0 else end + 2
@@ -81,19 +81,26 @@ def _tokens(text: str) -> Iterator[_Token]:
             yield _Token(value, True)
         elif _begins_word(sign):
             end = at + 1
-            while end < len(text) and (_begins_word(text[end]) or text[end] in "0123456789."):
+            while end < len(text) and (_begins_word(text[end]) or text[end] in "0123456789.-"):
                 end += 1
             yield _Token(text[at:end], True)
             at = end
         elif sign == "/":
-            at = (text.find("\n", at) + 1) or len(text)  # Java's tokenizer: a comment to the line's end
+            # Java's tokenizer: a comment to the line's end, and if the line ends here, to the next one's.
+            at = _line_end(text, at + 2)
         else:
             yield _Token(sign, False)
             at += 1
 
 
+def _line_end(text: str, at: int) -> int:
+    found = [end for sign in "\r\n" if (end := text.find(sign, at)) >= 0]
+    return min(found, default=len(text))
+
+
 def _begins_word(sign: str) -> bool:
-    return (sign.isascii() and sign.isalpha()) or sign in "-_$" or ord(sign) >= 160
+    # A hyphen or a digit begins a number there, which is neither a name nor a value.
+    return (sign.isascii() and sign.isalpha()) or sign in "_$" or ord(sign) >= 160
 
 
 def _quoted(text: str, at: int) -> tuple[str, int]:
