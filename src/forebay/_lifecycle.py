@@ -20,7 +20,7 @@ import sys
 import weakref
 from typing import Any, Protocol
 
-from forebay._delivery.outcome import note_fork
+from forebay._delivery.result import note_fork
 from forebay._runtime.clock import Clock, SystemClock
 from forebay._sender.thread import SenderThread
 

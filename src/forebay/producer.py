@@ -21,7 +21,7 @@ from forebay._delivery.future import RecordFuture
 from forebay._delivery.sender_lock import check_wait, may_wait
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.ticket import ThreadTicket
-from forebay._send.path import SendPath
+from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
 from forebay._send.transactional import TransactionalCalls
 from forebay.config import ProducerConfig
 from forebay.errors import (
@@ -44,7 +44,6 @@ def __dir__() -> list[str]:
 
 logger: logging.Logger = logging.getLogger("forebay.producer")
 
-_OPEN, _CLOSED, _FORKED = 0, 1, 2
 
 FORCED_CLOSE_MS = 300.0
 """How long close() waits for a thread that it has told to end at once; not ended then, a callback holds it."""
@@ -93,24 +92,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
             raise not_made("kafka producer", error) from error
         self._parts = parts
         self._thread = parts.thread
-        self._prepare(
-            accumulator=parts.accumulator,
-            metadata=parts.metadata,
-            wake=parts.client.wakeup,
-            clock=parts.clock,
-            key_serializer=parts.users.key_serializer,
-            value_serializer=parts.users.value_serializer,
-            interceptors=parts.users.interceptors,
-            partitioner=parts.users.partitioner,
-            metrics=parts.metrics,
-            report=parts.report,
-            ignore_keys=config["partitioner.ignore.keys"],
-            max_record_size=min(config["max.request.size"], config["buffer.memory"]),
-            max_block_ms=config["max.block.ms"],
-            sender_thread=parts.thread,
-            node_error=parts.client.states.last_error,
-            claim=parts.client.gil_claim,
-        )
+        self._prepare(parts)
         self._inner = {*vars(SendPath), *vars(self)} - {"send", "send_nowait"}
         logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
 
@@ -192,7 +174,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
         An error about a row has ``context["row"]``, the first that was not taken.  Any error has ``delivery``, what
         becomes of the rows that were taken: ``delivery.taken()`` lists them.
         """
-        if self._state != _OPEN:
+        if self._state != OPEN:
             raise self._refusal()
         wanted = {
             "value": value,
@@ -262,9 +244,9 @@ class KafkaProducer(SendPath, TransactionalCalls):
         """
         if timeout is not None and timeout < 0:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
-        if self._state == _FORKED:
+        if self._state == FORKED:
             return
-        self._set_state(_CLOSED)
+        self._set_state(CLOSED)
         self._parts.accumulator.close()
         self._thread.sender.request_close()
         if self._on_sender_thread() or not may_wait():
@@ -320,7 +302,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
     def __del__(self) -> None:
         # May run on any thread, at any moment, the sender's own included: no lock, no wait, no log.
         thread = getattr(self, "_thread", None)
-        if thread is not None and self._state == _OPEN:
+        if thread is not None and self._state == OPEN:
             thread.sender.request_close()
 
     def __dir__(self) -> list[str]:
@@ -350,16 +332,16 @@ class KafkaProducer(SendPath, TransactionalCalls):
         return own
 
     def _check_not_forked(self) -> None:
-        if self._state == _FORKED:
+        if self._state == FORKED:
             raise ForkedProducerError()
 
     def _check_open(self) -> None:
-        if self._state != _OPEN:
+        if self._state != OPEN:
             raise self._refusal()
 
     def _after_fork_in_child(self) -> None:
         """The child's copy of a producer: refuses everything and closes its descriptors; takes no lock."""
-        self._set_state(_FORKED)
+        self._set_state(FORKED)
         self._parts.client.close_after_fork()
 
     def __reduce__(self) -> Any:
@@ -368,7 +350,7 @@ class KafkaProducer(SendPath, TransactionalCalls):
         )
 
     def __repr__(self) -> str:
-        state = {_OPEN: "open", _CLOSED: "closed", _FORKED: "a copy in a forked child, unusable"}[self._state]
+        state = {OPEN: "open", CLOSED: "closed", FORKED: "a copy in a forked child, unusable"}[self._state]
         return f"<KafkaProducer {self.client_id}: {state}, {self._parts.accumulator!r}>"
 
 

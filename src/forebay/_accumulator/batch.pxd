@@ -4,7 +4,8 @@ from forebay._accumulator.chunks cimport ChunkedBatch
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._delivery.callbacks cimport DeliveryCallbacks
 from forebay._runtime.flag cimport Flag
-from forebay._delivery.future cimport BatchResult, RecordFuture
+from forebay._delivery.future cimport RecordFuture
+from forebay._delivery.result cimport BatchResult
 from forebay._gate cimport GatedQueue
 from forebay._records.rows cimport RowWindow
 

@@ -15,7 +15,8 @@ from cython.cimports.forebay._accumulator.account import new_account
 from cython.cimports.forebay._accumulator.chunks import ChunkedBatch
 from cython.cimports.forebay._accumulator.pool import Buffer
 from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-from cython.cimports.forebay._delivery.future import RecordFuture, new_result
+from cython.cimports.forebay._delivery.future import RecordFuture
+from cython.cimports.forebay._delivery.result import new_result
 from cython.cimports.forebay._gate import GatedQueue
 from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
 from cython.cimports.forebay._records.rows import RowWindow

@@ -1,7 +1,8 @@
 """From a configuration to a producer's parts: the only place that calls constructors, and that makes randomness.
 
-``parts`` makes all of a producer, and the connections of a Control; ``security`` what TLS and SASL need.  Begin with
-``parts``.  The application's thread runs it, before the sender's thread starts.
+Begin with ``parts``.  It makes all of a producer, and the connections of a Control.  ``security`` makes what TLS and
+SASL need.  ``user_parts`` makes and closes what runs the user's code: serializers, interceptors, the partitioner.  The
+application's thread runs all of it, before the sender's thread starts.
 """
 
 from forebay._assembly.parts import (

@@ -17,6 +17,7 @@ from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
 from forebay._assembly.security import login_helper, mechanism, proxy, tls_filters
+from forebay._assembly.user_parts import UserParts, make_user_parts, partition_random
 from forebay._delivery.sender_lock import SenderLock
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
@@ -33,7 +34,6 @@ from forebay._runtime.threads import get_ident, refusal
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
 from forebay._transactions.manager import TransactionManager
-from forebay._user_parts import UserParts, make_user_parts, partition_random
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
 from forebay.errors import IllegalStateError, KafkaError

@@ -17,10 +17,10 @@ from cython.cimports.forebay._columnar.columns import Columns
 from cython.cimports.forebay._columnar.deliveries import BatchDelivery
 from cython.cimports.forebay._columnar.row import RowAppender
 from cython.cimports.forebay._columnar.shares import Share
-from cython.cimports.forebay._delivery.future import BatchResult
+from cython.cimports.forebay._delivery.result import BatchResult
 from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.primitives import RecordView, bytearray_pointer, no_bytes, view_of
-from cython.cimports.forebay._send.path import SendPath
+from cython.cimports.forebay._send.path import OPEN, SendPath
 
 from forebay._columnar.columns import NO_HEADERS
 from forebay.errors import KafkaError
@@ -85,7 +85,7 @@ class TableAppender:
                 without a key ...  Its context has ``row``, the first that was not taken: all before it were, and
                 behind it none but some nearby of other partitions; the delivery knows which.
         """
-        if self.path._state != 0:
+        if self.path._state != OPEN:
             raise self.path._refusal()
         if self.rows.capacity < min(WINDOW, columns.length):
             self.rows = RowWindow(min(WINDOW, columns.length))

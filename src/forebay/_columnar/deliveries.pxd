@@ -1,5 +1,5 @@
 from forebay._columnar.shares cimport Share
-from forebay._delivery.future cimport BatchResult
+from forebay._delivery.result cimport BatchResult
 
 
 # The fields of a call belong to its thread while it lasts; then ``_lock`` guards what outcomes change.

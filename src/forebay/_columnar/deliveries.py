@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import cython
 from cython.cimports.forebay._columnar.shares import Share
-from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, new_future
+from cython.cimports.forebay._delivery.future import RecordFuture, new_future, wait_for
+from cython.cimports.forebay._delivery.result import BatchResult
 
-from forebay._delivery.callback_thread import was_entered
+from forebay._delivery.callback_thread import call_done_callback, check_done_callback
 from forebay._delivery.sender_lock import SenderLock, check_wait
 from forebay._runtime.clock import SystemClock
 from forebay._runtime.ticket import Latch
@@ -216,7 +217,7 @@ class BatchDelivery:
         share: Share
         for share in list(self._shares):
             while (index := share.unfinished_index()) >= 0:
-                if not share.result.wait(end - clock.now(), index):
+                if not wait_for(share.result, end - clock.now(), index):
                     left = self._collect()
                     raise TimeoutError(
                         f"{self.rows - self._counted - self._lost} of {self.rows} rows have no outcome after "
@@ -236,10 +237,7 @@ class BatchDelivery:
             ForkedProducerError: in a child of the process that sent the rows, unless they were done before the fork.
             TypeError: it cannot be called.
         """
-        if not callable(function):
-            raise TypeError(
-                f"add_done_callback() takes a callable(delivery), got {type(function).__name__}: {function!r}"
-            )
+        check_done_callback(function, "delivery")
         if self._collect() == 0 and self._runner is None:
             self._call(function)
             return
@@ -308,13 +306,8 @@ class BatchDelivery:
             self._runner = None
 
     def _call(self, function: Callable[[BatchDelivery], object]) -> None:
-        try:
-            function(self)
-        except Exception as raised:
-            if was_entered(raised):
-                logger.exception("a done callback for %d rows raised", self.rows)
-            else:
-                logger.error("No memory to call a done callback for %d rows", self.rows)
+        if not call_done_callback(function, self):
+            logger.error("No memory to call a done callback for %d rows", self.rows)
 
     # What became of them, as far as it is known
 

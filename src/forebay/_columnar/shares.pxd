@@ -1,4 +1,4 @@
-from forebay._delivery.future cimport BatchResult
+from forebay._delivery.result cimport BatchResult
 
 
 cdef class Share:

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import cython
-from cython.cimports.forebay._delivery.future import BatchResult
+from cython.cimports.forebay._delivery.result import COMPLETING, DONE, BatchResult
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer
 
 from forebay._runtime.threads import get_ident
-
-COMPLETING = cython.declare(cython.int, 1)
-DONE = cython.declare(cython.int, 2)
 
 
 class Run(NamedTuple):

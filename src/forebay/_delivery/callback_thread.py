@@ -14,7 +14,14 @@ from cython.cimports.forebay._runtime.this_thread import mark_thread, thread_is_
 logger = logging.getLogger("forebay.callbacks")
 
 WAY_IN = tuple(
-    f"forebay/{name}.py" for name in ("_arguments", "_delivery/outcome", "_delivery/future", "_columnar/deliveries")
+    f"forebay/{name}.py"
+    for name in (
+        "_arguments",
+        "_delivery/result",
+        "_delivery/callback_thread",
+        "_delivery/future",
+        "_columnar/deliveries",
+    )
 )
 """The code between a record's outcome and a callback of the user's."""
 
@@ -86,6 +93,25 @@ def was_entered(raised: BaseException) -> bool:
     while where.tb_next is not None:
         where = where.tb_next
     return not where.tb_frame.f_code.co_filename.endswith(WAY_IN)
+
+
+def check_done_callback(function: object, argument: str) -> None:
+    """Raises TypeError for what ``add_done_callback`` cannot call; ``argument`` is what it would be called with."""
+    if not callable(function):
+        raise TypeError(
+            f"add_done_callback() takes a callable({argument}), got {type(function).__name__}: {function!r}"
+        )
+
+
+def call_done_callback(function: Callable[[Any], object], done: Any) -> bool:
+    """Calls ``function(done)`` and logs what it raises.  False if there was no memory for the call."""
+    try:
+        function(done)
+    except Exception as raised:
+        if not was_entered(raised):
+            return False
+        logger.exception("A done callback of %r raised", done)
+    return True
 
 
 @cython.ccall

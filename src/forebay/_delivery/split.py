@@ -1,4 +1,4 @@
-"""How a batch's result hands on to the results of the smaller batches that the batch is split into."""
+"""Splitting a result: the parts of a split batch take over its callbacks and waiters."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-from cython.cimports.forebay._delivery.future import BatchResult, RecordFuture, part_with
+from cython.cimports.forebay._delivery.result import PENDING, BatchResult, part_with
 from cython.cimports.forebay._runtime.mutex import acquire, release
-
-PENDING = cython.declare(cython.int, 0)
 
 
 @cython.ccall
 def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
-    """Hands on to ``parts`` (in order, each with its ``first``); False, without effect, if there is an outcome.
+    """Moves callbacks and waiters to ``parts``; False, without effect, if there is an outcome.  Sender's thread.
 
-    Callbacks and whoever waits for one record go to that record's part; who waits for all of them stays, and is woken
-    after the last part.  Sender thread.
+    A waiter for one record moves to that record's part.  A waiter for all records stays, and is woken after the last
+    part.
+
+    Args:
+        parts: BatchResults in the order of the records, each with its ``first``.
     """
     part: BatchResult
     for part in parts:
         part.callbacks = []
         part.waiters = []
         part.parent = whole
-        part.born = whole.born
+        part.forks = whole.forks
     none: list[Any] = []
     waiting: list[Any] = []
     # The batch is closed, so no record with a callback comes any more.
     share_deliveries(whole, parts)
     acquire(whole.lock)
     try:
-        if (whole.state != PENDING and not whole.foretold) or whole.parts is not None:
+        if (whole.state != PENDING and not whole.settled_early) or whole.parts is not None:
             return False
-        if whole.foretold:
+        if whole.settled_early:
             for part in parts:
                 inherit(part, whole)
         # Their own locks are not needed: nobody else knows the parts before ``parts`` is set.
@@ -59,7 +60,7 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
 @cython.exceptval(check=False)
 def inherit(part: BatchResult, whole: BatchResult) -> cython.void:
     # What was read of the whole holds for its parts.
-    part.foretold = True
+    part.settled_early = True
     part.state = whole.state
     part.base_offset = part.log_append_time = -1
     part.error = whole.error
@@ -67,7 +68,7 @@ def inherit(part: BatchResult, whole: BatchResult) -> cython.void:
 
 @cython.cfunc
 def share_deliveries(whole: BatchResult, parts: list[Any]) -> cython.void:
-    if whole.deliveries is None or (whole.state != PENDING and not whole.foretold) or whole.parts is not None:
+    if whole.deliveries is None or (whole.state != PENDING and not whole.settled_early) or whole.parts is not None:
         return
     number: cython.Py_ssize_t
     part: BatchResult
@@ -87,11 +88,9 @@ def share_deliveries(whole: BatchResult, parts: list[Any]) -> cython.void:
 def move_callbacks(callbacks: list[Any], parts: list[Any]) -> cython.void:
     at: cython.Py_ssize_t
     part: BatchResult
-    future: RecordFuture
     for at in range(0, len(callbacks), 2):
-        future = callbacks[at]
-        part = part_with(parts, future._index)
-        part.callbacks.append(future)
+        part = part_with(parts, callbacks[at]._index)
+        part.callbacks.append(callbacks[at])
         part.callbacks.append(callbacks[at + 1])
 
 

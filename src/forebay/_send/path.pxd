@@ -6,6 +6,11 @@ from forebay._runtime.primitives cimport RecordPointer
 from forebay._delivery.future cimport RecordFuture
 from forebay._runtime.gil cimport GilClaim
 
+cpdef enum:                # SendPath._state; the interpreted form has it in path.py
+    OPEN = 0
+    CLOSED = 1
+    FORKED = 2
+
 
 cdef class SendPath:
     cdef readonly int _state
@@ -67,6 +72,7 @@ cdef class SendPath:
     cdef int choose_partition(
         self, TopicState state, object key, bytes key_bytes, object value, bytes value_bytes
     ) except? -1
+    cdef void check_size(self, RecordPointer record)
     cdef int append_waiting(
         self,
         TopicState state,
@@ -77,5 +83,4 @@ cdef class SendPath:
         bint blocking,
         double deadline,
     ) except? -1
-    cdef void check_size(self, RecordPointer record)
     cdef object exhausted(self, TopicState state, int partition, RecordPointer record, double waited)

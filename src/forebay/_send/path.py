@@ -1,19 +1,16 @@
 """The whole of ``send()`` up to the append, as one compiled call.
 
-A record passes, in order: interceptors, the topic's metadata, serializers, the partitioner, the size check, and
-the accumulator.  Only two steps can wait, for metadata and for memory, and together at most ``max.block.ms``; the
-wait is here, in the front end, on a ticket that the layer below handed out.  Which errors are raised and which
-arrive in the future follows Java: what a broker or a limit refuses goes into the future and the callback, what the
-caller got wrong is raised.
+A record passes, in order: interceptors, the topic's metadata, serializers, the partitioner, the size check, and the
+accumulator.  Two steps can wait, for metadata and for memory, together at most ``max.block.ms``.  They wait here, on a
+ticket that the layer below wakes.  As in Java, errors of a broker or a limit go into the future and the callback, and
+the caller's own mistakes are raised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
 from cython.cimports.forebay._accumulator.partitioner import key_partition
 from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
 from cython.cimports.forebay._accumulator.topic import TopicState
@@ -21,8 +18,6 @@ from cython.cimports.forebay._arguments import checked_partition, checked_timest
 from cython.cimports.forebay._delivery.future import RecordFuture, new_future
 from cython.cimports.forebay._delivery.sender_lock import may_wait
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
-from cython.cimports.forebay._runtime.clock import Clock
-from cython.cimports.forebay._runtime.gil import GilClaim
 from cython.cimports.forebay._runtime.mutex import HAS_GIL
 from cython.cimports.forebay._runtime.primitives import (
     RecordPointer,
@@ -34,7 +29,7 @@ from cython.cimports.forebay._runtime.primitives import (
 )
 
 from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
-from forebay._delivery.failed import failed_future
+from forebay._delivery.future import failed_future
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.refusals import buffer_exhausted, not_in_metadata, record_too_large
@@ -50,11 +45,12 @@ from forebay.errors import (
 from forebay.model import Headers, TopicPartition
 
 if TYPE_CHECKING:
+    from forebay._assembly import Parts
     from forebay.model import DeliveryCallback, ProducerRecord
 
-# States of the producer as send() sees them.
-OPEN = cython.declare(cython.int, 0)
-FORKED = cython.declare(cython.int, 2)
+if not cython.compiled:
+    OPEN, CLOSED, FORKED = range(3)
+    """``SendPath._state``: the producer takes records, was closed, or is a copy in a forked child."""
 
 STICKY = cython.declare(cython.int, -1)
 NO_DEADLINE = cython.declare(cython.double, -1.0)
@@ -66,44 +62,26 @@ NO_HEADERS = cython.declare(bytes, b"\x00")
 class SendPath:
     """What ``KafkaProducer.send`` needs, and nothing else; KafkaProducer is its subclass.
 
-    Any thread may send.  ``state`` is set by the owner's close and in a forked child.
+    Any thread may send.  KafkaProducer sets ``_state``, in ``close`` and in a forked child.
     """
 
-    def _prepare(
-        self,
-        *,
-        accumulator: RecordAccumulator,
-        metadata: Any,
-        wake: Callable[[], None],
-        clock: Clock,
-        key_serializer: Any,
-        value_serializer: Any,
-        interceptors: Any,
-        partitioner: Any,
-        metrics: Any,
-        report: Callable[[BaseException, Any], None],
-        ignore_keys: bool,
-        max_record_size: int,
-        max_block_ms: float,
-        sender_thread: Any,
-        node_error: Callable[[int], BaseException | None],
-        claim: GilClaim,
-    ) -> None:
-        self.accumulator, self.appender, self.metadata = accumulator, accumulator.appender, metadata
-        self.wake, self.clock = wake, clock
-        self.key_serializer, self.value_serializer = key_serializer, value_serializer
+    def _prepare(self, parts: Parts) -> None:
+        """To be called once, before the first ``send``."""
+        self.accumulator, self.appender, self.metadata = parts.accumulator, parts.accumulator.appender, parts.metadata
+        self.wake, self.clock, self.sender_thread = parts.client.wakeup, parts.clock, parts.thread
+        users = parts.users
+        self.key_serializer, self.value_serializer = users.key_serializer, users.value_serializer
         self.recent: TopicState | None = None
-        self.plain_bytes = key_serializer.passes_bytes and value_serializer.passes_bytes
-        self.interceptors = interceptors or None
-        self.partitioner = partitioner
-        self.sensors = metrics
-        self.report = report
-        self.ignore_keys = ignore_keys
-        self.max_record_size = max_record_size
-        self.max_block_ms = max_block_ms
-        self.sender_thread = sender_thread
-        self.node_error = node_error
-        self.claim = claim
+        self.plain_bytes = users.key_serializer.passes_bytes and users.value_serializer.passes_bytes
+        self.interceptors = users.interceptors or None
+        self.partitioner = users.partitioner
+        self.sensors = parts.metrics
+        self.report = parts.report
+        self.ignore_keys = parts.config["partitioner.ignore.keys"]
+        self.max_record_size = min(parts.config["max.request.size"], parts.config["buffer.memory"])
+        self.max_block_ms = parts.config["max.block.ms"]
+        self.node_error = parts.client.states.last_error
+        self.claim = parts.client.gil_claim
         self._state = OPEN
 
     def _set_state(self, state: cython.int) -> None:
@@ -243,7 +221,7 @@ class SendPath:
 
     @cython.cfunc
     def known(self, topic: Any) -> TopicState | None:
-        # A send mostly goes to the topic of the one before, by the same string.
+        # Most sends go to the same topic as the send before, by the same string.
         state: TopicState | None = self.accumulator.topics.get(plain_name(topic))
         if state is not None and state.name is topic:
             self.recent = state
@@ -297,7 +275,7 @@ class SendPath:
         blocking: cython.bint,
         deadline: cython.double,
     ) -> RecordFuture:
-        # At least check_size's: a null is -1.
+        # At least check_size's, because a null's size is -1.
         size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD + 1
         future: RecordFuture = new_future()
         status: cython.int = 0
@@ -310,7 +288,7 @@ class SendPath:
             except ApiError as error:
                 return self._refused(TopicPartition(state.name, partition), error, callback, blocking)
         if self.claim.waiting and HAS_GIL:
-            # The sender looks at everything there is once it has the GIL, so it is not woken.
+            # The sender waits for the GIL and then looks at all queues, so it needs no wake.
             if self.claim.pass_by():
                 self.claim.give_way(self.clock.now())
         elif status & WORTH_WAKING:
@@ -351,7 +329,7 @@ class SendPath:
         blocking: cython.bint,
         deadline: cython.double,
     ) -> cython.int:
-        """The append that may need memory: a new batch, and a place in the pool's line if there is none."""
+        """The append that may need memory for a new batch, and may wait for it in the pool."""
         now: cython.double = self.clock.now()
         self.metadata.add_topic(state.name, now)
         status: cython.int = self.appender.append(state, partition, record, future, callback, None, now)
@@ -360,7 +338,7 @@ class SendPath:
         if status & APPENDED:
             return status
         self.wake()
-        if not blocking or self._on_sender_thread() or not may_wait():
+        if not self._may_block(blocking):
             raise self.exhausted(state, partition, record, -1.0)
         begun: cython.double = now
         deadline = deadline if deadline >= 0 else now + self.max_block_ms
@@ -378,7 +356,7 @@ class SendPath:
                 ticket.wait(deadline - now)
                 now = self.clock.now()
         finally:
-            # Ctrl-C, timeout: the place in the line, or a grant that nobody took, goes back.
+            # After Ctrl-C or a timeout the place among the waiters, or the memory that was granted, goes back.
             self.accumulator.pool.cancel(ticket)
             self.sensors.buffer_wait_ns.record((self.clock.now() - begun) * 1e6)
 
@@ -404,8 +382,8 @@ class SendPath:
         begun: cython.double = self.clock.now()
         now: cython.double = begun
         checked_topic(topic)
-        blocking = blocking and not self._on_sender_thread() and may_wait()
-        # An invalid name stays invalid; what else was said of the topic before now may have been mended: ask again.
+        blocking = self._may_block(blocking)
+        # An invalid name stays invalid.  Other errors of the topic may be over by now, so older ones do not count.
         since: int = -1 if topic in self.metadata.cluster().invalid_topics else self.metadata.version
         try:
             while True:
@@ -414,7 +392,7 @@ class SendPath:
                 count: cython.int = cluster.partition_count(topic)
                 if count > 0 and partition < count:
                     state: TopicState = self.accumulator.refresh(topic, cluster)
-                    # Another thread may have brought it to newer metadata, which may know less.
+                    # Another thread may have applied newer metadata, which may have fewer partitions.
                     if partition < state.partition_count:
                         return state
                 self.metadata.raise_if_failed()
@@ -450,7 +428,7 @@ class SendPath:
             self.metadata.forget(ticket)
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
-        """The failed future of a record that comes into no batch; what would have had to wait is raised instead."""
+        """The failed future of a record that comes into no batch.  ``send_nowait`` raises what needs a wait instead."""
         if not blocking and isinstance(error, TimeoutError):
             if isinstance(callback, Acknowledged):
                 callback.where = where
@@ -459,8 +437,11 @@ class SendPath:
         return failed_future(where.topic, where.partition, error, callback, self.report)
 
     def _on_sender_thread(self) -> bool:
-        """True inside callbacks: waiting there would wait for ourselves."""
+        """True inside callbacks, where a wait would never end."""
         return self.sender_thread is not None and get_ident() == self.sender_thread.ident
+
+    def _may_block(self, blocking: bool) -> bool:
+        return blocking and not self._on_sender_thread() and may_wait()
 
     def _refusal(self) -> KafkaError:
         return ForkedProducerError() if self._state == FORKED else ProducerClosedError()

@@ -18,7 +18,6 @@ from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 from cython.cimports.forebay._transactions.manager import TransactionManager
 
-from forebay._delivery.early import foretell
 from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, too_large_again, waiting_phase
 from forebay._sender.produce import record_errors_in
 from forebay.errors import (
@@ -343,7 +342,7 @@ class BatchOutcomes:
             self.abort_each([batch], error)
         self.tell(batch, failure)
 
-    def foretell(self, error: KafkaError) -> tuple[int, int]:
+    def settle_early(self, error: KafkaError) -> tuple[int, int]:
         """Gives every batch its outcome while a callback holds the sender's thread, which runs the others later.
 
         Any thread; nothing is accepted any more.  A batch whose success is in the answer that is being applied is
@@ -357,7 +356,7 @@ class BatchOutcomes:
         for batch in self.accumulator.incomplete():
             base_offset, log_append_time = written.get(batch, (-1, -1))
             own = None if batch in written else error
-            if foretell(batch.result, base_offset, log_append_time, own, batch.record_count):
+            if batch.result.settle_early(base_offset, log_append_time, own, batch.record_count):
                 acknowledged += batch.record_count
             else:
                 failed += batch.record_count

@@ -432,9 +432,9 @@ class Sender:
             self.outcomes.fail_all(error)
             self.accumulator.returning.serve(0, True)
 
-    def foretell(self) -> tuple[int, int]:
-        """See ``BatchOutcomes.foretell``; also lets those go who wait for a transaction or metadata.  Any thread."""
+    def settle_early(self) -> tuple[int, int]:
+        """See ``BatchOutcomes.settle_early``; also ends waits for a transaction or metadata.  Any thread."""
         if self.dialog is not None:
             self.dialog.close(KafkaError(FORCED_TRANSACTION))
         self.metadata.close()
-        return self.outcomes.foretell(KafkaError(FORCED))
+        return self.outcomes.settle_early(KafkaError(FORCED))

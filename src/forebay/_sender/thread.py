@@ -83,13 +83,13 @@ class SenderThread:
     def leave(self) -> tuple[int, int]:
         """Gives up waiting for a thread that was told to end at once: a callback holds it.
 
-        Each record gets its outcome now, and who waits for one goes on.  Callbacks that have not run do so once the
-        one that holds the thread returns; then the thread ends.
+        Each record gets its outcome now, and threads that wait for one go on.  Callbacks that have not run do so once
+        the one that holds the thread returns; then the thread ends.
 
         Returns:
             How many records were acknowledged, and how many failed, of those whose callbacks have not all run.
         """
-        return self.sender.foretell()
+        return self.sender.settle_early()
 
     def _run(self) -> None:
         self.ident = get_ident()

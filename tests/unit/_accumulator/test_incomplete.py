@@ -13,7 +13,7 @@ from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.pool import Buffer
 from forebay._accumulator.split import split, split_and_reenqueue
 from forebay._accumulator.states import OPEN
-from forebay._delivery.future import BatchResult
+from forebay._delivery.result import BatchResult
 from forebay._records.compression import CompressionType, compressor
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
 from tests.fakes.tickets import CountingTicket

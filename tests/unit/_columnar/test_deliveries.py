@@ -14,7 +14,7 @@ import forebay
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._columnar import deliveries as deliveries_module
 from forebay._delivery.callback_thread import report_unsaid
-from forebay._delivery.future import BatchResult
+from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
@@ -122,7 +122,7 @@ def test_a_callback_that_raises_is_logged_and_the_next_one_runs(caplog: pytest.L
     delivery.add_done_callback(seen.append)
     world.run(200)
     assert seen == [delivery]
-    assert "a done callback for 3 rows raised" in caplog.text
+    assert "A done callback of <BatchDelivery of 3 rows:" in caplog.text
 
 
 def test_what_cannot_be_called_is_no_callback() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forebay._columnar.shares import Share
-from forebay._delivery.future import BatchResult
+from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError
 from tests.fakes.world import World

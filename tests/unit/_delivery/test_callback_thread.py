@@ -17,7 +17,7 @@ from forebay._delivery.callback_thread import (
     report_briefly,
     report_safely,
 )
-from forebay._delivery.future import BatchResult
+from forebay._delivery.result import BatchResult
 
 
 def test_only_a_thread_that_said_so_is_a_sender() -> None:

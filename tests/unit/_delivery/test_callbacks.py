@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay._delivery.callbacks import DeliveryCallbacks
-from forebay._delivery.future import BatchResult
+from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError
 from tests.unit._accumulator.shelf import Shelf, quiet

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from forebay._delivery.failed import failed_future
-from forebay._delivery.future import BatchResult, RecordFuture
+from forebay._delivery.future import RecordFuture, failed_future, wait_for
+from forebay._delivery.result import BatchResult
 from forebay.errors import CorruptRecordError, ForkedProducerError, KafkaError, TimeoutError
 from forebay.model import RecordMetadata
 from tests.fakes.tickets import CountingTicket
@@ -201,7 +201,7 @@ def test_a_late_callback_that_raises_is_logged(caplog: pytest.LogCaptureFixture)
     batch.complete(0, -1, quiet)
     with caplog.at_level(logging.ERROR, logger="forebay.callbacks"):
         futures[0].add_done_callback(lambda _: 1 / 0)
-    assert "test-0" in caplog.text and "ZeroDivisionError" in caplog.text
+    assert "<RecordFuture test, partition 0: offset 0> raised" in caplog.text and "ZeroDivisionError" in caplog.text
 
 
 def test_giving_up_while_others_are_woken_loses_nobody() -> None:
@@ -220,11 +220,11 @@ def test_a_wait_that_ended_leaves_nothing_to_the_next() -> None:
     """Tickets serve again, but a wake that came is not the next one's."""
     for number in range(20):
         result, other = BatchResult("test", number), BatchResult("test", number)
-        assert not result.wait(0)
+        assert not wait_for(result, 0)
         settling = threading.Timer(0.002, result.settle, (number, -1, None, None, 1, quiet))
         settling.start()
-        assert result.wait(60_000) and result.wait(0)
-        assert not other.wait(0) and not other.wait(0.1, 0)
+        assert wait_for(result, 60_000) and wait_for(result, 0)
+        assert not wait_for(other, 0) and not wait_for(other, 0.1, 0)
         settling.join()
 
 
@@ -236,7 +236,7 @@ def test_a_wake_that_comes_after_its_wait_was_given_up_wakes_nobody_else() -> No
 
         def wait_a_while(result: BatchResult, begun: threading.Event, ended: threading.Event) -> None:
             begun.set()
-            outcomes.append(result.wait(50))
+            outcomes.append(wait_for(result, 50))
             ended.set()
 
         first = CountingTicket(lambda ended=ended: ended.wait(60))  # type: ignore[misc]
@@ -246,7 +246,7 @@ def test_a_wake_that_comes_after_its_wait_was_given_up_wakes_nobody_else() -> No
         assert begun.wait(60) and not ended.wait(attempt / 1000)  # by then it mostly waits
         result.settle(0, -1, None, None, 1, quiet)
         waiting.join()
-        assert not other.wait(0)
+        assert not wait_for(other, 0)
         if not outcomes[-1]:
             break
     assert first.woken == 1 and not outcomes[-1], "it never gave up in time"
@@ -388,3 +388,32 @@ def test_a_callback_sees_the_outcome_that_others_do_not_see_yet() -> None:
     futures[0].add_done_callback(look)
     batch.complete(3, -1, quiet)
     assert seen == ["<RecordFuture test, partition 0: offset 3>", "<RecordFuture test, partition 0: pending>"]
+
+
+def test_a_failed_future_has_run_its_callback() -> None:
+    calls: list[tuple[object, object]] = []
+    error = KafkaError("too large")
+    future = failed_future("t", -1, error, lambda metadata, told: calls.append((metadata, told)), quiet)
+    ((metadata, told),) = calls
+    assert metadata == RecordMetadata("t", -1, -1, -1, -1, -1)
+    assert future.done() and repr(future.exception(0)) == repr(told) == repr(error)
+
+
+def test_ctrl_c_in_its_callback_reaches_the_caller() -> None:
+    """It runs on the caller's own thread."""
+
+    def interrupted(metadata: object, error: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        failed_future("t", 0, KafkaError("too large"), interrupted, quiet)
+
+
+def test_what_else_the_callback_raises_is_reported() -> None:
+    reported: list[BaseException] = []
+
+    def bad(metadata: object, error: object) -> None:
+        raise ValueError("of the callback")
+
+    future = failed_future("t", 0, KafkaError("x"), bad, lambda error, result: reported.append(error))
+    assert [str(error) for error in reported] == ["of the callback"] and future.done()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from forebay._delivery.callback_thread import note_sender_thread
-from forebay._delivery.future import BatchResult, RecordFuture
+from forebay._delivery.future import RecordFuture, wait_for
+from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import IllegalStateError, KafkaError, NotEnoughReplicasError, TimeoutError
 from tests.fakes.tickets import CountingTicket
@@ -173,7 +174,7 @@ def test_who_waits_for_all_does_not_wait_where_nobody_would_bring_it_about() -> 
     def wait() -> None:
         note_sender_thread()
         try:
-            whole.wait(50)
+            wait_for(whole, 50)
         except IllegalStateError as error:
             raised.append(error)
 
@@ -182,4 +183,4 @@ def test_who_waits_for_all_does_not_wait_where_nobody_would_bring_it_about() -> 
     thread.join()
     assert len(raised) == 1 and "cannot wait" in str(raised[0])
     second.settle(2, -1, None, None, 2, quiet)
-    assert whole.wait(0)
+    assert wait_for(whole, 0)

@@ -62,7 +62,7 @@ class FakeSender:
     def give_up(self, error: KafkaError) -> None:
         self.failed.append(error)
 
-    def foretell(self) -> tuple[int, int]:
+    def settle_early(self) -> tuple[int, int]:
         return 4, 2
 
     def request_close(self) -> None:

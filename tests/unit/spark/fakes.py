@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from forebay._delivery.future import BatchResult
+from forebay._delivery.result import BatchResult
 from forebay.errors import KafkaError
 from forebay.spark.options import SinkOptions
 

@@ -1,20 +1,26 @@
-"""The values of a result, and the calls of its callbacks that there is no memory for."""
+"""The values of a result, an outcome that is set early, and callbacks that there is no memory to call."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import forebay
 from forebay._delivery import callback_thread as _callback_thread
+from forebay._delivery import result as _result
 from forebay._delivery.callback_thread import report_unsaid
-from forebay._delivery.future import BatchResult
+from forebay._delivery.future import RecordFuture
+from forebay._delivery.result import BatchResult
+from forebay._delivery.split import split_result
 from forebay.errors import KafkaError
+from tests.fakes.tickets import CountingTicket
 from tests.fakes.world import Told, World
+from tests.unit._accumulator.shelf import Shelf, quiet
 
 
 def test_at_first_nothing_is_known() -> None:
@@ -22,6 +28,59 @@ def test_at_first_nothing_is_known() -> None:
     assert (result.topic, result.partition, result.base_offset, result.log_append_time) == ("test", 3, -1, -1)
     assert (result.error, result.record_errors, result.record_count, result.done) == (None, None, 0, False)
     result.check_own_process()
+
+
+def test_compiled_code_has_the_same_states() -> None:
+    package = Path(_result.__file__).parent
+    declared = re.findall(r"^    ([A-Z]+) = (\d+)$", (package / "result.pxd").read_text(), re.M)
+    twins = re.search(r"^    ([A-Z, ]+) = range\((\d+)\)$", (package / "result.py").read_text(), re.M)
+    assert twins is not None and int(twins[2]) == len(declared)
+    assert [(name, str(number)) for number, name in enumerate(twins[1].split(", "))] == declared
+
+
+def pending(count: int, **more: Any) -> tuple[list[RecordFuture], BatchResult]:
+    """Futures of one batch of ``count`` records, and its result."""
+    shelf = Shelf(batch_size=65536)
+    futures = [shelf.append(0, 1, timestamp=1000 + number, **more) for number in range(count)]
+    return futures, futures[0]._batch
+
+
+def test_an_outcome_told_before_the_callbacks_run() -> None:
+    """Whoever waits goes on; the callbacks hear the same outcome later, whatever is set then."""
+    heard: list[str] = []
+    futures, result = pending(2, callback=lambda metadata, error: heard.append(f"delivery {metadata.offset}"))
+    futures[1].add_done_callback(lambda future: heard.append(f"done {future.result(0).offset}"))
+    ticket = CountingTicket()
+    assert not result.subscribe(ticket)
+    assert result.settle_early(40, -1, None, 2) and result.settle_early(50, -1, KafkaError("twice"), 2)
+    assert ticket.woken == 1 and heard == []
+    assert [future.result(0).offset for future in futures] == [40, 41] and all(future.done() for future in futures)
+    futures[0].add_done_callback(lambda future: heard.append("at once"))
+    assert result.settle(-1, -1, KafkaError("later"), None, 2, quiet)
+    assert heard == ["at once", "delivery 40", "delivery 41", "done 41"]
+    assert not result.settle(-1, -1, KafkaError("again"), None, 2, quiet)
+    assert [future.exception(0) for future in futures] == [None, None]
+
+
+def test_an_outcome_that_is_set_is_told_as_it_is() -> None:
+    (future,), result = pending(1)
+    result.settle(-1, -1, KafkaError("refused"), None, 1, quiet)
+    assert not result.settle_early(7, -1, None, 1)
+    assert str(future.exception(0)) == "refused"
+
+
+def test_what_was_told_early_holds_for_the_parts() -> None:
+    """close() gave up the batch, and then the sender's thread splits it: the callbacks hear what the futures say."""
+    told: list[Any] = []
+    futures, whole = pending(4, callback=lambda metadata, error: told.append((metadata.offset, str(error))))
+    assert not whole.settle_early(-1, -1, KafkaError("closed"), 4)
+    first, second = BatchResult("test", 0, None, 0), BatchResult("test", 0, None, 2)
+    assert split_result(whole, [first, second])
+    assert [str(future.exception(0)) for future in futures] == ["closed"] * 4
+    first.settle(5, -1, None, None, 2, quiet)
+    second.settle(-1, -1, KafkaError("later"), None, 2, quiet)
+    assert told == [(-1, "closed")] * 4
+    assert [str(future.exception(0)) for future in futures] == ["closed"] * 4
 
 
 # -- callbacks that there is no memory for --------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""UserParts: what of a producer runs the user's code.  Serializers, interceptors and the partitioner, made and closed.
+"""UserParts: the parts of a producer that run the user's code: serializers, interceptors and the partitioner.
 
-The application's threads call them inside ``send()``, interceptors also the sender's thread.
+The application's threads call them inside ``send()``.  The sender's thread calls interceptors too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger("forebay.producer")
 
 
 class UserParts:
-    """What runs the user's code; closed once, by the end of the thread or by the producer's ``close``."""
+    """Closed once, by the end of the sender's thread or by the producer's ``close``."""
 
     __slots__ = ("_error", "_left", "interceptors", "key_serializer", "partitioner", "value_serializer")
 
@@ -39,18 +39,18 @@ class UserParts:
         self.interceptors = interceptors
         self.partitioner = partitioner
         self._left = [True]
-        """Empty once somebody has begun to close; popping is atomic."""
+        """Empty once a thread has begun to close; popping is atomic."""
         self._error: Exception | None = None
 
     def close(self) -> None:
-        """Closes each, whatever the others do; the first error is raised in the end, by one call only."""
+        """Closes each part, even if others fail.  One call only raises the first error, at the end."""
         self.close_all()
         error, self._error = self._error, None
         if error is not None:
             raise error
 
     def close_all(self) -> None:
-        """As ``close``, but leaves the error to it; without an owner who calls that, the log has it."""
+        """As ``close``, but logs errors, and leaves the first one for ``close`` to raise."""
         try:
             self._left.pop()
         except IndexError:
@@ -80,7 +80,7 @@ def make_user_parts(
     value_serializer = keep(as_serializer(config["value.serializer"], is_key=False, configs=seen_by_users))
     interceptors = keep(make_interceptors(config["interceptor.classes"], seen_by_users))
     if interceptors:
-        # What makes a ProducerRecord of a row: for calls to come, amid whose imports a signal handler could come.
+        # They make a ProducerRecord of a row.  Imported now, because a signal handler could interrupt a later import.
         import forebay._inputs
         import forebay._records.reader  # noqa: F401
     partitioner = _partitioner(config, seen_by_users, random)
@@ -105,5 +105,5 @@ def _partitioner(config: ProducerConfig, seen_by_users: dict[str, Any], random: 
 
 
 def partition_random(random: Callable[[], float]) -> PartitionRandom:
-    """Random numbers of a partitioner's own."""
+    """A generator for one partitioner."""
     return PartitionRandom(int(random() * 2**53))

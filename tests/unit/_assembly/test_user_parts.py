@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forebay._accumulator.partitioner import ConsistentRandomPartitioner, PartitionerAdapter, RoundRobinPartitioner
-from forebay._user_parts import UserParts, make_user_parts
+from forebay._assembly.user_parts import UserParts, make_user_parts
 from forebay.config import ProducerConfig
 from tests.unit.test_producer import Part
 
