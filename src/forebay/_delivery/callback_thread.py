@@ -105,13 +105,15 @@ def check_done_callback(function: object, argument: str) -> None:
 
 def call_done_callback(function: Callable[[Any], object], done: Any) -> bool:
     """Calls ``function(done)`` and logs what it raises.  False if there was no memory for the call."""
+    lost = False
     try:
         function(done)
     except Exception as raised:
-        if not was_entered(raised):
-            return False
-        logger.exception("A done callback of %r raised", done)
-    return True
+        # No return in here: compiled, it crashes where there was no memory for a traceback.
+        lost = not was_entered(raised)
+        if not lost:
+            logger.exception("A done callback of %r raised", done)
+    return not lost
 
 
 @cython.ccall

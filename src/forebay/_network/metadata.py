@@ -21,8 +21,8 @@ from forebay._network.metadata_snapshot import (
     apply_response,
     merge_leaders,
 )
+from forebay._network.metadata_timing import UpdateTiming
 from forebay._protocol.metadata import MetadataResponse
-from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.ticket import Ticket
 from forebay.errors import KafkaError
@@ -67,9 +67,6 @@ class Metadata:
         on_update: Iterable[Callable[[Cluster], None]] = (),
         logger: RateLimitedLogger | None = None,
     ) -> None:
-        self._least_wait = min(refresh_backoff_ms, refresh_backoff_max_ms)
-        self._backoff = ExponentialBackoff(refresh_backoff_ms, refresh_backoff_max_ms, random)
-        self._max_age = max_age_ms
         self._max_idle = max_idle_ms
         self._listeners = tuple(on_update)
         self._log = logger or RateLimitedLogger("forebay.network")
@@ -89,14 +86,7 @@ class Metadata:
         self._lock = SenderLock()
         self._topics: dict[str, float] = {}  # wanted topic -> when it counts as idle
         self._new_topics: set[str] = set()  # wanted and never answered
-        # Failures in a row, and answers in a row that brought nothing new; each has its wait.
-        self._failures = self._equivalent = 0
-        self._attempt_wait = self._equivalent_wait = 0.0
-        self._last_refresh = self._last_success = _NEVER
-        self._at_once = False  # a topic was added that no request has asked for yet
-        # Requests for updates are numbered: one made while another is being answered is not taken as answered.
-        self._asked = self._full_asked = self._partial_asked = 0
-        self._full_answered = self._partial_answered = 0
+        self._timing = UpdateTiming(refresh_backoff_ms, refresh_backoff_max_ms, max_age_ms, random)
         self._errors: dict[str, tuple[int, KafkaError]] = {}  # topic -> version it came with, error
         # Temporary errors, for the message when a wait ends without a result; the sender thread replaces the dict.
         self._passing: dict[str, KafkaError] = {}
@@ -128,11 +118,7 @@ class Metadata:
                 return False
             topics[topic] = now + self._max_idle
             self._new_topics.add(topic)
-            # A caller of send() waits for it: the request does not wait, and the next ones wait for a short time.
-            self._at_once = True
-            self._forget_equivalent()
-            self._asked += 1
-            self._partial_asked = self._asked
+            self._timing.ask_for_new_topics(at_once=True)
             self._settle_due()
         return True
 
@@ -145,9 +131,8 @@ class Metadata:
         """
         with self._lock:
             if reset_equivalent:
-                self._forget_equivalent()
-            self._asked += 1
-            self._full_asked = self._asked
+                self._timing.forget_equivalent()
+            self._timing.ask_for_all()
             self._settle_due()
             return self.newest.version
 
@@ -155,12 +140,12 @@ class Metadata:
         """Asks for a full update after a broker's error; the number of this request, for ``is_answered``."""
         with self._lock:
             self.request_update(reset_equivalent=False)
-            return self._asked
+            return self._timing.asked
 
     def is_answered(self, number: int) -> bool:
         """Whether a full update has come that was asked for after the request with this number."""
         with self._lock:
-            return self._full_answered >= number
+            return self._timing.full_answered(number)
 
     def request_update_for_topic(self, topic: str) -> int:
         """Asks for an update with ``topic``: a partial one while it is new; the version to exceed.
@@ -170,9 +155,8 @@ class Metadata:
         """
         with self._lock:
             if topic in self._new_topics:
-                if self._partial_asked <= self._partial_answered:
-                    self._asked += 1
-                    self._partial_asked = self._asked
+                if not self._timing.wants_new_topics:
+                    self._timing.ask_for_new_topics()
                     self._settle_due()
                 return self.newest.version
         return self.request_update(reset_equivalent=False)
@@ -239,7 +223,7 @@ class Metadata:
         self.is_bootstrap = True
         with self._lock:
             self.newest = self._snapshot.cluster(0)
-            self._full_asked = self._asked = self._asked + 1
+            self._timing.ask_for_all()
             self._settle_due()
 
     def expand_bootstrap(self, server: Node, names: Sequence[str], now: float) -> None:
@@ -276,24 +260,19 @@ class Metadata:
     def update_requested(self) -> bool:
         """Whether an update was asked for, apart from the metadata's age."""
         with self._lock:
-            return self._full_asked > self._full_answered or self._partial_asked > self._partial_answered
+            return self._timing.wants_any
 
     @property
     def last_success(self) -> float:
         """Monotonic ms of the last full update."""
-        return self._last_success
+        return self._timing.last_success
 
     def next_query(self, now: float) -> MetadataQuery:
         """What to ask now: new topics alone, unless everything is due anyway."""
         with self._lock:
-            self._at_once = False
-            expired = self._last_success + self._max_age <= now
-            if expired:
-                # A request because of age does not count as a repeated one.
-                self._forget_equivalent()
-            if expired or self._full_asked > self._full_answered:
-                return MetadataQuery(tuple(self._topics), False, self._asked)
-            return MetadataQuery(tuple(self._new_topics), True, self._asked)
+            if self._timing.begin(now):
+                return MetadataQuery(tuple(self._topics), False, self._timing.asked)
+            return MetadataQuery(tuple(self._new_topics), True, self._timing.asked)
 
     def update(self, query: MetadataQuery, response: MetadataResponse, version: int, now: float) -> None:
         """Applies the answer to ``query``, in ``version`` of the API."""
@@ -311,15 +290,7 @@ class Metadata:
         self._keep_errors(query, response, applied, now)
         with self._lock:
             self._new_topics.difference_update(topic.name for topic in response.topics if topic.name)
-            self._partial_answered = query.asked
-            if not query.partial:
-                self._full_answered = query.asked
-                self._last_success = now
-            self._last_refresh = now
-            self._failures = 0
-            self._attempt_wait = self._wait_after(0)
-            self._equivalent = 0 if applied.news else self._equivalent + 1
-            self._equivalent_wait = self._wait_after(self._equivalent - 1) if self._equivalent else 0.0
+            self._timing.answered(query.asked, now, partial=query.partial, news=applied.news)
             self._fatal = None
         self._publish()
         if applied.stale:
@@ -331,12 +302,7 @@ class Metadata:
     def failed_update(self, now: float, error: KafkaError | None = None) -> None:
         """An attempt failed: the next one waits.  ``error``, if given, is raised in every waiting thread."""
         with self._lock:
-            self._attempt_wait = self._wait_after(self._failures)
-            self._failures += 1
-            # The next answer may come from another broker, so earlier equivalent answers do not delay it.
-            self._forget_equivalent()
-            self._last_refresh = now
-            self._at_once = False
+            self._timing.failed(now)
             self._settle_due()
         if error is not None:
             self.fatal(error)
@@ -372,23 +338,9 @@ class Metadata:
 
     # -----------------------------------------------------------------------------------------------------------
 
-    def _forget_equivalent(self) -> None:
-        # Under the lock.
-        self._equivalent = 0
-        self._equivalent_wait = 0.0
-
-    def _wait_after(self, repeated: int) -> float:
-        """Ms to the next request; jitter can make it longer than the back-off, not shorter."""
-        return max(self._least_wait, self._backoff.delay(repeated))
-
     def _settle_due(self) -> None:
-        # Under the lock, after every change of the values that it reads.
-        expires = self._last_success + self._max_age
-        # Expired metadata is asked for, even if many earlier answers had nothing new.
-        equivalent = min(self._last_refresh + self._equivalent_wait, expires)
-        requested = self._full_asked > self._full_answered or self._partial_asked > self._partial_answered
-        allowed = _NEVER if self._at_once else max(self._last_refresh + self._attempt_wait, equivalent)
-        self.due_at = allowed if requested else max(allowed, expires)
+        # Under the lock, after every change of the timing.
+        self.due_at = self._timing.due_at()
 
     def _retain(self, topic: str, now: float) -> bool:
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forebay._network.metadata import MetadataQuery
+from forebay._network.metadata_timing import UpdateTiming
 from forebay._protocol.metadata import MetadataResponse
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay.model import Node
@@ -13,6 +14,19 @@ from .metadata_cases import metadata, update
 from .replies import NODES, partition, reply, topic
 
 VERSIONS = range(SUPPORTED[ApiKey.METADATA][0], SUPPORTED[ApiKey.METADATA][1] + 1)
+
+
+def test_a_request_for_new_topics_does_not_answer_one_for_all() -> None:
+    timing = UpdateTiming(100, 100, 60_000, lambda: 0.5)
+    timing.ask_for_all()
+    wanted = timing.asked
+    timing.ask_for_new_topics(at_once=True)
+    assert timing.wants_any and timing.wants_new_topics and timing.due_at() == float("-inf")
+    timing.answered(timing.asked, 1000, partial=True, news=True)
+    assert not timing.wants_new_topics and not timing.full_answered(wanted) and timing.wants_any
+    assert timing.begin(1100) and timing.due_at() == 1100
+    timing.answered(timing.asked, 1200, partial=False, news=True)
+    assert timing.full_answered(wanted) and not timing.wants_any and timing.due_at() == 61_200
 
 
 def test_due_at_once_after_bootstrap() -> None:
