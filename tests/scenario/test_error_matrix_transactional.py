@@ -7,7 +7,6 @@ code; what follows is named with a word of the matrix's legend, by what calls ra
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +27,7 @@ from forebay.model import TopicPartition
 from tests.error_matrix import CODES, MATRIX, differences
 from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, MODERN, PRODUCE, Received
 from tests.fakes.produce import Answer
+from tests.fakes.waiting import in_turns
 from tests.fakes.world import World
 from tests.support.refusal import (
     ADD_OFFSETS_TO_TXN,
@@ -115,25 +115,15 @@ class Coordinated(World):
 
     def call(self, call: Callable[[], Any]) -> KafkaError | None:
         """What ``call`` raises, on another thread, while the sender takes its turns and time passes."""
-        outcome: list[KafkaError | None] = []
 
-        def run() -> None:
-            try:
-                call()
-                outcome.append(None)
-            except KafkaError as error:
-                outcome.append(error)
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        for _ in range(1000):
-            self.settle(2)
-            thread.join(0.0005)
-            if not thread.is_alive():
-                return outcome[0]
-            self.settle(2)
+        def pass_time() -> None:
+            self.settle(4)
             self.advance(STEP_MS)
-        pytest.fail("the call never returns")
+
+        (outcome,) = in_turns(self, [call], pass_time, 1000)
+        if outcome is None or isinstance(outcome, KafkaError):
+            return outcome
+        raise outcome
 
     def transact(self, *, armed: bool = False) -> KafkaError | None:
         """A transaction with two batches and an offset; what the first call raises that does.

@@ -5,7 +5,6 @@ Every answer takes a millisecond, so a storm is some hundred requests a second a
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from forebay.errors import TimeoutError
 from forebay.model import TopicPartition
 from tests.fakes.broker import METADATA, PRODUCE, Partition, Received, Topic
 from tests.fakes.produce import Answer, answer_produce, batches_of
+from tests.fakes.waiting import in_turns
 from tests.fakes.world import World
 
 BACKOFF_MS, WINDOW_MS = 100, 2000
@@ -106,30 +106,7 @@ class Counted(World):
 
 def together(world: World, calls: Iterable[Callable[[], Any]]) -> list[Any]:
     """All calls on threads of their own, while the sender takes its turns here; what they returned or raised."""
-    outcomes: list[Any] = []
-
-    def run(call: Callable[[], Any]) -> None:
-        try:
-            outcomes.append(call())
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the test looks at it
-            outcomes.append(error)
-
-    threads = [threading.Thread(target=run, args=(call,), daemon=True) for call in calls]
-    for thread in threads:
-        thread.start()
-    for _ in range(2 * WINDOW_MS):
-        alive = [thread for thread in threads if thread.is_alive()]
-        if not alive:
-            break
-        if len(world.metadata._waiters) < len(alive):
-            alive[0].join(0.0005)  # one that was woken asks before time goes on
-        world.let_pass(1)
-    # Where no answer came their time is over by the manual clock only.
-    world.metadata.close()
-    for thread in threads:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in threads), "it still waits"
-    return outcomes
+    return in_turns(world, calls, lambda: world.let_pass(1), 2 * WINDOW_MS)
 
 
 @every_dialect

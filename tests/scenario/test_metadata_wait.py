@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
-from forebay._delivery.future import RecordFuture
 from forebay.errors import (
     InvalidTopicError,
     TimeoutError,
@@ -31,25 +28,20 @@ def test_a_partition_that_appears_meanwhile() -> None:
     world = World(topics={"test": 1})
     asked = len(world.cluster.brokers[0].of(METADATA))
     world.cluster.brokers[0].held.add(METADATA)
-    outcome: list[RecordFuture] = []
-    thread = threading.Thread(target=lambda: outcome.append(world.send(partition=2)))
-    thread.start()
-    for views in range(200):
-        world.turn()
-        world.advance(20)
-        broker = world.cluster.brokers[0]
+    broker, begun = world.cluster.brokers[0], world.now
+
+    def answer() -> None:
         if broker.waiting:
-            if views > 20:
+            if world.now > begun + 400:
                 world.cluster.create("test", 3)
             request = broker.waiting.pop()
             request.answer(world.cluster.metadata(request))
-        thread.join(0.005)
-        if not thread.is_alive():
-            break
-    thread.join(10)
+
+    future = meanwhile(world, lambda: world.send(partition=2), step=20, each=answer)
+    assert world.now > begun + 400
     world.cluster.brokers[0].release()
     world.settle()
-    assert outcome[0].result(0).partition == 2
+    assert future.result(0).partition == 2
     assert len(world.cluster.brokers[0].of(METADATA)) - asked >= 2
 
 

@@ -57,19 +57,13 @@ def test_one_budget_for_metadata_and_memory() -> None:
     for broker in world.cluster.brokers.values():
         broker.held.add(METADATA)
     begun = world.now
-    outcome: list[RecordFuture] = []
-    thread = threading.Thread(target=lambda: outcome.append(world.send(bytes(900))))
-    thread.start()
-    released = False
-    while thread.is_alive():
-        world.turn()
-        world.advance(2)
-        if not released and world.now - begun > 150:
-            released = True
+
+    def release() -> None:
+        if METADATA in world.cluster.brokers[0].held and world.now - begun > 150:
             world.cluster.brokers[0].release()
-        thread.join(0.005)
-        assert world.now - begun < 5000
-    error = outcome[0].exception(0)
+
+    error = meanwhile(world, lambda: world.send(bytes(900)), step=2, each=release).exception(0)
+    assert world.now - begun < 210
     assert isinstance(error, BufferExhaustedError)
     waited = error.context["waited_ms"]
     assert isinstance(waited, int) and waited <= 60
