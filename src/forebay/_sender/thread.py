@@ -7,12 +7,13 @@ It holds no reference to the producer, so that a forgotten producer can be colle
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from typing import Any
 
 from forebay._delivery.callback_thread import note_sender_thread, report_unsaid
 from forebay._runtime.clock import Clock
-from forebay._runtime.threads import get_ident, start_thread
+from forebay._runtime.threads import Lock, get_ident, start_thread
 from forebay._runtime.ticket import Latch
 from forebay._sender.sender import FORCED, Sender
 from forebay.errors import KafkaError
@@ -47,6 +48,8 @@ class SenderThread:
         self._pause = Latch()
         """Never set: only waited for."""
         self._ended = Latch()
+        self._claim = Lock()
+        """Taken once, by who makes the end: the thread as its first step, or a start that did not get so far."""
         self._started = False
         self._failed_before = 0
         """Records that had failed when the end began."""
@@ -56,14 +59,13 @@ class SenderThread:
         """The thread's identifier; set by itself, first of all."""
 
     def start(self) -> None:
-        """Starts the thread; once, before interpreter exit begins."""
+        """Starts the thread; once, before interpreter exit begins.  It has ended if this raises."""
         try:
             self._thread = start_thread(self._run, self.name)
+            self._started = True
         except BaseException:
-            # None can be started any more; what it would have closed at its end is closed here.
-            self._end()
+            self._end_failed_start()
             raise
-        self._started = True
 
     def is_alive(self) -> bool:
         """True until it has ended."""
@@ -91,7 +93,18 @@ class SenderThread:
         """
         return self.sender.settle_early()
 
+    def _end_failed_start(self) -> None:
+        if self._claim.acquire(False):
+            # No thread began, and one that still does returns at once; what it would have closed is closed here.
+            self._end()
+        else:
+            # Ctrl-C came while Python waited for the thread, which runs.  The end is the thread's.
+            self.sender.request_force_close()
+            self._ended.wait(math.inf)
+
     def _run(self) -> None:
+        if not self._claim.acquire(False):
+            return
         self.ident = get_ident()
         note_sender_thread()
         try:

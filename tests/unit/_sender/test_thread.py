@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +15,7 @@ from forebay._sender import thread as thread_module
 from forebay._sender.thread import SenderThread
 from forebay.errors import KafkaError
 from forebay.testing.clock import ManualClock
-from tests.fakes.steps import at_step, each_step
+from tests.fakes.steps import WHERE_IT_LOOKS, at_step, each_step
 
 
 class FakeAccumulator:
@@ -72,6 +74,10 @@ class FakeSender:
     def request_force_close(self) -> None:
         self.forced = True
         self.request_close()
+
+
+def raise_interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def thread_of(sender: FakeSender, *resources: Any) -> SenderThread:
@@ -200,6 +206,7 @@ def test_a_wait_may_be_endless() -> None:
 
 def test_a_handler_may_join_amid_a_join() -> None:
     """As a signal handler that closes the producer amid its close; at each step, those of Python's own join too."""
+    places: list[str] = []
 
     def joined(number: int) -> bool:
         sender = FakeSender()
@@ -207,13 +214,82 @@ def test_a_handler_may_join_amid_a_join() -> None:
         thread.start()
         sender.request_close()
         outcome: list[bool] = []
+
+        def handler() -> None:
+            places.append(sys._getframe(2).f_code.co_qualname)
+            outcome.append(thread.join(30_000))
+
         whole = at_step(
             number,
             lambda: outcome.append(thread.join(30_000)),
-            lambda: outcome.append(thread.join(30_000)),
+            handler,
             is_step=lambda file: file in (thread_module.__file__, threading.__file__),
         )
         assert set(outcome) == {True}
         return whole
 
-    assert each_step(joined, "a join with a handler") >= 10
+    assert each_step(joined, "a join with a handler") == len(places)
+    # How many steps Python's own join has depends on its version; it has one where it begins, at least.
+    ours = [found for found in dis.get_instructions(SenderThread.join) if found.opname in WHERE_IT_LOOKS]
+    assert places.count("SenderThread.join") == len(ours) >= 3
+    assert "Thread.join" in places
+
+
+def test_a_start_that_is_interrupted_while_the_thread_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in Python's own wait for the new thread: that thread makes the end, and it has ended then."""
+    ended_by: list[int] = []
+    sender = FakeSender()
+    thread = thread_of(sender, lambda: ended_by.append(threading.get_ident()))
+
+    def start(run: Callable[[], None], name: str) -> None:
+        threading.Thread(target=run, name=name, daemon=True).start()
+        while not sender.turns:
+            sender.asked.wait(0.001)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(thread_module, "start_thread", start)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+    assert ended_by == [thread.ident] != [threading.get_ident()]
+    assert thread.finished and not thread.is_alive() and thread.join(0)
+
+
+def test_a_start_that_is_interrupted_before_the_thread_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end is made here, and the thread does nothing should it begin later."""
+    closed: list[str] = []
+    sender = FakeSender()
+    thread = thread_of(sender, lambda: closed.append("it"))
+    late: list[Callable[[], None]] = []
+
+    def start(run: Callable[[], None], name: str) -> None:
+        late.append(run)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(thread_module, "start_thread", start)
+    with pytest.raises(KeyboardInterrupt):
+        thread.start()
+    assert thread.finished and closed == ["it"]
+    late[0]()
+    assert (sender.turns, closed) == (0, ["it"])
+
+
+def test_a_start_may_be_interrupted_at_each_step() -> None:
+    """Those of Python's own start too: one thread makes the end, once, before the start is over."""
+
+    def interrupted(number: int) -> bool:
+        closed: list[str] = []
+        sender = FakeSender()
+        thread = thread_of(sender, lambda: closed.append("it"))
+        try:
+            whole = at_step(
+                number, thread.start, raise_interrupt, lambda file: file in (thread_module.__file__, threading.__file__)
+            )
+        except (KeyboardInterrupt, RuntimeError):  # Python's own wait may meet a lock that it has let go
+            # At the first step nothing has begun, and there is nothing to end.
+            assert (thread.finished, closed) == ((True, ["it"]) if number else (False, []))
+            return True
+        sender.request_close()
+        assert thread.join(30_000) and closed == ["it"]
+        return whole
+
+    assert each_step(interrupted, "a start with Ctrl-C") > 5
