@@ -291,10 +291,17 @@ class KafkaProducer(SendPath, TransactionalCalls):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Closes; what was accepted is delivered, also when the block raised."""
+        """Closes; what was accepted is delivered, also when the block raised.
+
+        After a ``close(timeout)`` that ended by force it takes half a second at most.
+        """
+        # Such a close has raised what is to be said; a callback may hold the sender's thread for ever.
+        told = self._thread.sender.forced
         try:
-            self.close()
-        except KafkaError:
+            self.close(0 if told else None)
+        except KafkaError as failure:
+            if told and isinstance(failure, TimeoutError):
+                return
             if error is None:
                 raise
             logger.exception("While closing a producer after the error that ended its with block")

@@ -21,7 +21,7 @@ from forebay.errors import (
 )
 from tests.fakes.broker import PRODUCE
 from tests.fakes.waiting import meanwhile
-from tests.fakes.world import Told, World
+from tests.fakes.world import PumpedThread, Told, World
 
 
 class Part:
@@ -182,6 +182,35 @@ def test_with_closes_also_after_an_error(caplog: pytest.LogCaptureFixture) -> No
     assert "of the serializer" in caplog.text
     with pytest.raises(ProducerClosedError):
         world.send()
+
+
+@pytest.mark.parametrize("caught", [True, False])
+def test_with_does_not_wait_for_what_close_gave_up(caplog: pytest.LogCaptureFixture, caught: bool) -> None:
+    """A callback holds the sender's thread: only the call that gave up says so."""
+    world = World()
+    PumpedThread(world).stuck = True
+    raised: list[BaseException] = []
+
+    def use() -> None:
+        with world.producer:
+            try:
+                world.producer.close(0.1)
+            except TimeoutError as error:
+                raised.append(error)
+                if not caught:
+                    raise
+
+    world.cluster.brokers[0].held.add(PRODUCE)
+    world.send()
+    world.settle()
+    if caught:
+        use()
+    else:
+        with pytest.raises(TimeoutError) as other:
+            use()
+        assert other.value is raised[0]
+    assert "1 record(s)" in str(raised[0])
+    assert caplog.text == ""
 
 
 def test_with_raises_what_close_says() -> None:
