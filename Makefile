@@ -52,9 +52,11 @@ $(STAMP): pyproject.toml
 	touch $@
 
 # The editable installation above has no compiled modules; this compiles them beside their sources, those that changed.
+# The stamp has the time at which the build began: a source that is edited meanwhile is compiled by the next one.
 $(BUILT): $(STAMP) setup.py $(SOURCES)
+	@touch $@.begun
 	$(PY) setup.py --quiet build_ext --inplace
-	@touch $@
+	@mv $@.begun $@
 
 setup: $(STAMP)  ## Make the virtual environment and install the package and its tools into it
 

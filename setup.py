@@ -9,6 +9,7 @@ those modules (development).
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from sysconfig import get_config_var
 
@@ -134,11 +135,17 @@ class BuildModules(build_ext):
         reason = self.why_nothing_compiles()
         if reason:
             raise SystemExit(WITHOUT_COMPILER.format(reason=reason))
-        translated = {found.name: found for found in translate(self.extensions)}
-        for extension in self.extensions:
-            extension.sources = translated[extension.name].sources
-            extension.depends = translated[extension.name].depends
-        super().build_extensions()
+        begun = time.time_ns()
+        made = [f"{os.path.splitext(extension.sources[0])[0]}.c" for extension in self.extensions]
+        made += [self.get_ext_fullpath(extension.name) for extension in self.extensions]
+        try:
+            translated = {found.name: found for found in translate(self.extensions)}
+            for extension in self.extensions:
+                extension.sources = translated[extension.name].sources
+                extension.depends = translated[extension.name].depends
+            super().build_extensions()
+        finally:
+            date_back(made, begun)
 
     def why_nothing_compiles(self) -> str:
         """What the build would fail for, found out with three lines of C; empty if they compile."""
@@ -150,6 +157,16 @@ class BuildModules(build_ext):
             except Exception as error:  # noqa: BLE001 - the system's, subprocess's and distutils' have no common class
                 return " ".join(str(error).split())[:200]
         return ""
+
+
+def date_back(files: list[str], begun: int) -> None:
+    """Gives what a build has written the time (ns) at which it began.
+
+    Else a source that is edited meanwhile is older than what was made of it, and not compiled the next time.
+    """
+    for file in files:
+        if os.path.exists(file) and os.stat(file).st_mtime_ns > begun:
+            os.utime(file, ns=(begun, begun))
 
 
 def translate(modules: list[Extension]) -> list[Extension]:
