@@ -6,6 +6,7 @@ Random tests have no time limit: on a busy machine an example takes as long as i
 from __future__ import annotations
 
 import platform
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,12 @@ import forebay
 
 settings.register_profile("forebay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("forebay")
+
+
+def pytest_configure() -> None:
+    # A shell starts what stands before `&` with Ctrl-C ignored, and every process of a test would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

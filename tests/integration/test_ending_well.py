@@ -87,7 +87,8 @@ for number in numbers:
     ("ending", "status"),
     [
         ("os.kill(os.getpid(), signal.SIGTERM)", -15),
-        ("os.kill(os.getpid(), signal.SIGHUP)", -1),
+        # Under nohup it is ignored at first.
+        ("signal.signal(signal.SIGHUP, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGHUP)", -1),
         ("os.kill(os.getpid(), signal.SIGKILL)", -9),
         ("os._exit(0)", 0),
         ("os.execv(sys.executable, [sys.executable, '-c', ''])", 0),
