@@ -77,12 +77,13 @@ COMPILED = [
     "_columnar.deliveries",
     "_columnar.row",
     "_columnar.grouping",
+    "_columnar.fingerprint",
     "_columnar.append",
     "_arguments",
     "_send.path",
 ]
 
-HEADERS = [f"src/forebay/_runtime/{name}.h" for name in ("crc32c", "ticks", "futex", "mutex", "parking")]
+HEADERS = [f"src/forebay/_runtime/{name}.h" for name in ("crc32c", "xxhash64", "ticks", "futex", "mutex", "parking")]
 JOBS = int(os.environ.get("FOREBAY_BUILD_JOBS", os.cpu_count() or 1))
 ONLY = [name for name in os.environ.get("FOREBAY_BUILD_ONLY", "").split(",") if name]
 WITHOUT_COMPILER = (

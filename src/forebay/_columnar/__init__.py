@@ -13,6 +13,7 @@ from __future__ import annotations
 from forebay._columnar.append import append_columns
 from forebay._columnar.columns import Columns, sink_columns
 from forebay._columnar.deliveries import BatchDelivery, FailedRows, OffsetRun
+from forebay._columnar.fingerprint import fingerprint
 from forebay._columnar.grouping import key_partitions
 from forebay._columnar.sources import send_table
 
@@ -22,6 +23,7 @@ __all__ = [
     "FailedRows",
     "OffsetRun",
     "append_columns",
+    "fingerprint",
     "key_partitions",
     "send_table",
     "sink_columns",

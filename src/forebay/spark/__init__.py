@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from forebay.spark.batches import write_batches
 from forebay.spark.failure import reason
 from forebay.spark.repartition import repartition
 from forebay.spark.source import ForebayDataSource
@@ -16,7 +17,7 @@ from forebay.spark.source import ForebayDataSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ForebayDataSource", "reason", "register", "repartition"]
+__all__ = ["ForebayDataSource", "reason", "register", "repartition", "write_batches"]
 
 
 def __dir__() -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 from pyspark.sql.datasource import WriterCommitMessage
 
 from forebay.errors import IllegalStateError
+from forebay.spark.exactly_once.protocol import Outcome
 
 FORMAT = 1
 MOST_REMEMBERED = 500
@@ -48,6 +49,8 @@ class TaskReport(WriterCommitMessage):
     """Records by ``topic-partition``."""
     producer: dict[str, float] = field(default_factory=dict)
     """What the producer counted during this task, by Kafka's metric names."""
+    outcome: Outcome | None = None
+    """Of an exactly-once write: the transaction that is left open."""
 
 
 class Counters:
@@ -165,6 +168,12 @@ def complete(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]
             "trigger(continuous=...) is not supported by Python data sources, use trigger(processingTime=...)"
         )
     return reports
+
+
+def outcomes(messages: Sequence[WriterCommitMessage | None]) -> list[Outcome]:
+    """What the tasks of an exactly-once write left for the driver."""
+    reports = [message for message in messages if isinstance(message, TaskReport)]
+    return [report.outcome for report in reports if report.outcome is not None]
 
 
 def describe_abort(messages: Sequence[WriterCommitMessage | None]) -> str:

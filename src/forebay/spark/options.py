@@ -12,14 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from forebay.errors import ConfigError
+from forebay.spark.exactly_once import settings
+from forebay.spark.exactly_once.settings import Settings
 
 PREFIX = "kafka."
 TOPIC = "topic"
-INCLUDE_HEADERS = "includeheaders"
 METRICS_PATH = "metrics.path"
 BOOTSTRAP = "kafka.bootstrap.servers"
 
-OURS = (TOPIC, INCLUDE_HEADERS, METRICS_PATH)
+OURS = (TOPIC, "includeHeaders", METRICS_PATH, *settings.NAMES)
+"""As they are written; Spark hands them over in lower case."""
+_OURS = frozenset(name.lower() for name in OURS)
 # Spark adds these to a stream's options by itself; they mean nothing here.
 SPARKS = ("checkpointlocation", "queryname")
 
@@ -28,7 +31,8 @@ REFUSED = {
     "write forebay.spark.repartition(df, options) instead of df, or set repartition = true in a job file's [sink]",
     "kafka.key.serializer": "keys go out as the column's bytes; cast or encode the key column instead",
     "kafka.value.serializer": "values go out as the column's bytes; cast or encode the value column instead",
-    "kafka.transactional.id": "this version writes at least once; exactly-once for Spark is not in it yet",
+    "kafka.transactional.id": "each task needs one of its own; set deliveryGuarantee=exactly-once and give the "
+    "beginning of all of them as transactionalIdPrefix",
     "kafka.interceptor.classes": "rows go from Arrow memory into batches, no record object is made for an interceptor",
 }
 
@@ -45,11 +49,15 @@ class SinkOptions:
     """Where every row goes, whatever its topic column says."""
     metrics_path: str | None = None
     """File on the driver's host that gets the counters at each commit."""
+    exactly_once: Settings | None = None
+    """None: at least once."""
 
     def __repr__(self) -> str:
         # Passwords are among the values: names only.
         names = ", ".join(name for name, _ in self.producer)
-        return f"<SinkOptions topic={self.topic} producer=({names}) metrics_path={self.metrics_path}>"
+        return (
+            f"<SinkOptions topic={self.topic} producer=({names}) metrics_path={self.metrics_path} {self.exactly_once}>"
+        )
 
 
 def check_producer_options(options: Mapping[str, str]) -> None:
@@ -59,8 +67,13 @@ def check_producer_options(options: Mapping[str, str]) -> None:
     ProducerConfig(options)
 
 
-def parse(options: Mapping[str, str], *, check: ProducerCheck = check_producer_options) -> SinkOptions:
+def parse(
+    options: Mapping[str, str], *, streaming: bool = False, check: ProducerCheck = check_producer_options
+) -> SinkOptions:
     """Reads the options of one sink.
+
+    Args:
+        streaming: whether they are of a stream's writer.
 
     Raises:
         ConfigError: unknown, refused or missing, or the producer's own refusal; names the option as it was given.
@@ -71,21 +84,28 @@ def parse(options: Mapping[str, str], *, check: ProducerCheck = check_producer_o
     if not given.get(BOOTSTRAP, "").strip():
         raise ConfigError(f"Option '{BOOTSTRAP}' must be specified for writing to Kafka: host:port[,host:port...]")
     producer = {key.removeprefix(PREFIX): value for key, value in given.items() if key.startswith(PREFIX)}
+    exactly_once = settings.parse(given, streaming=streaming)
+    extra = {}
+    if exactly_once is not None:
+        producer.setdefault(settings.TIMEOUT, str(settings.TIMEOUT_MS))
+        extra["transactional.id"] = exactly_once.prefix
     try:
-        check(producer)
+        check(producer | extra)
     except ConfigError as error:
         # Its hint may be of an option that a producer has and the sink has not.
         for key, reason in REFUSED.items():
             if key.removeprefix(PREFIX) in error.message:
                 raise ConfigError(f"{error.message}; but '{key}' is not supported: {reason}") from error
         raise
-    return SinkOptions(tuple(sorted(producer.items())), _topic(given), _metrics_path(given))
+    if exactly_once is not None:
+        settings.check_timeout(producer[settings.TIMEOUT])
+    return SinkOptions(tuple(sorted(producer.items())), _topic(given), _metrics_path(given), exactly_once)
 
 
 def _refuse(key: str) -> None:
     if key in REFUSED:
         raise ConfigError(f"Option '{key}' is not supported: {REFUSED[key]}")
-    if key.startswith(PREFIX) or key in OURS or key in SPARKS:
+    if key.startswith(PREFIX) or key in _OURS or key in SPARKS:
         return
     near = _nearest(key)
     hint = "."
@@ -102,7 +122,8 @@ def _nearest(key: str) -> str | None:
     names = [*OURS, *(PREFIX + option.name for option in table() if PREFIX + option.name not in REFUSED)]
     if PREFIX + key in names:
         return PREFIX + key
-    return next(iter(difflib.get_close_matches(key, names, n=1, cutoff=0.6)), None)
+    near = difflib.get_close_matches(key, [name.lower() for name in names], n=1, cutoff=0.6)
+    return next((name for name in names if name.lower() in near), None)
 
 
 def _topic(given: Mapping[str, str]) -> str | None:

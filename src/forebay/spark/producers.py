@@ -9,21 +9,28 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import platform
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from forebay._runtime.clock import SystemClock
 from forebay.errors import KafkaError
 from forebay.spark.options import SinkOptions
 
 if TYPE_CHECKING:
+    from forebay.model import TransactionIdentity
     from forebay.producer import KafkaProducer
 
 logger: logging.Logger = logging.getLogger("forebay.spark")
 
 MOST_KEPT = 2
 """Producers a worker keeps; a worker rarely serves more than one sink, and each holds threads and memory."""
+
+IDLE_MS = 300_000.0
+"""A producer that no task has used for so long is closed when the next task comes.  Spark itself ends a worker that no
+task has used for a minute."""
 
 CLOSE_TIMEOUT_S = 5.0
 
@@ -51,28 +58,62 @@ class RowProducer(Protocol):
         """Running totals by Kafka's metric names."""
         ...
 
+    def begin(self, transactional_id: str) -> None:
+        """Begins a transaction under this id, whose older producer is fenced."""
+        ...
+
+    def detach(self) -> TransactionIdentity:
+        """Leaves the transaction, all of whose records are acknowledged, to another process."""
+        ...
+
+    def abort(self, timeout: float) -> None:
+        """Aborts the transaction."""
+        ...
+
     def close(self, timeout: float) -> None:
         """Ends the producer; what is not sent within ``timeout`` seconds fails."""
         ...
 
 
-_kept: dict[SinkOptions, RowProducer] = {}
+class _Kept(NamedTuple):
+    producer: RowProducer
+    used_at: float
+    """Monotonic ms of the last task's start."""
 
 
-def acquire(options: SinkOptions) -> RowProducer:
-    """The producer for ``options``, made if this process has none yet."""
-    producer = _kept.pop(options, None) or _open(options)
-    while len(_kept) >= MOST_KEPT:
-        _kept.pop(next(iter(_kept))).close(CLOSE_TIMEOUT_S)
-    _kept[options] = producer  # last in the order: the first one is the longest unused
+_Key = tuple[int, tuple[tuple[str, str], ...], bool]
+_kept: dict[_Key, _Kept] = {}
+
+
+def _key(options: SinkOptions) -> _Key:
+    # By the process, because a forked child cannot use what it inherits.  Not by a write's own id: a producer serves
+    # the next write too.
+    return os.getpid(), options.producer, options.exactly_once is not None
+
+
+def acquire(options: SinkOptions, *, now: float | None = None) -> RowProducer:
+    """The producer for ``options``, made if this process has none yet; those that were not used for long are closed.
+
+    Args:
+        now: monotonic ms; None asks the clock.
+    """
+    now = SystemClock().now() if now is None else now
+    key = _key(options)
+    kept = _kept.pop(key, None)
+    producer = kept.producer if kept else _open(options)
+    mine = [other for other in _kept if other[0] == key[0]]
+    for place, other in enumerate(mine):
+        if place <= len(mine) - MOST_KEPT or now - _kept[other].used_at >= IDLE_MS:
+            _kept.pop(other).producer.close(CLOSE_TIMEOUT_S)
+    _kept[key] = _Kept(producer, now)  # last in the order: the first one is the longest unused
     return producer
 
 
 def discard(options: SinkOptions) -> None:
     """Ends the producer of a task that failed: what it still holds belongs to rows that will be written again."""
-    producer = _kept.pop(options, None)
-    if producer is not None:
-        producer.close(0)
+    kept = _kept.pop(_key(options), None)
+    if kept is not None:
+        kept.producer.close(0)
 
 
 class ColumnProducer:
@@ -92,6 +133,20 @@ class ColumnProducer:
     def flush(self) -> None:
         """Returns when everything appended has an outcome: delivery.timeout.ms at most."""
         self._producer.flush()
+
+    def begin(self, transactional_id: str) -> None:
+        """InitProducerId under this id, on the connections that are there; max.block.ms at most."""
+        self._producer.set_transactional_id(transactional_id)
+        self._producer.init_transactions()
+        self._producer.begin_transaction()
+
+    def detach(self) -> TransactionIdentity:
+        """What the driver needs to end the transaction."""
+        return self._producer.detach_transaction()
+
+    def abort(self, timeout: float) -> None:
+        """EndTxn; what was not sent fails."""
+        self._producer.abort_transaction(timeout)
 
     def counts(self) -> Mapping[str, float]:
         """Running totals; those of topics added up over the topics."""
@@ -118,7 +173,11 @@ def _open(options: SinkOptions) -> RowProducer:
         from forebay import _columnar  # noqa: F401
         from forebay.producer import KafkaProducer
 
-        producer = ColumnProducer(KafkaProducer(dict(options.producer)))
+        config = dict(options.producer)
+        if options.exactly_once is not None:
+            # Each task gives it another one; this one is never used.
+            config["transactional.id"] = options.exactly_once.prefix
+        producer = ColumnProducer(KafkaProducer(config))
     except ImportError as error:
         raise ImportError(
             f"forebay cannot be loaded on this executor ({sys.executable}, Python {platform.python_version()}, "

@@ -1,7 +1,8 @@
 """The data source as Spark sees it: batch and stream writers, both fed with Arrow batches.
 
 Where each method runs differs (driver's planner, executor's worker, driver's commit process) and nothing but the
-pickled writer and the commit messages goes between them, so a writer holds its options and nothing else.
+pickled writer and the commit messages goes between them, so a writer holds its options, and for an exactly-once write
+what the driver found when it began.  A stream's commit does not even get the writer: its claim comes with the messages.
 """
 
 from __future__ import annotations
@@ -12,13 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from forebay.errors import ConfigError
+from forebay._runtime.clock import SystemClock
+from forebay.errors import ConfigError, IllegalStateError
 from forebay.spark import columns, commit, options
+from forebay.spark.exactly_once import driver
+from forebay.spark.exactly_once.control_topic import connect
+from forebay.spark.exactly_once.protocol import Claim, Write
+from forebay.spark.exactly_once.settings import Settings
 from forebay.spark.failure import shown_alone
 from forebay.spark.options import SinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from forebay.spark.exactly_once.task import TaskTransaction
+    from forebay.spark.writer import TaskId
 
 logger: logging.Logger = logging.getLogger("forebay.spark")
 
@@ -41,6 +50,12 @@ class ForebayDataSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         # A plain dict: Spark's own mapping keeps its keys in a form that need not pickle the same everywhere.
         self.options: dict[str, str] = dict(options.items())
+        self._unpickled = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # In the commit process, which ends what another process has begun.  To begin there again would fence it.
+        self.__dict__.update(state)
+        self._unpickled = True
 
     @shown_alone()
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
@@ -50,12 +65,17 @@ class ForebayDataSource(DataSource):
                 "Save mode Overwrite not allowed for Kafka: records in a topic cannot be replaced. "
                 'Allowed: .mode("append")'
             )
-        return BatchWriter(self._sink(schema))
+        sink = self._sink(schema, streaming=False)
+        return BatchWriter(sink, _begin(sink))
 
     @shown_alone()
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
-        """As ``writer``; ``overwrite`` (output mode complete) appends, as Spark's own sink does."""
-        return StreamWriter(self._sink(schema))
+        """As ``writer``; ``overwrite`` (output mode complete) appends, as Spark's own sink does.
+
+        Spark calls it before each micro-batch, and once more, on an unpickled source, for the commit.
+        """
+        sink = self._sink(schema, streaming=True)
+        return StreamWriter(sink, None if self._unpickled else _begin(sink))
 
     def reader(self, schema: StructType) -> Any:
         """Refused: this is a sink."""
@@ -65,51 +85,108 @@ class ForebayDataSource(DataSource):
         """Refused: this is a sink."""
         raise ConfigError('format "forebay" writes only; read with Spark\'s own "kafka" format')
 
-    def _sink(self, schema: StructType) -> SinkOptions:
-        parsed = options.parse(self.options)
+    def _sink(self, schema: StructType, *, streaming: bool) -> SinkOptions:
+        parsed = options.parse(self.options, streaming=streaming)
         columns.check(schema, parsed.topic)
         return parsed
 
 
-class _TaskWriter:
-    """What both writers share: the part that runs in a task."""
+def _begin(sink: SinkOptions) -> Claim | None:
+    settings = sink.exactly_once
+    if settings is None:
+        return None
+    return driver.begin(connect(sink.producer, settings), settings.prefix, abandon=settings.abandon)
 
-    def __init__(self, sink: SinkOptions) -> None:
+
+class _TaskWriter:
+    """What both writers share: the part that runs in a task, and the ends of an exactly-once write.
+
+    Args:
+        claim: what the driver took over, of an exactly-once write.
+    """
+
+    def __init__(self, sink: SinkOptions, claim: Claim | None = None) -> None:
         self.sink = sink
+        self.claim = claim
 
     @shown_alone()
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Runs in an executor's Python worker, once a task attempt."""
         from forebay.spark import writer
 
-        return writer.write(iterator, self.sink, task=writer.current_task())
+        task = writer.current_task()
+        return writer.write(iterator, self.sink, task=task, transaction=self._transaction(task))
+
+    def _transaction(self, task: TaskId) -> TaskTransaction | None:
+        settings = self.sink.exactly_once
+        if settings is None:
+            return None
+        if self.claim is None:
+            raise IllegalStateError("Spark made the writer of an exactly-once write in a process where none can begin")
+        from forebay.spark.exactly_once.task import TaskTransaction
+
+        write = self._which(settings, self.claim, task)
+        return TaskTransaction(self.claim, write, settings.prefix, task.partition, task.attempt)
+
+    def _which(self, settings: Settings, claim: Claim, task: TaskId) -> Write:
+        raise NotImplementedError
+
+    def _commit(self, messages: Messages, reports: Sequence[commit.TaskReport]) -> None:
+        settings = self.sink.exactly_once
+        if settings is None:
+            return
+        found = commit.outcomes(messages)
+        if len(found) != len(reports):
+            raise IllegalStateError("A task wrote at least once in a write that is exactly-once")
+        driver.commit(connect(self.sink.producer, settings), settings.prefix, found, SystemClock().wall())
+
+    def _abort(self, messages: Messages) -> str:
+        settings = self.sink.exactly_once
+        if settings is None:
+            return commit.describe_abort(messages)
+        found = commit.outcomes(messages)
+        claim = found[0].claim if found else self.claim
+        done = driver.abort(connect(self.sink.producer, settings), settings.prefix, found, claim)
+        return f"write aborted: {done}"
 
 
 class BatchWriter(_TaskWriter, DataSourceArrowWriter):
     """``df.write.format("forebay").mode("append")``."""
 
+    def _which(self, settings: Settings, claim: Claim, task: TaskId) -> Write:
+        from forebay.spark.exactly_once.task import batch_write
+
+        return batch_write(settings, claim)
+
     @shown_alone()
     def commit(self, messages: Messages) -> None:
-        """Keeps the counters; the records are in Kafka already."""
+        """Ends the tasks' transactions, if it is exactly-once, and keeps the counters."""
         reports = commit.complete(messages)
+        self._commit(messages, reports)
         if self.sink.metrics_path:
             commit.save(self.sink.metrics_path, reports, add=False)
 
     def abort(self, messages: Messages) -> None:
-        """Says what stays in Kafka; nothing can be taken back."""
-        logger.warning("%s", commit.describe_abort(messages))
+        """Says what stays in Kafka; without transactions nothing can be taken back."""
+        logger.warning("%s", self._abort(messages))
 
 
 class StreamWriter(_TaskWriter, DataSourceStreamArrowWriter):
     """``df.writeStream.format("forebay")``."""
 
+    def _which(self, settings: Settings, claim: Claim, task: TaskId) -> Write:
+        from forebay.spark.exactly_once.task import stream_write
+
+        return stream_write(task.query, task.batch)
+
     @shown_alone()
     def commit(self, messages: Messages, batchId: int) -> None:
-        """Keeps the counters; called again for the same batch after a crash, whose rows were written again."""
+        """As a batch's; called again for the same micro-batch after a crash."""
         reports = commit.complete(messages)
+        self._commit(messages, reports)
         if self.sink.metrics_path:
             commit.save(self.sink.metrics_path, reports, add=True, batch_id=batchId)
 
     def abort(self, messages: Messages, batchId: int) -> None:
-        """Says what stays in Kafka; nothing can be taken back."""
-        logger.warning("micro-batch %d: %s", batchId, commit.describe_abort(messages))
+        """Says what stays in Kafka; without transactions nothing can be taken back."""
+        logger.warning("micro-batch %d: %s", batchId, self._abort(messages))

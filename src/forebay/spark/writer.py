@@ -1,7 +1,8 @@
 """One task's rows: appended, flushed, and every delivery looked at before ``write()`` returns.
 
 Nothing is held back for a later task, because no later moment is certain to come.  The first failure ends the
-task, with the reason and the number of rows; Spark then repeats the task, so delivery is at least once.
+task, with the reason and the number of rows; Spark then repeats the task, so delivery is at least once.  For exactly
+once all rows are in one transaction, which is left open (``forebay.spark.exactly_once``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from forebay.errors import KafkaError
 from forebay.spark import producers
 from forebay.spark.columns import with_times
 from forebay.spark.commit import TaskReport
+from forebay.spark.exactly_once.protocol import Role
+from forebay.spark.exactly_once.task import TaskTransaction
 from forebay.spark.options import SinkOptions
 from forebay.spark.producers import RowProducer
 
@@ -34,12 +37,19 @@ class TaskId(NamedTuple):
 
     partition: int
     attempt: int
+    query: str | None = None
+    """The streaming query's id, which stays the same when it is started again; None in a batch job."""
+    batch: str | None = None
+    """The number of the micro-batch."""
 
 
 def current_task() -> TaskId:
     """The task that this process runs now."""
     context = TaskContext.get()
-    return TaskId(-1, -1) if context is None else TaskId(context.partitionId(), context.attemptNumber())
+    if context is None:
+        return TaskId(-1, -1)
+    query, batch = (context.getLocalProperty(name) for name in ("sql.streaming.queryId", "streaming.sql.batchId"))
+    return TaskId(context.partitionId(), context.attemptNumber(), query, batch)
 
 
 def write(
@@ -47,30 +57,38 @@ def write(
     options: SinkOptions,
     *,
     task: TaskId,
+    transaction: TaskTransaction | None = None,
     opener: Opener = producers.acquire,
     dropper: Callable[[SinkOptions], None] = producers.discard,
     clock: Clock | None = None,
 ) -> TaskReport:
     """Writes the Arrow batches of one task and waits for every acknowledgement.
 
+    Args:
+        transaction: of an exactly-once write; it is left open.
+
     Raises:
         DeliveryError: a row was refused or not acknowledged; says how many and the first reason.
         ImportError: the compiled part is not there; says what to install where.
     """
     clock = clock or SystemClock()
+    if transaction is not None and transaction.role is Role.SKIP:
+        return _skipped(batches, task, transaction, clock.wall())
     started = clock.wall()
     producer = opener(options)
     before = producer.counts()
     try:
-        deliveries = _send(batches, options, producer, task)
+        deliveries = _send(batches, options, producer, task, transaction)
+        outcome = None if transaction is None else transaction.leave_open(producer)
     except BaseException:
+        if transaction is not None:
+            transaction.give_up(producer)
         dropper(options)
         raise
-    sent = _difference(producer.counts(), before)
     raw = deliveries.raw_bytes + deliveries.batches * BATCH_OVERHEAD
+    sent = _difference(producer.counts(), before)
     return TaskReport(
-        partition_id=task.partition,
-        attempt=task.attempt,
+        *task[:2],
         rows=deliveries.rows,
         acknowledged=deliveries.acknowledged,
         batches=deliveries.batches,
@@ -81,20 +99,39 @@ def write(
         finished_ms=clock.wall(),
         partitions={str(where): sum(run.records for run in runs) for where, runs in deliveries.partitions.items()},
         producer=sent,
+        outcome=outcome,
     )
 
 
-def _send(batches: Iterable[Any], options: SinkOptions, producer: RowProducer, task: TaskId) -> Any:
+def _skipped(batches: Iterable[Any], task: TaskId, transaction: TaskTransaction, now: int) -> TaskReport:
+    for _ in batches:
+        pass  # Spark cuts its sources' metrics short, and ends the worker, if rows are left.
+    return TaskReport(task.partition, task.attempt, 0, 0, 0, 0, 0, 0.0, now, now, outcome=transaction.skip())
+
+
+def _send(
+    batches: Iterable[Any],
+    options: SinkOptions,
+    producer: RowProducer,
+    task: TaskId,
+    transaction: TaskTransaction | None,
+) -> Any:
     from forebay._columnar import BatchDelivery, sink_columns
 
     deliveries = BatchDelivery()
     given = 0
     for batch in batches:
         columns = sink_columns(with_times(batch), options.topic)
+        if not len(columns):
+            continue
         try:
+            if transaction is not None:
+                transaction.begin(producer)
             producer.append(columns, deliveries, given)
         except KafkaError as error:
             raise DeliveryError(f"{_where(task)}: {error}", rows_before=deliveries.rows) from error
+        if transaction is not None:
+            transaction.add(columns)
         given += len(columns)
         deliveries._collect()
         if deliveries.failed:

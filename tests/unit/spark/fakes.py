@@ -7,6 +7,7 @@ from typing import Any
 
 from forebay._delivery.result import BatchResult
 from forebay.errors import KafkaError
+from forebay.model import TransactionIdentity
 from forebay.spark.options import SinkOptions
 
 
@@ -22,6 +23,9 @@ class FakeProducer:
         self.flushes = 0
         self.closed_with: float | None = None
         self.settles = True
+        self.transactions: list[str] = []
+        self.abort_error: KafkaError | None = None
+        self._id = ""
         self._rows_per_batch = rows_per_batch
         self._refuse = refuse
 
@@ -46,6 +50,19 @@ class FakeProducer:
     def settle(self) -> None:
         for number, result in enumerate(self.results):
             result.settle(-1, -1, self.outcomes.get(number), {}, 1, print)
+
+    def begin(self, transactional_id: str) -> None:
+        self._id = transactional_id
+        self.transactions.append(f"begin {transactional_id}")
+
+    def detach(self) -> TransactionIdentity:
+        self.transactions.append("detach")
+        return TransactionIdentity(self._id, 50, 0, 2)
+
+    def abort(self, timeout: float) -> None:
+        self.transactions.append("abort")
+        if self.abort_error is not None:
+            raise self.abort_error
 
     def counts(self) -> Mapping[str, float]:
         return {"byte-total": 100.0 * len(self.results), "record-send-total": float(len(self.rows))}

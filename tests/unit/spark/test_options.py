@@ -44,7 +44,7 @@ def test_servers_are_needed() -> None:
     [
         ("kafka.key.serializer", "cast or encode the key"),
         ("kafka.value.serializer", "cast or encode the value"),
-        ("kafka.transactional.id", "at least once"),
+        ("kafka.transactional.id", "deliveryGuarantee=exactly-once.*transactionalIdPrefix"),
         ("kafka.interceptor.classes", "interceptor"),
     ],
 )
@@ -98,3 +98,20 @@ def test_hints_never_lead_to_what_the_sink_refuses() -> None:
         parse({**SERVERS, "kafka.interceptors": "x"})
     with pytest.raises(ConfigError, match=r"did you mean 'kafka.metric.reporters'\? \(not available .* no metric rep"):
         parse({**SERVERS, "metric.reporters": "x"})
+
+
+def test_exactly_once_takes_a_prefix_and_the_longest_transaction_a_broker_allows() -> None:
+    given = SERVERS | {"deliveryGuarantee": "exactly-once", "transactionalIdPrefix": "orders"}
+    found = parse(given)
+    assert found.exactly_once is not None and found.exactly_once.prefix == "orders"
+    assert dict(found.producer)["transaction.timeout.ms"] == "900000"
+    assert "transactional.id" not in dict(found.producer)
+    assert dict(parse(given | {"kafka.transaction.timeout.ms": "60000"}).producer)["transaction.timeout.ms"] == "60000"
+    with pytest.raises(ConfigError, match="must be at least 5000"):
+        parse(given | {"kafka.transaction.timeout.ms": "100"})
+    with pytest.raises(ConfigError, match="acks"):
+        parse(given | {"kafka.acks": "1"})
+    with pytest.raises(ConfigError, match="is for batch writes"):
+        parse(given | {"txnAppId": "a", "txnVersion": "1"}, streaming=True)
+    with pytest.raises(ConfigError, match="did you mean 'transactionalIdPrefix'"):
+        parse(given | {"transactionIdPrefix": "x"})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from forebay.spark import producers
+from forebay.spark.exactly_once.settings import Settings
 from forebay.spark.options import SinkOptions
 from tests.unit.spark.fakes import FakeProducer, options
 
@@ -50,6 +52,32 @@ def test_a_failed_tasks_producer_is_not_used_again(made: list[tuple[SinkOptions,
     producers.discard(options())
     assert producers.acquire(options()) is not first
     assert made[0][1].closed_with == 0
+
+
+def test_one_that_was_not_used_for_long_is_closed_when_a_task_comes(
+    made: list[tuple[SinkOptions, FakeProducer]],
+) -> None:
+    producers.acquire(options(acks="1"), now=0)
+    producers.acquire(options(acks="all"), now=producers.IDLE_MS - 1)
+    assert made[0][1].closed_with is None
+    producers.acquire(options(acks="all"), now=producers.IDLE_MS)
+    assert made[0][1].closed_with == producers.CLOSE_TIMEOUT_S
+
+
+def test_a_forked_child_opens_its_own_and_leaves_its_parents_alone(
+    made: list[tuple[SinkOptions, FakeProducer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = producers.acquire(options())
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    assert producers.acquire(options()) is not mine
+    producers.discard(options())
+    assert [producer.closed_with for _, producer in made] == [None, 0]
+
+
+def test_a_write_of_another_version_uses_the_same_producer(made: list[tuple[SinkOptions, FakeProducer]]) -> None:
+    exactly = [replace(options(), exactly_once=Settings("p", "c", "a", version)) for version in (1, 2)]
+    assert producers.acquire(exactly[0]) is producers.acquire(exactly[1])
+    assert producers.acquire(options()) is not producers.acquire(exactly[0])
 
 
 @pytest.fixture

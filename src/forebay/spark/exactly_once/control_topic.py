@@ -1,0 +1,194 @@
+"""What the driver's side asks of Kafka: its identity, the control topic's last record, and ends of transactions.
+
+Used in Spark's planner and commit processes on the driver's host.  Both are used again for later writes, so the
+connections are kept; a forked child makes its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from forebay.errors import (
+    InvalidPidMappingError,
+    InvalidTxnStateError,
+    ProducerFencedError,
+)
+from forebay.model import TransactionDescription, TransactionIdentity
+from forebay.spark.exactly_once import protocol
+from forebay.spark.exactly_once.protocol import State
+from forebay.spark.exactly_once.settings import Settings
+
+if TYPE_CHECKING:
+    from forebay.control import Control
+    from forebay.producer import KafkaProducer
+
+DRIVERS_TIMEOUT_MS = 60_000
+"""``transaction.timeout.ms`` of the decision's transaction, which lasts as long as writing one record."""
+
+SHAPE = {
+    "acks": "all",
+    "enable.idempotence": "true",
+    "compression.type": "gzip",
+    "linger.ms": "0",
+    "batch.size": "16384",
+    "buffer.memory": "33554432",
+    "max.request.size": "16777216",
+    "transaction.timeout.ms": str(DRIVERS_TIMEOUT_MS),
+}
+"""Options of the producer that writes decisions; the others are the user's."""
+
+TOPIC_CONFIG = {"cleanup.policy": "compact", "max.message.bytes": "8388608"}
+"""Of a control topic that is made here: a decision has a line a task."""
+
+
+class ControlTopic(Protocol):
+    """What the protocol needs of the world."""
+
+    def claim(self) -> TransactionIdentity:
+        """Takes the driver's transactional.id: an older driver cannot write any more, its open decision is gone."""
+        ...
+
+    def read(self) -> State:
+        """The last committed record."""
+        ...
+
+    def write(self, driver: TransactionIdentity, state: State) -> TransactionIdentity:
+        """Writes a record in a transaction; gives the identity for the next one.
+
+        Raises:
+            ProducerFencedError: a newer driver has claimed.
+        """
+        ...
+
+    def end(self, identity: TransactionIdentity, commit: bool) -> bool:
+        """Commits or aborts a task's transaction; False if it cannot be, now or ever."""
+        ...
+
+    def describe(self, ids: Iterable[str]) -> Mapping[str, TransactionDescription | None]:
+        """What the coordinators know of each id."""
+        ...
+
+    def ongoing(self, prefix: str) -> list[str]:
+        """The transactional.ids with an open transaction that begin so."""
+        ...
+
+    def fence(self, transactional_id: str) -> None:
+        """Aborts what is open under the id, and keeps its producer from writing more."""
+        ...
+
+
+class KafkaControlTopic:
+    """A ``ControlTopic`` in Kafka.
+
+    Args:
+        control: asks the coordinators, and reads the topic.
+        open_producer: makes the transactional producer that writes decisions; it is kept until one fails.
+        settings: of the write.
+    """
+
+    def __init__(self, control: Control, open_producer: Callable[[], KafkaProducer], settings: Settings) -> None:
+        self._prefix = settings.prefix
+        self._topic = settings.control_topic
+        self._control = control
+        self._open_producer = open_producer
+        self._producer: KafkaProducer | None = None
+        self._there = False
+
+    def claim(self) -> TransactionIdentity:
+        """InitProducerId of the driver's transactional.id."""
+        driver = protocol.driver_id(self._prefix)
+        return self._control.init_producer_id(driver, transaction_timeout_ms=DRIVERS_TIMEOUT_MS)
+
+    def read(self) -> State:
+        """The last record, read_committed; the topic is made if it is not there."""
+        if not self._there:
+            # Read before it is known to be there, a topic costs max.block.ms.
+            self._control.create_topic(self._topic, 1, configs=TOPIC_CONFIG)
+            self._there = True
+        last = self._control.read_tail(self._topic, 0, max_records=1, isolation="read_committed")
+        return protocol.decode(last[-1].value) if last else State()
+
+    def write(self, driver: TransactionIdentity, state: State) -> TransactionIdentity:
+        """One record in a transaction of the identity that was given."""
+        producer = self._producer_for(driver.transactional_id)
+        try:
+            producer.init_transactions(identity=driver)
+            producer.begin_transaction()
+            sent = producer.send(self._topic, protocol.encode(state), self._prefix.encode(), partition=0)
+            producer.flush()
+            sent.result()
+            producer.commit_transaction()
+            return driver._replace(producer_id=producer.producer_id, producer_epoch=producer.producer_epoch)
+        except BaseException:
+            # Its transaction may be open, or half ended: the next driver's claim finds out.
+            self._producer = None
+            producer.close(0)
+            raise
+
+    def _producer_for(self, transactional_id: str) -> KafkaProducer:
+        if self._producer is None:
+            self._producer = self._open_producer()
+        else:
+            self._producer.set_transactional_id(transactional_id)
+        return self._producer
+
+    def end(self, identity: TransactionIdentity, commit: bool) -> bool:
+        """EndTxn in the name of a task's producer."""
+        try:
+            self._control.end_transaction(
+                identity.transactional_id,
+                identity.producer_id,
+                identity.producer_epoch,
+                commit,
+                identity.transaction_version,
+            )
+        except (InvalidTxnStateError, ProducerFencedError, InvalidPidMappingError):
+            return False
+        return True
+
+    def describe(self, ids: Iterable[str]) -> Mapping[str, TransactionDescription | None]:
+        """DescribeTransactions."""
+        return self._control.describe_transactions(ids)
+
+    def ongoing(self, prefix: str) -> list[str]:
+        """ListTransactions of every broker."""
+        found = self._control.list_transactions(states=[protocol.ONGOING], prefix=prefix)
+        return [one.transactional_id for one in found]
+
+    def fence(self, transactional_id: str) -> None:
+        """InitProducerId, which aborts."""
+        self._control.init_producer_id(transactional_id, transaction_timeout_ms=DRIVERS_TIMEOUT_MS)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._control.close()
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.close(0)
+
+
+_kept: dict[tuple[int, tuple[tuple[str, str], ...], str, str], KafkaControlTopic] = {}
+"""Of this process, by its id: what a forked child inherits is not used."""
+
+
+def connect(producer: tuple[tuple[str, str], ...], settings: Settings) -> KafkaControlTopic:
+    """The control topic of a sink, on connections that are kept for the next write."""
+    key = (os.getpid(), producer, settings.prefix, settings.control_topic)
+    topic = _kept.pop(key, None)
+    if topic is None:
+        for other in [other for other in _kept if other[0] == key[0]]:
+            _kept.pop(other).close()
+        topic = _open(dict(producer), settings)
+    _kept[key] = topic
+    return topic
+
+
+def _open(producer: Mapping[str, str], settings: Settings) -> KafkaControlTopic:
+    # Spark imports this package in many processes, most of which need neither.
+    from forebay.control import Control
+    from forebay.producer import KafkaProducer
+
+    options = {**producer, **SHAPE, "transactional.id": protocol.driver_id(settings.prefix)}
+    return KafkaControlTopic(Control(producer), lambda: KafkaProducer(options), settings)

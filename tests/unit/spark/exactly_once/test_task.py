@@ -1,0 +1,96 @@
+"""A task's transaction: begun with its first row, left open after its last, aborted after a failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from forebay.errors import IllegalStateError, TimeoutError
+from forebay.model import TransactionIdentity
+from forebay.spark.exactly_once import protocol
+from forebay.spark.exactly_once.protocol import Claim, Write
+from forebay.spark.exactly_once.settings import Settings
+from forebay.spark.exactly_once.task import TaskTransaction, batch_write, stream_write
+from forebay.spark.writer import DeliveryError, TaskId, write
+from tests.unit.spark.fakes import FakeProducer, options
+
+CLAIM = Claim(TransactionIdentity("p-driver", 1, 11, 2), (("q", 4),))
+TASK = TaskId(7, 2)
+
+
+def rows(*values: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"value": pa.array(values, pa.string())})
+
+
+def transaction(version: int = 5, claim: Claim = CLAIM) -> TaskTransaction:
+    return TaskTransaction(claim, Write("q", version), "p", TASK.partition, TASK.attempt)
+
+
+def run(producer: FakeProducer, one: TaskTransaction, *batches: pa.RecordBatch) -> Any:
+    return write(
+        iter(batches), options(), task=TASK, transaction=one, opener=lambda _: producer, dropper=lambda _: None
+    )
+
+
+def test_it_is_left_open_and_the_report_says_how_to_end_it() -> None:
+    producer = FakeProducer()
+    outcome = run(producer, transaction(), rows(), rows("a", "b"), rows("c")).outcome
+    assert producer.transactions == ["begin p-3-7-2", "detach"]
+    assert (outcome.claim, outcome.write, outcome.partition, outcome.attempt) == (CLAIM, Write("q", 5), 7, 2)
+    assert (outcome.task.partition, outcome.task.identity.transactional_id, outcome.task.rows) == (7, "p-3-7-2", 3)
+    assert not outcome.skipped
+
+
+def test_the_fingerprint_is_of_the_rows_and_not_of_their_pieces() -> None:
+    found = [
+        run(FakeProducer(), transaction(), *batches).outcome.task.fingerprint
+        for batches in ((rows("a", "b", "c"),), (rows("c", "a"), rows("b")), (rows("a", "b", "d"),))
+    ]
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_task_without_rows_has_no_transaction() -> None:
+    producer = FakeProducer()
+    outcome = run(producer, transaction(), rows()).outcome
+    assert producer.transactions == [] and outcome.task is None and not outcome.skipped
+
+
+def test_a_task_of_a_write_that_is_done_reads_its_rows_and_writes_none() -> None:
+    producer, left = FakeProducer(), [rows("a"), rows("b")]
+    read = iter(left)
+    report = write(
+        read, options(), task=TASK, transaction=transaction(4), opener=lambda _: producer, dropper=lambda _: None
+    )
+    assert next(read, None) is None
+    assert producer.rows == [] and producer.transactions == []
+    assert report.outcome is not None and report.outcome.skipped and report.rows == 0
+
+
+def test_after_a_failure_it_is_aborted() -> None:
+    producer = FakeProducer()
+    producer.fail_batch(0, TimeoutError("gone"))
+    with pytest.raises(DeliveryError):
+        run(producer, transaction(), rows("a"))
+    assert producer.transactions == ["begin p-3-7-2", "abort"]
+
+
+def test_a_failure_of_the_abort_does_not_hide_the_first_one() -> None:
+    producer = FakeProducer()
+    producer.fail_batch(0, TimeoutError("gone"))
+    producer.abort_error = TimeoutError("no coordinator")
+    with pytest.raises(DeliveryError, match="gone"):
+        run(producer, transaction(), rows("a"))
+
+
+def test_a_write_has_the_users_id_the_streams_or_none() -> None:
+    assert batch_write(Settings("p", "c", "daily", 3), CLAIM) == Write("daily", 3)
+    unnamed = batch_write(Settings("p", "c"), CLAIM)
+    assert unnamed.version == protocol.NO_VERSION
+    other = CLAIM._replace(driver=CLAIM.driver._replace(producer_epoch=12))
+    assert unnamed != batch_write(Settings("p", "c"), other)
+    assert stream_write("query", "12") == Write("query", 12)
+    for query, batch in ((None, "1"), ("", "1"), ("query", None)):
+        with pytest.raises(IllegalStateError, match="does not tell this task its query"):
+            stream_write(query, batch)
