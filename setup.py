@@ -80,7 +80,9 @@ COMPILED = [
     "_columnar.fingerprint",
     "_columnar.append",
     "_arguments",
+    "_send.topics",
     "_send.path",
+    "_send.pending",
 ]
 
 HEADERS = [f"src/forebay/_runtime/{name}.h" for name in ("crc32c", "xxhash64", "ticks", "futex", "mutex", "parking")]

@@ -82,6 +82,62 @@ def forebay(work: dict[str, Any]) -> Outcome:
     return seconds, count.done
 
 
+def forebay_aio(work: dict[str, Any]) -> Outcome:
+    return asyncio.run(_forebay_aio(work))
+
+
+async def _forebay_aio(work: dict[str, Any]) -> Outcome:
+    from forebay.aio import AsyncKafkaProducer
+
+    count = Count()
+    topic, value, records = work["topic"], bytes(work["size"]), work["records"]
+    config = {"bootstrap.servers": work["bootstrap"], "acks": "all", "linger.ms": work["linger_ms"], **work["config"]}
+    async with AsyncKafkaProducer(config) as producer:
+        await producer.partitions_for(topic)
+        send = producer.send
+
+        def delivered(metadata: object, error: object) -> None:
+            if error is not None:
+                fail(error)
+            count.done += 1
+
+        begun = time.perf_counter()
+        if work["callback"]:
+            for _ in range(records):
+                await send(topic, value, on_delivery=delivered)
+        else:
+            for _ in range(records):
+                await send(topic, value)
+        await producer.flush()
+        while work["callback"] and count.done < records:
+            await asyncio.sleep(0)
+        seconds = time.perf_counter() - begun
+    return seconds, count.done
+
+
+def confluent_aio(work: dict[str, Any]) -> Outcome:
+    return asyncio.run(_confluent_aio(work))
+
+
+async def _confluent_aio(work: dict[str, Any]) -> Outcome:
+    from confluent_kafka.aio import AIOProducer
+
+    topic, value, records = work["topic"], bytes(work["size"]), work["records"]
+    producer = AIOProducer(_of_librdkafka(work))
+    await producer.list_topics(topic, timeout=10)
+    begun = time.perf_counter()
+    # Its futures are the only way to hear of an error, and a full queue fails them: so many are outstanding.
+    for first in range(0, records, 10 * POLL_EVERY):
+        sent = [await producer.produce(topic, value) for _ in range(min(10 * POLL_EVERY, records - first))]
+        await producer.flush()
+        for message in await asyncio.gather(*sent):
+            if message.error() is not None:
+                fail(message.error())
+    seconds = time.perf_counter() - begun
+    await producer.close()
+    return seconds, 0
+
+
 def confluent(work: dict[str, Any]) -> Outcome:
     from confluent_kafka import Producer
 
@@ -210,7 +266,9 @@ async def _aiokafka(work: dict[str, Any]) -> Outcome:
 
 CLIENTS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
     "forebay": forebay,
+    "forebay aio": forebay_aio,
     "confluent-kafka": confluent,
+    "confluent-kafka aio": confluent_aio,
     "confluent-kafka batches": confluent_batches,
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
@@ -220,7 +278,9 @@ CLIENTS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
 # forebay's own name imports its producer on first use only.
 MODULES = {
     "forebay": "forebay.producer",
+    "forebay aio": "forebay.aio",
     "confluent-kafka": "confluent_kafka",
+    "confluent-kafka aio": "confluent_kafka.aio",
     "confluent-kafka batches": "confluent_kafka",
     "kafka-python": "kafka",
 }

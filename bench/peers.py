@@ -40,6 +40,8 @@ VARIANTS = (
     Variant("forebay, callback", "forebay", True),
     Variant("forebay, key and 2 headers", "forebay", keyed=True),
     Variant("forebay, 128 KiB batches", "forebay", False, LARGE),
+    Variant("forebay, asyncio", "forebay aio"),
+    Variant("forebay, asyncio, callback", "forebay aio", True),
     # Its own batches are of 1 MB; all others' are ours.
     Variant("confluent-kafka", "confluent-kafka"),
     Variant("confluent-kafka, callback", "confluent-kafka", True),
@@ -47,6 +49,7 @@ VARIANTS = (
     Variant("confluent-kafka, callback, 16 KiB batches", "confluent-kafka", True, OURS),
     Variant("confluent-kafka, key and 2 headers", "confluent-kafka", keyed=True),
     Variant("confluent-kafka, produce_batch", "confluent-kafka batches"),
+    Variant("confluent-kafka, asyncio", "confluent-kafka aio", share=0.02),
     Variant("Java, callback", "java", True),
     Variant("Java, callback, 128 KiB batches", "java", True, LARGE),
     Variant("aiokafka", "aiokafka", share=0.05),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from forebay._columnar import BatchDelivery
     from forebay._delivery.future import RecordFuture
     from forebay._version import VERSION as __version__
+    from forebay.aio import AsyncKafkaProducer
     from forebay.config import ProducerConfig
     from forebay.control import Control
     from forebay.errors import KafkaError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from forebay.producer import KafkaProducer
 
 __all__ = [
+    "AsyncKafkaProducer",
     "BatchDelivery",
     "ConsumerGroupMetadata",
     "Control",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncKafkaProducer": "aio",
     "BatchDelivery": "_columnar",
     "ConsumerGroupMetadata": "model",
     "Control": "control",
@@ -58,7 +61,7 @@ _HOMES = {
     "TopicPartition": "model",
     "TransactionIdentity": "model",
 }
-_MODULES = frozenset({"config", "errors", "interceptors", "model", "serializers"})
+_MODULES = frozenset({"aio", "config", "errors", "interceptors", "model", "serializers"})
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -205,6 +205,22 @@ class KafkaProducer(SendPath, TransactionalCalls):
             TimeoutError: records were still without an outcome; the message counts them.
             IllegalStateError: called from a delivery callback, which would wait for itself (KIP-1118).
         """
+        steps = self._flush_steps(timeout)
+        try:
+            result, left = next(steps)
+            while True:
+                result, left = steps.send(_wait(result, left))
+        except StopIteration:
+            pass
+        finally:
+            steps.close()
+
+    def _flush_steps(self, timeout: float | None) -> Generator[tuple[Any, float | None], bool, None]:
+        """What ``flush`` is made of, without its waits.
+
+        Yields a batch's result, and how many ms it may be waited for (None: as long as it takes); gets whether it is
+        there.
+        """
         self._check_not_forked()
         if self._on_sender_thread():
             raise IllegalStateError("flush() cannot be called from a delivery callback: it would wait for itself")
@@ -219,7 +235,8 @@ class KafkaProducer(SendPath, TransactionalCalls):
             self._parts.client.wakeup()
             for batch in batches:
                 left = None if timeout is None else begun + timeout * 1000 - clock.now()
-                if not _wait(batch.result, left):
+                is_there = yield batch.result, left
+                if not is_there:
                     records = sum(other.record_count for other in batches if not other.result.done)
                     raise TimeoutError(f"flush: {records} record(s) have no outcome after {timeout} s", phase="flush")
         finally:

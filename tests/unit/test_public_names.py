@@ -52,7 +52,18 @@ PRODUCER = {
     "transaction_version",
     "transactional_id",
 }
-FUTURE = {"add_done_callback", "cancel", "cancelled", "done", "exception", "get", "metadata", "result", "running"}
+FUTURE = {
+    "add_done_callback",
+    "as_concurrent",
+    "cancel",
+    "cancelled",
+    "done",
+    "exception",
+    "get",
+    "metadata",
+    "result",
+    "running",
+}
 METADATA = {
     "as_tuple",
     "has_offset",
@@ -67,6 +78,7 @@ METADATA = {
 DELIVERY = {
     "acknowledged",
     "add_done_callback",
+    "as_concurrent",
     "batches",
     "cancel",
     "cancelled",
@@ -216,5 +228,5 @@ def test_a_module_shows_what_it_lists(name: str) -> None:
 
 def test_the_package() -> None:
     listed = {name for name in forebay.__all__ if not name.startswith("_")}
-    assert shown(forebay) == {*listed, "config", "errors", "interceptors", "model", "serializers"}
+    assert shown(forebay) == {*listed, "aio", "config", "errors", "interceptors", "model", "serializers"}
     assert all(getattr(forebay, name) is not None for name in dir(forebay))

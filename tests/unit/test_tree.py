@@ -26,6 +26,7 @@ TESTED_ELSEWHERE = {
     "_metrics/names.py": "a table; tests/unit/_metrics/test_producer.py reads every row of it",
     "_network/options.py": "a declaration, used by every test of the client",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
+    "_send/topics.py": "tests/scenario/test_metadata_wait.py, through send(), partitions_for() and PendingSend",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
     "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",
 }

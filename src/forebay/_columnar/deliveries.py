@@ -6,8 +6,8 @@ import logging
 import math
 import threading
 from array import array
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cython
 from cython.cimports.forebay._columnar.shares import Share
@@ -21,6 +21,9 @@ from forebay._runtime.ticket import Latch
 from forebay.errors import KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 from forebay.model import TopicPartition
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 logger = logging.getLogger("forebay.callbacks")
 
@@ -262,6 +265,22 @@ class BatchDelivery:
                     self._watch = None
                     self._callbacks.remove(function)
                 raise
+
+    def __await__(self) -> Generator[Any, None, dict[TopicPartition, tuple[OffsetRun, ...]]]:
+        """``await delivery``: as ``result``, for a coroutine on any event loop.
+
+        Raises:
+            forebay.errors.KafkaError: as ``result``.
+        """
+        from forebay._delivery.awaiting import outcome_of_rows  # asyncio is there, since somebody awaits
+
+        return outcome_of_rows(self).__await__()
+
+    def as_concurrent(self) -> Future[dict[TopicPartition, tuple[OffsetRun, ...]]]:
+        """The same outcome as a ``concurrent.futures.Future``, for what takes no other; it cannot be cancelled."""
+        from forebay._delivery.awaiting import concurrent_future
+
+        return concurrent_future(self)
 
     def _follow(self, finished: RecordFuture) -> None:
         for _ in range(2):

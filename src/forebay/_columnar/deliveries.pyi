@@ -1,8 +1,9 @@
 # Written by `make docs` from the module beside it (tools/stubs.py): its public part, without Cython.
 
 from array import array
-from collections.abc import Callable
-from typing import NamedTuple, final
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any, NamedTuple, final
 
 from forebay.errors import KafkaError
 from forebay.model import TopicPartition
@@ -26,6 +27,8 @@ class BatchDelivery:
     def result(self, timeout: float | None = None) -> dict[TopicPartition, tuple[OffsetRun, ...]]: ...
     def exception(self, timeout: float | None = None) -> KafkaError | None: ...
     def add_done_callback(self, function: Callable[[BatchDelivery], object]) -> None: ...
+    def __await__(self) -> Generator[Any, None, dict[TopicPartition, tuple[OffsetRun, ...]]]: ...
+    def as_concurrent(self) -> Future[dict[TopicPartition, tuple[OffsetRun, ...]]]: ...
     @property
     def acknowledged(self) -> int: ...
     @property

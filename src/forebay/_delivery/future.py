@@ -6,9 +6,9 @@ unless it has a callback.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from threading import TIMEOUT_MAX
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._delivery.callback_thread import on_sender_thread, report_lost
@@ -22,6 +22,9 @@ from cython.cimports.forebay._runtime.ticket import ThreadTicket, keep_ticket, s
 from forebay._delivery.callback_thread import call_done_callback, check_done_callback
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 LONGEST_MS = cython.declare(cython.double, TIMEOUT_MAX * 1000)
 
@@ -123,6 +126,28 @@ class RecordFuture:
                 account.credit_callback(function)
         if not call_done_callback(function, self):
             report_lost(part.topic, part.partition, part.base_offset, self._index - part.first, 1)
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        """``await future``: as ``result``, for a coroutine on any event loop; a cancelled one leaves the record alone.
+
+        Raises:
+            forebay.errors.KafkaError: the record could not be delivered; a copy at each await.
+        """
+        from forebay._delivery.awaiting import outcome_of_record  # asyncio is there, since somebody awaits
+
+        return outcome_of_record(self, self._subscribe, self._unsubscribe).__await__()
+
+    def _subscribe(self, ticket: Any) -> bool:
+        return self._batch.subscribe(ticket, self._index)
+
+    def _unsubscribe(self, ticket: Any) -> None:
+        self._batch.unsubscribe(ticket, self._index)
+
+    def as_concurrent(self) -> Future[RecordMetadata]:
+        """The same outcome as a ``concurrent.futures.Future``, for what takes no other; it cannot be cancelled."""
+        from forebay._delivery.awaiting import concurrent_future
+
+        return concurrent_future(self)
 
     @cython.ccall
     def metadata(self) -> Any:

@@ -1,7 +1,8 @@
 # Written by `make docs` from the module beside it (tools/stubs.py): its public part, without Cython.
 
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import Any, final
 
 from forebay._delivery.metadata import RecordMetadata
 from forebay.errors import KafkaError
@@ -17,3 +18,5 @@ class RecordFuture:
     def get(self, timeout: float | None = None) -> RecordMetadata: ...
     def exception(self, timeout: float | None = None) -> KafkaError | None: ...
     def add_done_callback(self, function: Callable[[RecordFuture], object]) -> None: ...
+    def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
+    def as_concurrent(self) -> Future[RecordMetadata]: ...

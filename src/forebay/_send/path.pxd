@@ -5,6 +5,7 @@ from forebay._runtime.clock cimport Clock
 from forebay._runtime.primitives cimport RecordPointer
 from forebay._delivery.future cimport RecordFuture
 from forebay._runtime.gil cimport GilClaim
+from forebay._send.topics cimport TopicFinder
 
 cpdef enum:                # SendPath._state; the interpreted form has it in path.py
     OPEN = 0
@@ -34,6 +35,7 @@ cdef class SendPath:
     cdef object sender_thread
     cdef GilClaim claim
     cdef object node_error
+    cdef TopicFinder topics
     cdef RecordFuture dispatch(
         self,
         object topic,
@@ -43,7 +45,7 @@ cdef class SendPath:
         object partition,
         object timestamp_ms,
         object on_delivery,
-        bint blocking,
+        int blocking,
     )
     cdef TopicState known(self, object topic)
     cdef bint is_plain(self, object key, object value) noexcept
@@ -56,7 +58,7 @@ cdef class SendPath:
         object value,
         object headers,
         object callback,
-        bint blocking,
+        int blocking,
         double deadline,
     )
     cdef RecordFuture append_record(
@@ -65,7 +67,7 @@ cdef class SendPath:
         int partition,
         RecordPointer record,
         object callback,
-        bint blocking,
+        int blocking,
         double deadline,
     )
     cpdef TopicState _topic_for_sending(self, str topic, int partition, bint blocking, double deadline)
@@ -80,7 +82,7 @@ cdef class SendPath:
         RecordPointer record,
         RecordFuture future,
         object callback,
-        bint blocking,
+        int blocking,
         double deadline,
     ) except? -1
     cdef object exhausted(self, TopicState state, int partition, RecordPointer record, double waited)

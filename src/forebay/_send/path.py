@@ -27,12 +27,13 @@ from cython.cimports.forebay._runtime.primitives import (
     section_pointer,
     view_of,
 )
+from cython.cimports.forebay._send.topics import TopicFinder
 
 from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
 from forebay._delivery.future import failed_future
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
-from forebay._send.refusals import buffer_exhausted, not_in_metadata, record_too_large
+from forebay._send.refusals import buffer_exhausted, record_too_large
 from forebay.errors import (
     ApiError,
     ForkedProducerError,
@@ -51,6 +52,12 @@ if TYPE_CHECKING:
 if not cython.compiled:
     OPEN, CLOSED, FORKED = range(3)
     """``SendPath._state``: the producer takes records, was closed, or is a copy in a forked child."""
+
+# What to do with a record that would have to wait: raise (send_nowait), wait (send), or return None and leave no trace
+# (an event loop, which waits in its own way).
+REFUSE = cython.declare(cython.int, 0)
+WAIT = cython.declare(cython.int, 1)
+RETURN = cython.declare(cython.int, 2)
 
 STICKY = cython.declare(cython.int, -1)
 NO_DEADLINE = cython.declare(cython.double, -1.0)
@@ -80,6 +87,7 @@ class SendPath:
         self.ignore_keys = parts.config["partitioner.ignore.keys"]
         self.max_record_size = min(parts.config["max.request.size"], parts.config["buffer.memory"])
         self.max_block_ms = parts.config["max.block.ms"]
+        self.topics = TopicFinder(parts)
         self.node_error = parts.client.states.last_error
         self.claim = parts.client.gil_claim
         self._state = OPEN
@@ -128,8 +136,8 @@ class SendPath:
         if on_delivery is not None and not callable(on_delivery):
             raise not_callable(on_delivery)
         if self.interceptors is None and type(topic) is str:
-            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, True)
-        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, True)
+            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, WAIT)
+        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, WAIT)
 
     @cython.annotation_typing(False)
     def send_nowait(
@@ -154,10 +162,24 @@ class SendPath:
         if on_delivery is not None and not callable(on_delivery):
             raise not_callable(on_delivery)
         if self.interceptors is None and type(topic) is str:
-            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, False)
-        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, False)
+            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, REFUSE)
+        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, REFUSE)
 
-    def _send_record(self, record: ProducerRecord, on_delivery: Any, blocking: bool) -> RecordFuture:
+    @cython.annotation_typing(False)
+    def _try_send(
+        self, topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any, *, on_delivery: Any
+    ) -> RecordFuture | None:
+        """As ``send``; None, and no trace, if the record would have to wait.
+
+        Also None if serializers or interceptors have to be asked: ``PendingSend`` asks them, once.
+        """
+        if self._state != OPEN:
+            raise self._refusal()
+        if self.interceptors is not None or type(topic) is not str or not self.is_plain(key, value):
+            return None
+        return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, RETURN)
+
+    def _send_record(self, record: ProducerRecord, on_delivery: Any, blocking: int) -> RecordFuture:
         chain = self.interceptors
         if chain is not None:
             record = chain.on_send(record)
@@ -188,7 +210,7 @@ class SendPath:
         partition: Any,
         timestamp_ms: Any,
         on_delivery: Any,
-        blocking: cython.bint,
+        blocking: cython.int,
     ) -> RecordFuture:
         number: cython.int = STICKY if partition is None else checked_partition(partition)
         timestamp: cython.longlong = -1 if timestamp_ms is None else checked_timestamp(timestamp_ms)
@@ -197,13 +219,15 @@ class SendPath:
             state = self.known(topic)
         deadline: cython.double = NO_DEADLINE
         if state is None or state.partition_count == 0 or state.missing or number >= state.partition_count:
+            if blocking == RETURN:
+                return None  # type: ignore[return-value]
             deadline = self.clock.now() + self.max_block_ms
             try:
-                state = self._topic_for_sending(plain_name(topic), number, blocking, deadline)
+                state = self._topic_for_sending(plain_name(topic), number, blocking == WAIT, deadline)
             except ApiError as error:
-                return self._refused(TopicPartition(plain_name(topic), number), error, on_delivery, blocking)
-        if timestamp < 0:
-            timestamp = self.clock.wall()  # after the wait for metadata: the record is of now
+                return self._refused(TopicPartition(plain_name(topic), number), error, on_delivery, blocking != REFUSE)
+        # After the wait for metadata: the record is of now.
+        timestamp = timestamp if timestamp >= 0 else self.clock.wall()
         if self.partitioner is None and self.is_plain(key, value):
             if number < 0 and key is not None:
                 number = self.choose_partition(state, key, key, value, value)
@@ -245,7 +269,7 @@ class SendPath:
         value: Any,
         headers: Any,
         callback: Any,
-        blocking: cython.bint,
+        blocking: cython.int,
         deadline: cython.double,
     ) -> RecordFuture:
         """The record's bytes, by the serializers where they are not there yet, and its headers'."""
@@ -272,7 +296,7 @@ class SendPath:
         partition: cython.int,
         record: RecordPointer,
         callback: Any,
-        blocking: cython.bint,
+        blocking: cython.int,
         deadline: cython.double,
     ) -> RecordFuture:
         # At least check_size's, because a null's size is -1.
@@ -286,7 +310,9 @@ class SendPath:
                 self.check_size(record)
                 status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
             except ApiError as error:
-                return self._refused(TopicPartition(state.name, partition), error, callback, blocking)
+                return self._refused(TopicPartition(state.name, partition), error, callback, blocking != REFUSE)
+            if not status & APPENDED:
+                return None  # type: ignore[return-value]
         if self.claim.waiting and HAS_GIL:
             # The sender waits for the GIL and then looks at all queues, so it needs no wake.
             if self.claim.pass_by():
@@ -326,7 +352,7 @@ class SendPath:
         record: RecordPointer,
         future: RecordFuture | None,
         callback: Any,
-        blocking: cython.bint,
+        blocking: cython.int,
         deadline: cython.double,
     ) -> cython.int:
         """The append that may need memory for a new batch, and may wait for it in the pool."""
@@ -338,7 +364,9 @@ class SendPath:
         if status & APPENDED:
             return status
         self.wake()
-        if not self._may_block(blocking):
+        if blocking == RETURN:
+            return status
+        if not self._may_block(blocking == WAIT):
             raise self.exhausted(state, partition, record, -1.0)
         begun: cython.double = now
         deadline = deadline if deadline >= 0 else now + self.max_block_ms
@@ -383,49 +411,22 @@ class SendPath:
         now: cython.double = begun
         checked_topic(topic)
         blocking = self._may_block(blocking)
-        # An invalid name stays invalid.  Other errors of the topic may be over by now, so older ones do not count.
-        since: int = -1 if topic in self.metadata.cluster().invalid_topics else self.metadata.version
+        topics: TopicFinder = self.topics
+        since: Any = topics.known_since(topic)
         try:
             while True:
-                self.metadata.add_topic(topic, now)
-                cluster = self.metadata.cluster()
-                count: cython.int = cluster.partition_count(topic)
-                if count > 0 and partition < count:
-                    state: TopicState = self.accumulator.refresh(topic, cluster)
-                    # Another thread may have applied newer metadata, which may have fewer partitions.
-                    if partition < state.partition_count:
-                        return state
-                self.metadata.raise_if_failed()
-                error = self.metadata.topic_error(topic, since)
-                if error is not None:
-                    raise error
-                above = self.metadata.request_update_for_topic(topic)
-                self.wake()
+                state = topics.look_up(topic, partition, since, now)
+                if state is not None:
+                    return state
+                above = topics.ask_for(topic)
                 if not blocking or now >= deadline:
-                    raise not_in_metadata(
-                        topic,
-                        partition,
-                        count,
-                        waits=blocking,
-                        waited=now - begun,
-                        max_block_ms=self.max_block_ms,
-                        on_sender_thread=self._on_sender_thread(),
-                        cause=self.metadata.last_error(topic),
-                    )
-                self._await_metadata(above, deadline - now)
+                    raise topics.not_found(topic, partition, blocking, now - begun, self._on_sender_thread())
+                topics.wait_for(above, deadline - now)
                 if self._state != OPEN:
                     raise self._refusal()
                 now = self.clock.now()
         finally:
             self.sensors.metadata_wait_ns.record((self.clock.now() - begun) * 1e6)
-
-    def _await_metadata(self, above: int, timeout_ms: float) -> None:
-        ticket = ThreadTicket()
-        try:
-            if not self.metadata.await_version(above, ticket):
-                ticket.wait(timeout_ms)
-        finally:
-            self.metadata.forget(ticket)
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
         """The failed future of a record that comes into no batch.  ``send_nowait`` raises what needs a wait instead."""

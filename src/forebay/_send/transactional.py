@@ -12,9 +12,9 @@ TransactionAbortableError instead: no repeated call brings the record back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from forebay._assembly import Parts
 from forebay._delivery.sender_lock import check_wait
@@ -35,6 +35,18 @@ if TYPE_CHECKING:
     from forebay._transactions.pending import TransactionalResult
     from forebay._transactions.session import TransactionSession
     from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata
+
+
+class Call(NamedTuple):
+    """A call of the transactional API that was begun, and is to be waited for."""
+
+    name: str
+    result: TransactionalResult
+    limit: float
+    """Ms."""
+    sensor: SharedSensor
+    begun: float
+    """Monotonic ms."""
 
 
 class TransactionalCalls:
@@ -85,12 +97,15 @@ class TransactionalCalls:
             IllegalStateError: it was called before, or there is no transactional.id.
             KafkaError: the coordinator refused (authorization: it may be tried again; everything else is final).
         """
+        self._await(self._init_call(timeout, identity))
+
+    def _init_call(self, timeout: float | None, identity: TransactionIdentity | None) -> Call:
         session = self._session("init_transactions")
         limit = self._limit(timeout)
         if identity is not None:
             _check_identity(identity, session.dialog.transactional_id)
-        with self._timed(self._parts.metrics.txn_init_ns):
-            self._await("init_transactions", session.initialize(identity), limit)
+        sensor = self._parts.metrics.txn_init_ns
+        return self._call("init_transactions", lambda: session.initialize(identity), limit, sensor)
 
     def begin_transaction(self) -> None:
         """Opens a transaction; all records sent from here on belong to it.
@@ -101,8 +116,11 @@ class TransactionalCalls:
             KafkaError: the producer is in an error state, of that error's class.
         """
         session = self._session("begin_transaction")
-        with self._timed(self._parts.metrics.txn_begin_ns):
+        begun = self._parts.clock.now()
+        try:
             session.begin()
+        finally:
+            self._note_time(self._parts.metrics.txn_begin_ns, begun)
 
     def send_offsets_to_transaction(
         self,
@@ -129,6 +147,11 @@ class TransactionalCalls:
             IllegalArgumentError: an offset or group that cannot be, or group metadata of an unknown version.
             KafkaError: refused, or the producer is in an error state.
         """
+        call = self._send_offsets_call(offsets, group, timeout)
+        if call is not None:
+            self._await(call)
+
+    def _send_offsets_call(self, offsets: Any, group: Any, timeout: float | None) -> Call | None:
         session = self._session("send_offsets_to_transaction")
         # There since a producer with transactions was made.
         from forebay._transactions.offsets import checked_group, checked_offsets
@@ -136,9 +159,9 @@ class TransactionalCalls:
         limit = self._limit(timeout)
         checked, member = checked_offsets(offsets), checked_group(group)
         if not checked:
-            return
-        with self._timed(self._parts.metrics.txn_send_offsets_ns):
-            self._await("send_offsets_to_transaction", session.send_offsets(checked, member), limit)
+            return None
+        sensor = self._parts.metrics.txn_send_offsets_ns
+        return self._call("send_offsets_to_transaction", lambda: session.send_offsets(checked, member), limit, sensor)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Sends what was accepted, waits for every outcome, and commits.
@@ -153,10 +176,12 @@ class TransactionalCalls:
             KafkaError: a record failed, or the coordinator refused: nothing is committed, the transaction has to be
                 aborted (unless the error is fatal).
         """
+        self._await(self._commit_call(timeout))
+
+    def _commit_call(self, timeout: float | None) -> Call:
         session = self._session("commit_transaction")
         limit = self._limit(timeout)
-        with self._timed(self._parts.metrics.txn_commit_ns):
-            self._await("commit_transaction", session.commit(), limit)
+        return self._call("commit_transaction", session.commit, limit, self._parts.metrics.txn_commit_ns)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         """Ends the transaction without effect; what was not sent yet fails with TransactionAbortedError.
@@ -169,10 +194,12 @@ class TransactionalCalls:
             IllegalStateError: there is no transaction.
             KafkaError: the producer cannot go on.
         """
+        self._await(self._abort_call(timeout))
+
+    def _abort_call(self, timeout: float | None) -> Call:
         session = self._session("abort_transaction")
         limit = self._limit(timeout)
-        with self._timed(self._parts.metrics.txn_abort_ns):
-            self._await("abort_transaction", session.abort(), limit)
+        return self._call("abort_transaction", session.abort, limit, self._parts.metrics.txn_abort_ns)
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
@@ -201,15 +228,20 @@ class TransactionalCalls:
 
     def _abort_after(self, error: BaseException) -> None:
         try:
-            session = self._session("abort_transaction")
-            if session.dialog.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
-                return  # ended in the block, or beyond repair
-            with self._timed(self._parts.metrics.txn_abort_ns):
-                self._await("abort_transaction", session.abort(without_offsets=True), self._limit(None))
+            call = self._abort_call_after_error()
+            if call is not None:
+                self._await(call)
         except (ProducerClosedError, ForkedProducerError):
             pass  # closing aborts it, and in a forked child it is the parent's
         except KafkaError as failure:
             error.add_note(f"The transaction could not be aborted: {failure!r}")
+
+    def _abort_call_after_error(self) -> Call | None:
+        session = self._session("abort_transaction")
+        if session.dialog.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
+            return None  # ended in the block, or beyond repair
+        sensor = self._parts.metrics.txn_abort_ns
+        return self._call("abort_transaction", lambda: session.abort(without_offsets=True), self._limit(None), sensor)
 
     # For those who let somebody else end it
 
@@ -255,24 +287,34 @@ class TransactionalCalls:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
         return timeout * 1000
 
-    def _await(self, call: str, result: TransactionalResult, limit: float) -> None:
-        self._parts.client.wakeup()
-        if not result.wait(limit):
-            raise TimeoutError(
-                f"Timeout expired after {limit:g}ms while awaiting {call}(); call it again to wait for its outcome",
-                phase=call,
-            )
-        if result.error is not None:
-            raise own_copy(result.error)
-
-    @contextmanager
-    def _timed(self, sensor: SharedSensor) -> Iterator[None]:
-        clock = self._parts.clock
-        begun = clock.now()
+    def _call(self, name: str, begin: Callable[[], TransactionalResult], limit: float, sensor: SharedSensor) -> Call:
+        begun = self._parts.clock.now()
         try:
-            yield
+            result = begin()
+        except BaseException:
+            self._note_time(sensor, begun)
+            raise
+        self._parts.client.wakeup()
+        return Call(name, result, limit, sensor, begun)
+
+    def _await(self, call: Call) -> None:
+        try:
+            self._check_outcome(call, call.result.wait(call.limit))
         finally:
-            sensor.record((clock.now() - begun) * 1e6)
+            self._note_time(call.sensor, call.begun)
+
+    def _check_outcome(self, call: Call, is_known: bool) -> None:
+        if not is_known:
+            raise TimeoutError(
+                f"Timeout expired after {call.limit:g}ms while awaiting {call.name}(); call it again to wait for its "
+                "outcome",
+                phase=call.name,
+            )
+        if call.result.error is not None:
+            raise own_copy(call.result.error)
+
+    def _note_time(self, sensor: SharedSensor, begun: float) -> None:
+        sensor.record((self._parts.clock.now() - begun) * 1e6)
 
     # Of the producer's other bases
 

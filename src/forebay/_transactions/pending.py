@@ -48,14 +48,22 @@ class TransactionalResult:
     def wait(self, timeout_ms: float) -> bool:
         """Waits on this thread; False if ``timeout_ms`` passed first.  Signals get through."""
         ticket = ThreadTicket()
-        self._waiters.append(ticket)
         try:
-            if not self.done and not ticket.wait(timeout_ms):
+            if not self.subscribe(ticket) and not ticket.wait(timeout_ms):
                 return False
         finally:
-            self._waiters.remove(ticket)
+            self.unsubscribe(ticket)
         self.acknowledged = True
         return True
+
+    def subscribe(self, ticket: Ticket) -> bool:
+        """True if the outcome is there; if not, the ticket is woken when it is.  ``unsubscribe`` it in any case."""
+        self._waiters.append(ticket)
+        return self.done
+
+    def unsubscribe(self, ticket: Ticket) -> None:
+        """Forgets the ticket."""
+        self._waiters.remove(ticket)
 
     def __repr__(self) -> str:
         return f"<TransactionalResult: {'pending' if not self.done else self.error or 'done'}>"

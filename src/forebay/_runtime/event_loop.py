@@ -1,0 +1,139 @@
+"""How an event loop waits for what other threads bring about: a ticket whose wake reaches the loop.
+
+Other threads may call one method of a loop only, and each such call wakes it by a system call.  So what they have for a
+loop goes through its ``Handover``: one call takes all that came since the last one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from forebay._runtime.ticket import Ticket
+
+logger = logging.getLogger("forebay.callbacks")
+
+LONGEST_RUN_S = 0.002
+"""After so much time the loop's other work comes first.
+
+It is longer than sends may go on (``aio.LONGEST_HOLD_S``): a loop that only sends keeps up with its callbacks.
+"""
+CALLS_BETWEEN_LOOKS = 32
+"""How many calls go by between two looks at the loop's clock."""
+
+_handovers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Handover] = weakref.WeakKeyDictionary()
+
+
+class Handover:
+    """What other threads have for one event loop.
+
+    ``put`` may be called by any thread.  No lock is needed: a call is put into the queue before the flag is read, and
+    the loop clears the flag before it reads the queue.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Weak, because the loop is this object's key in a dictionary of weak references.
+        self._loop = weakref.ref(loop)
+        self._calls: deque[Callable[[], object]] = deque()
+        self._asked = False
+
+    def put(self, call: Callable[[], object]) -> None:
+        """Has the loop make this call; those of one thread in order.  Never blocks, never raises.
+
+        If the loop is closed or gone, the call is dropped, and that is logged.
+        """
+        self._calls.append(call)
+        if not self._asked:
+            self._asked = True
+            loop = self._loop()
+            try:
+                if loop is None:
+                    raise RuntimeError("the event loop is gone")
+                loop.call_soon_threadsafe(self._run)
+            except RuntimeError as error:
+                self._drop(error)
+
+    def _drop(self, error: RuntimeError) -> None:
+        dropped = len(self._calls)
+        self._calls.clear()
+        self._asked = False
+        # Not the error: its traceback refers to the loop, and a log may keep it.
+        logger.warning("%d outcome(s) cannot be handed over: %s", dropped, str(error))
+
+    def _run(self) -> None:
+        calls = self._calls
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LONGEST_RUN_S
+        while calls and loop.time() < end:
+            for _ in range(min(len(calls), CALLS_BETWEEN_LOOKS)):
+                self._call(calls.popleft())
+        # Cleared before the queue is read for the last time: what is put after that asks again.
+        self._asked = False
+        if calls:
+            self._asked = True
+            loop.call_soon(self._run)
+
+    @staticmethod
+    def _call(call: Callable[[], object]) -> None:
+        try:
+            call()
+        except Exception:
+            logger.exception("a delivery callback on the event loop raised")
+
+
+def handover_of(loop: asyncio.AbstractEventLoop) -> Handover:
+    """The loop's handover; called on the loop's thread."""
+    found = _handovers.get(loop)
+    if found is None:
+        found = _handovers[loop] = Handover(loop)
+    return found
+
+
+class LoopTicket(Ticket):
+    """A ticket for a coroutine; made and waited for on its loop's thread.
+
+    Args:
+        loop: the running one.
+    """
+
+    __slots__ = ("_future", "_handover", "_loop", "_woken")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._handover = handover_of(loop)
+        self._future: asyncio.Future[None] | None = None
+        self._woken = False
+
+    def wake(self) -> None:
+        self._handover.put(self._wake_here)
+
+    def _wake_here(self) -> None:
+        self._woken = True
+        if self._future is not None:
+            _set(self._future)
+
+    async def wait(self, timeout_ms: float | None) -> bool:
+        """Waits for the next wake; False if ``timeout_ms`` passed first (None: never)."""
+        if not self._woken:
+            future = self._future = self._loop.create_future()
+            timer: Any = None
+            if timeout_ms is not None:
+                timer = self._loop.call_later(max(timeout_ms, 0.0) / 1000, _set, future)
+            try:
+                await future
+            finally:
+                self._future = None
+                if timer is not None:
+                    timer.cancel()
+        woken, self._woken = self._woken, False
+        return woken
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,391 @@
+"""AsyncKafkaProducer: the producer for asyncio.
+
+It is a KafkaProducer with other waits.  Records, memory, order and errors are the same, and the sender has its own
+thread.  A coroutine that waits for memory stands in the same line as threads do.  Nothing here holds the event loop:
+what waits is awaited, and a cancelled wait gives its place back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from forebay._arguments import IfThere, as_record
+from forebay._columnar import BatchDelivery
+from forebay._delivery.future import RecordFuture
+from forebay._metrics.registry import MetricsSnapshot
+from forebay._runtime.event_loop import Handover, LoopTicket, handover_of
+from forebay._send.pending import PendingSend, pending_send
+from forebay._send.transactional import Call
+from forebay.config import ProducerConfig
+from forebay.errors import ForkedProducerError, KafkaError, ProducerClosedError, TimeoutError
+from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
+from forebay.producer import KafkaProducer
+
+if TYPE_CHECKING:
+    from forebay.model import ConsumerGroupMetadata, DeliveryCallback, OffsetAndMetadata
+
+__all__ = ["AsyncKafkaProducer"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+SENDS_BETWEEN_LOOKS = 16
+"""How many sends go by between two looks at the loop's clock."""
+LONGEST_HOLD_S = 0.001
+"""How long sends that need not wait may go on before the loop's other tasks get their turn."""
+
+
+class AsyncKafkaProducer:
+    """A Kafka producer for asyncio and uvloop; used by the tasks of any event loop of the process.
+
+    ::
+
+        async with AsyncKafkaProducer(bootstrap_servers="localhost:9092") as producer:
+            sent = await producer.send("events", b"value", key=b"key")
+            metadata = await sent
+
+    Arguments, errors and guarantees are those of ``KafkaProducer``; what differs is said at each method.  A cancelled
+    call has taken nothing, or has taken all of it: a record that is in the buffer is delivered.
+
+    Args:
+        config: options by Kafka's names (``{"bootstrap.servers": "localhost:9092"}``); a ProducerConfig will do.
+        options: the same as keywords (``bootstrap_servers=...``).
+
+    Raises:
+        ConfigError: an unknown option, or a value that cannot be.
+        KafkaError: as ``KafkaProducer``.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
+        self._use(KafkaProducer(config, **options))
+
+    @classmethod
+    def _around(cls, producer: KafkaProducer) -> Self:
+        """An asynchronous front end of this producer, for tests."""
+        made = cls.__new__(cls)
+        made._use(producer)
+        return made
+
+    def _use(self, producer: KafkaProducer) -> None:
+        self._producer = producer
+        self._try = producer._try_send
+        self._sends_left = SENDS_BETWEEN_LOOKS
+        self._held_since = 0.0
+        # The latest on_delivery, its event loop, and what the producer got in its place.
+        self._latest: tuple[Any, Any, Any] = (None, None, None)
+
+    # What it knows
+
+    @property
+    def config(self) -> ProducerConfig:
+        """The configuration, complete and immutable."""
+        return self._producer.config
+
+    @property
+    def client_id(self) -> str:
+        """``client.id``, given or generated."""
+        return self._producer.client_id
+
+    def metrics(self) -> MetricsSnapshot:
+        """Every metric by the Java client's names, as of now."""
+        return self._producer.metrics()
+
+    async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """The partitions of ``topic``; waits for metadata at most ``max.block.ms``.
+
+        Raises:
+            TimeoutError: metadata did not come, or does not know the topic (its last error is the cause).
+            KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
+        """
+        self._producer._check_open()
+        pending = PendingSend(self._producer, ProducerRecord(topic, None), None)
+        ticket = LoopTicket(asyncio.get_running_loop())
+        try:
+            while not pending.find_topic(ticket):
+                await ticket.wait(pending.left())
+                self._producer._check_open()
+        finally:
+            pending.end(ticket)
+        return self._producer._parts.metadata.cluster().partitions(topic)
+
+    # Records
+
+    async def send(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        *,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> RecordFuture:
+        """Takes a record into the buffer; waits for metadata and room only, at most ``max.block.ms``.
+
+        Serializers, interceptors and a partitioner of your own run on the loop's thread.  Compression of a full batch
+        does, too.
+
+        Args:
+            on_delivery: called on this event loop, with the record's metadata and None or the error.
+
+        Returns:
+            The record's future: ``await`` it for the RecordMetadata.
+
+        Raises:
+            ProducerClosedError: after ``close()``.
+            SerializationError, IllegalArgumentError, TypeError: as ``KafkaProducer.send``.
+        """
+        self._sends_left -= 1
+        if self._sends_left <= 0:
+            await self._look_at_the_clock()
+        if on_delivery is not None:
+            on_delivery = self._on_loop(on_delivery)
+        sent = self._try(topic, value, key, headers, partition, timestamp_ms, on_delivery=on_delivery)
+        if sent is not None:
+            return sent
+        return await self._wait_to_send(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery)
+
+    async def send_and_wait(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """``send``, and then the outcome.
+
+        Raises:
+            KafkaError: the record could not be delivered; and as ``send``.
+        """
+        return await (await self.send(topic, value, key, headers, partition, timestamp_ms))
+
+    async def _look_at_the_clock(self) -> None:
+        # Sends that need no wait would keep the loop for as long as the buffer has room.
+        self._sends_left = SENDS_BETWEEN_LOOKS
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._held_since > LONGEST_HOLD_S:
+            await asyncio.sleep(0)
+            self._held_since = loop.time()
+
+    async def _wait_to_send(self, record: ProducerRecord, callback: Any) -> RecordFuture:
+        pending = pending_send(self._producer, record, callback)
+        ticket = LoopTicket(asyncio.get_running_loop())
+        try:
+            while (sent := pending.step(ticket)) is None:
+                await ticket.wait(pending.left())
+            return sent
+        finally:
+            pending.end(ticket)
+
+    def _on_loop(self, callback: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        known, known_loop, wrapped = self._latest
+        if known is callback and known_loop is loop:
+            return wrapped
+        if not callable(callback) or inspect.iscoroutinefunction(callback):
+            raise TypeError(
+                "on_delivery takes a plain function(metadata, error), which the event loop calls; to await an outcome, "
+                f"await the future that send() gives.  Got {callback!r}"
+            )
+        wrapped = _LoopCallback(handover_of(loop), callback)
+        self._latest = (callback, loop, wrapped)
+        return wrapped
+
+    async def send_batch(
+        self,
+        topic: str | None,
+        table: Any,
+        *,
+        value: Any = "value",
+        key: Any = IfThere("key"),  # noqa: B008 - a constant
+        headers: Any = IfThere("headers"),  # noqa: B008
+        partition: Any = IfThere("partition"),  # noqa: B008
+        timestamp: Any = IfThere("timestamp"),  # noqa: B008
+        topic_column: Any = None,
+    ) -> BatchDelivery:
+        """Takes every row of a table into the buffer, as ``KafkaProducer.send_batch``, on a thread of the loop's pool.
+
+        If the call is cancelled, the thread goes on and takes the rows that are left: a table is not cut in two.
+
+        Returns:
+            What becomes of the rows: ``await`` it for the offsets.
+
+        Raises:
+            KafkaError, TypeError: as ``KafkaProducer.send_batch``.
+        """
+        call = partial(
+            self._producer.send_batch,
+            topic,
+            table,
+            value=value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp=timestamp,
+            topic_column=topic_column,
+        )
+        return await asyncio.to_thread(call)
+
+    # Flush and close
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Sends everything that was accepted so far, and waits until each record has its outcome.
+
+        Args:
+            timeout: seconds; None waits as long as it takes (``delivery.timeout.ms`` at most).
+
+        Raises:
+            TimeoutError: records were still without an outcome; the message counts them.
+        """
+        steps = self._producer._flush_steps(timeout)
+        loop = asyncio.get_running_loop()
+        try:
+            result, left = next(steps)
+            while True:
+                result, left = steps.send(await _is_there(result, left, loop))
+        except StopIteration:
+            pass
+        finally:
+            steps.close()
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
+
+        Args:
+            timeout: seconds after which it ends by force; see ``KafkaProducer.close``.
+
+        The wait is on a thread of the loop's pool.  If the call is cancelled, the producer ends all the same.
+
+        Raises:
+            TimeoutError: it ended by force; the message counts the records that failed.
+        """
+        await asyncio.to_thread(self._producer.close, timeout)
+
+    async def __aenter__(self) -> Self:
+        self._producer._check_open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Closes; what was accepted is delivered, also when the block raised."""
+        await asyncio.to_thread(self._producer.__exit__, kind, error, traceback)
+
+    # Transactions
+
+    async def init_transactions(
+        self, timeout: float | None = None, *, identity: TransactionIdentity | None = None
+    ) -> None:
+        """As ``KafkaProducer.init_transactions``."""
+        await self._await(self._producer._init_call(timeout, identity))
+
+    def begin_transaction(self) -> None:
+        """As ``KafkaProducer.begin_transaction``; it waits for nothing."""
+        self._producer.begin_transaction()
+
+    async def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | Iterable[Any],
+        group: ConsumerGroupMetadata | str | object,
+        timeout: float | None = None,
+    ) -> None:
+        """As ``KafkaProducer.send_offsets_to_transaction``; an AIOKafkaConsumer may be given as the group."""
+        call = self._producer._send_offsets_call(offsets, group, timeout)
+        if call is not None:
+            await self._await(call)
+
+    async def commit_transaction(self, timeout: float | None = None) -> None:
+        """As ``KafkaProducer.commit_transaction``.
+
+        After a TimeoutError, or if it was cancelled, the transaction may still be committed: call it again.
+        """
+        await self._await(self._producer._commit_call(timeout))
+
+    async def abort_transaction(self, timeout: float | None = None) -> None:
+        """As ``KafkaProducer.abort_transaction``."""
+        await self._await(self._producer._abort_call(timeout))
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """``async with producer.transaction():`` begins, and commits at the end of the block.
+
+        If the block raises or is cancelled, the transaction is aborted and the same exception goes on.
+
+        Raises:
+            IllegalStateError: a transaction is open.
+            KafkaError: as ``commit_transaction``.
+        """
+        self.begin_transaction()
+        try:
+            yield self
+        except BaseException as error:
+            await self._abort_after(error)
+            raise
+        try:
+            await self.commit_transaction()
+        except TimeoutError:
+            raise  # undecided: the same call again is what decides
+        except KafkaError as error:
+            await self._abort_after(error)
+            raise
+
+    async def _abort_after(self, error: BaseException) -> None:
+        try:
+            call = self._producer._abort_call_after_error()
+            if call is not None:
+                await self._await(call)
+        except (ProducerClosedError, ForkedProducerError):
+            pass  # closing aborts it, and in a forked child it is the parent's
+        except KafkaError as failure:
+            error.add_note(f"The transaction could not be aborted: {failure!r}")
+
+    async def _await(self, call: Call) -> None:
+        ticket = LoopTicket(asyncio.get_running_loop())
+        try:
+            try:
+                is_known = call.result.subscribe(ticket) or await ticket.wait(call.limit)
+            finally:
+                call.result.unsubscribe(ticket)
+            if is_known:
+                call.result.acknowledged = True
+            self._producer._check_outcome(call, is_known)
+        finally:
+            self._producer._note_time(call.sensor, call.begun)
+
+    def __repr__(self) -> str:
+        return f"<AsyncKafkaProducer of {self._producer!r}>"
+
+
+class _LoopCallback:
+    """An ``on_delivery`` of the user's, called on the sender's thread, that runs on the event loop."""
+
+    __slots__ = ("_callback", "_handover")
+
+    def __init__(self, handover: Handover, callback: Callable[[Any, Any], object]) -> None:
+        self._handover = handover
+        self._callback = callback
+
+    def __call__(self, metadata: Any, error: BaseException | None) -> None:
+        self._handover.put(partial(self._callback, metadata, error))
+
+
+async def _is_there(result: Any, timeout_ms: float | None, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a batch has its outcome, waited for at most ``timeout_ms``."""
+    ticket = LoopTicket(loop)
+    if result.subscribe(ticket):
+        return True
+    try:
+        return await ticket.wait(timeout_ms)
+    finally:
+        result.unsubscribe(ticket)
