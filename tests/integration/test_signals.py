@@ -16,8 +16,10 @@ from tests.integration.programs import Program
 from tests.support.fixtures import TopicFactory
 
 LIMIT_S = 60
-"""For all of a program; it makes calls for ``CALLS_S`` of them."""
+"""For all of a program."""
 CALLS_S = 1.5
+"""For which it makes calls at least; it goes on while fewer than ``CALLS`` have been handled."""
+CALLS = 30
 
 STORM = """
 import collections, faulthandler, itertools, json, random
@@ -111,8 +113,9 @@ if way == "signals":
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
 else:
     gc.set_threshold(50, 1, 1)
-end, made = time.monotonic() + {calls}, 0
-while time.monotonic() < end:
+begun, made = time.monotonic(), 0
+# A handler's call may wait for a broker, so a busy machine has few in the time; a hang ends at the limit.
+while time.monotonic() - begun < ({seconds} if handled >= {calls} else {limit} / 2):
     if way == "finalisers":
         Cycle()
     attempt(outer)
@@ -154,7 +157,7 @@ CASES = [
 
 def storm(broker: EmbeddedBroker, topic: str, *case: object) -> list[int]:
     """How many calls were made, how many by handlers, and how many waits were refused for a lock."""
-    text = STORM.format(limit=LIMIT_S, calls=CALLS_S)
+    text = STORM.format(limit=LIMIT_S, seconds=CALLS_S, calls=CALLS)
     with Program(text, broker.bootstrap_servers, topic) as program:
         assert program.process.stdin is not None
         program.process.stdin.write(json.dumps(case) + "\n")
@@ -171,7 +174,7 @@ def test_signals(
 ) -> None:
     given = {"batch_size": 1000, "linger_ms": 0, **options}
     made, handled, refused = storm(embedded, topic(embedded, 3), outer, inner, "signals", given)
-    assert made > 0 and handled > 10
+    assert made > 0 and handled >= CALLS
     assert refused <= handled / 4
 
 
@@ -181,4 +184,4 @@ def test_finalisers(embedded: EmbeddedBroker, topic: TopicFactory, outer: str) -
     if outer == "transaction":
         options |= TRANSACTIONAL
     made, handled, _ = storm(embedded, topic(embedded, 3), outer, ["flush", "metrics", "send"], "finalisers", options)
-    assert made > 0 and handled > 10
+    assert made > 0 and handled >= CALLS
