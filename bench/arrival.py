@@ -1,4 +1,4 @@
-"""When the system had an acknowledgement, whatever the GIL does: a preloaded library logs the wire, read at the end.
+"""The time at which the system had an acknowledgement: a preloaded library logs the wire, independent of the GIL.
 
 The library (``arrival.c``) notes what ``sendmsg`` and ``recv`` moved, and when; the client sees the same bytes in the
 same calls.  From that log come, for each record's offset, three moments that need no GIL: the request's last byte was

@@ -1,4 +1,4 @@
-"""What a queued record costs: resident bytes for each 100 B record that waits, nobody acknowledging.
+"""What a queued record costs: resident bytes for each 100 B record that waits for an acknowledgement.
 
 The sink is frozen, so that nothing leaves; resident memory is read before and after so many records.  A few records
 that were acknowledged before warm the client up, so that what it needs once is not counted.  Without a callback the
@@ -25,7 +25,7 @@ from bench.support import resident_mib, run_child, work_of_child
 VALUE_SIZE = 100
 WARM_UP = 2_000
 BUFFER = 512 << 20
-"""Enough for whatever is asked for; nobody waits for memory here."""
+"""Enough for all records; no send waits for memory here."""
 TOPIC = "footprint"
 
 Send = Callable[[], object]

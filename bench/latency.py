@@ -39,7 +39,7 @@ LOGGED = ("computing", "always", "never")
 FIRST_RUN_S = 5
 """At most, of the run that does not count."""
 WARM_UP_S = 2
-"""Of records that are not counted: Java's compiler needs them, and everybody gets them."""
+"""Records that are not counted, for each client alike: Java's compiler needs them."""
 
 Send = Callable[[Callable[[Any, Any], None]], object]
 Rest = Callable[[float], object]
@@ -242,7 +242,7 @@ class Setting(NamedTuple):
 
 
 def settings_of(options: argparse.Namespace) -> list[Setting]:
-    """Java has no GIL to be kept from it, so nothing computes beside it."""
+    """Java has no GIL, so it has no run with a computing thread."""
     cases: list[tuple[float, bool, float]] = []
     for linger in options.linger_ms:
         cases += [(linger, False, SWITCH_MS), *((linger, True, switch) for switch in options.switch_ms)]

@@ -99,11 +99,11 @@ def add_rounds(parser: argparse.ArgumentParser, default: int = 5) -> None:
 
 
 def add_sink(parser: argparse.ArgumentParser) -> None:
-    """``--sink`` of the benches that go to a real broker unless told."""
+    """``--sink`` of the benches whose default is a real broker."""
     parser.add_argument("--sink", action="store_true", help="against a sink that only acknowledges")
 
 
 def turned(things: Sequence[Any], by: int) -> list[Any]:
-    """The same things, begun at another one each round: so nobody is always the first or behind the same neighbour."""
+    """The same things, with another first one in each round, so that none always runs first or after the same one."""
     at = by % len(things) if things else 0
     return [*things[at:], *things[:at]]

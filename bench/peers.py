@@ -18,7 +18,7 @@ from tools.kafka import JarsUnavailable, KafkaFailed, producer_performance
 
 REFERENCE = "confluent-kafka"
 WARM_UP: tuple[dict[str, int], ...] = ({}, {"batch.size": 16_384})
-"""Of the broker, whose compiler has to see large batches and small ones before its cost is of interest."""
+"""Warm-up of the broker: its compiler must see large and small batches before its cost counts."""
 WARM_UP_RECORDS = 500_000
 
 
@@ -128,7 +128,7 @@ def run_java(
         properties={**properties, **{name: str(value) for name, value in variant.config.items()}},
         bootstrap_servers=to.bootstrap_servers,
     )
-    # The whole process, JVM start included: nothing else can be told from outside.
+    # The whole process, JVM start included: nothing else can be measured from outside.
     return {"seconds": records / found.records_per_s, "cpu_s": found.cpu_s, "peak_kib": found.peak_kib}
 
 

@@ -1,4 +1,4 @@
-"""A sink that acknowledges: as much of a Kafka broker as a producer needs, which looks at no record.
+"""A sink that acknowledges: the part of a Kafka broker that a producer needs.  It reads no record.
 
 Produce requests are answered as soon as they are in; of a record batch only its length and its count are read, and
 its records are received over and over into the same half a megabyte, as a bare connection's receiver does it: a whole

@@ -1,8 +1,7 @@
 """Holds the pages for people to their limits, and DESIGN.md's names to the code: ``python -m tools.check_pages``.
 
-A page that names what is gone misleads, and a page of long sentences is not read.  Checked of DESIGN.md, without its
-map of files: its length, that each path in backticks exists, and that each name in backticks occurs in the sources.
-Checked of each page: the median and the 90th percentile of the words in a sentence.
+It checks DESIGN.md without its map of files: the length, that each path in backticks exists, and that each name in
+backticks occurs in the sources.  It checks each page: the median and the 90th percentile of the words in a sentence.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Kdc:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Answers nobody any more; the database stays."""
+        """Stops answering; the database stays."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

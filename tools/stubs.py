@@ -2,9 +2,9 @@
 
 With `--cimports` it writes, for mypy alone, what `cython.cimports` has of this package.
 
-A type checker reads the sources, and knows nothing of `cython` where users are: what is decorated with it, and each
-class below such a one, is Any.  So what users get of these modules is said without it.  All else is internal, and may
-stay unknown: checkers report nothing inside an installed package.
+A type checker reads the sources, and has no types for `cython` where users are.  There a class with its decorators, and
+each subclass of it, is Any.  So a stub declares the public part of these modules without `cython`.  All else is
+internal and may stay unknown, because checkers report nothing inside an installed package.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PUBLIC = {
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.
 INNER = {"RecordFuture": {"metadata"}}
-# As object has them; and pickling, which is no call of anybody's.
+# Those of object, and pickling, which no user calls.
 LEFT_OUT = {"__repr__", "__str__", "__reduce__", "__dealloc__", "__del__"}
 # A C type, and what Python makes of it.
 PLAIN = {"bint": "bool", "int": "int", "longlong": "int", "Py_ssize_t": "int", "double": "float", "void": "None"}

@@ -259,7 +259,7 @@ class RealKafka:
                 self.thaw_node(node.id)
 
     def freeze_node(self, node: int) -> None:
-        """Stops a node in the middle of whatever it does (SIGSTOP): connections stay, answers do not come."""
+        """Stops a node in the middle of its work (SIGSTOP): connections stay, answers do not come."""
         self._signal(node, signal.SIGSTOP)
 
     def thaw_node(self, node: int) -> None:
@@ -297,7 +297,7 @@ class RealKafka:
     ) -> None:
         """Creates a topic and returns when every partition's leader answers for it.
 
-        Metadata names a leader before that broker leads: what is sent at once may be told NOT_LEADER_OR_FOLLOWER.
+        Metadata names a leader before that broker leads, so a record sent at once may get NOT_LEADER_OR_FOLLOWER.
         """
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic

@@ -1,7 +1,7 @@
-"""The interpreted twin of ``_arrow_abi.pxd``: Arrow's C data interface through ctypes, same names and results.
+"""The interpreted twin of ``abi.pxd``: Arrow's C data interface through ctypes, same names and results.
 
-An address is an int, 0 is "not there"; a "pointer" is a bytes object with what lies there.  Nothing here checks
-bounds or life time, exactly as in the compiled form: whoever calls holds the object that owns the memory.
+An address is an int, and 0 is no address.  A "pointer" is a bytes object with a copy of the bytes there.  As in the
+compiled form, nothing checks bounds or lifetimes: the caller holds the object that owns the memory.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _INTEGERS: dict[int, Any] = {
 
 def _python_api(name: str, result: Any, *arguments: Any) -> Any:
     function = getattr(ctypes.pythonapi, name)
-    # A function object of our own: setting restype on the shared one would change it for everybody.
+    # A separate function object, because setting restype on the shared one would change it for all code.
     return ctypes.PYFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 

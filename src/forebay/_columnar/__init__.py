@@ -1,10 +1,10 @@
 """Rows of columns into record batches, without a Python object a row.
 
-``send_table`` is what ``KafkaProducer.send_batch`` does: ``sources`` makes pieces of open columns out of whatever it
-was given, ``TableAppender`` carries their rows into the accumulator by the same rules as ``send()``, and
-``BatchDelivery`` follows what becomes of them, batch by batch.  Begin with ``sources``.
+Begin with ``sources``: ``send_table`` does the work of ``KafkaProducer.send_batch``.  It makes pieces of open columns
+out of the given table.  ``TableAppender`` appends their rows to the accumulator by the same rules as ``send()``.
+``BatchDelivery`` follows the outcomes, batch by batch.
 
-A call belongs to the application's thread that makes it; then the sender's thread brings outcomes to ``BatchDelivery``,
+A call belongs to the application's thread that makes it.  Later the sender's thread sets outcomes in ``BatchDelivery``,
 under its lock.
 """
 

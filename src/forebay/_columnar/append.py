@@ -1,9 +1,9 @@
-"""``TableAppender``: the rows of columns into the accumulator, a window at a time, most of it without the GIL.
+"""TableAppender: the rows of columns into the accumulator, a window at a time, mostly without the GIL.
 
-A window's rows are hashed and grouped by topic and partition in plain arrays, and each group is encoded straight into
-the open batch under one lock.  Where a batch is full, and wherever a row needs more than that (memory, metadata, an
-error), the rules of ``send()`` take over for that one row.  Rows of a partition keep their order: a window holds either
-rows that a key or a number puts into a partition, or rows that may go anywhere, never both.
+A window's rows are hashed and grouped by topic and partition in plain arrays.  Each group is encoded into the open
+batch under one lock.  A row that needs more (a new batch, memory, metadata, an error) is appended by the rules of
+``send()``.  Rows of a partition keep their order.  So a window holds either rows whose partition is given by a key or a
+number, or rows that may go to any partition, never both.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ STICKY = cython.declare(cython.int, -1)
 NULL = cython.declare(cython.longlong, -1)
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 RECORD_OVERHEAD = cython.declare(cython.Py_ssize_t, 61 + 21)
-"""Of a record in a batch of its own, from above; as ``SendPath.check_size`` has it."""
+"""The most that a record adds to its own bytes in a batch, as in ``SendPath.check_size``."""
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
-"""Rows; their arrays (200 KiB) stay in the processor's second cache, and a row's place in it fits two bytes."""
+"""Rows.  Their arrays (200 KiB) stay in the processor's second cache, and a row's index fits into two bytes."""
 MOST_HEADERS = cython.declare(cython.Py_ssize_t, 1 << 20)
 """Bytes of encoded headers in a window."""
 
@@ -39,11 +39,11 @@ MOST_HEADERS = cython.declare(cython.Py_ssize_t, 1 << 20)
 @cython.final
 @cython.cclass
 class TableAppender:
-    """One call of ``send_batch``: what it remembers from one piece of the table to the next.
+    """One call of ``send_batch``, from one piece of the table to the next.
 
     Args:
-        path: a KafkaProducer; its serializers are not asked.
-        delivery: gets every row that was appended, those before an error too.
+        path: a KafkaProducer; its serializers are not used.
+        delivery: gets every row that was appended, also before an error.
     """
 
     path: SendPath
@@ -65,13 +65,13 @@ class TableAppender:
         self.alone = RowAppender(path, delivery)
         self.rows = RowWindow(1)
         self.first_row = 0
-        # The first row of the window, or the one that is looked at alone, by its number in the table.
+        # The number in the table of the window's first row, or of the row that is appended alone.
         self.row = 0
-        # Up to there rows go one by one, because they are of both kinds.
+        # Rows before this one are appended one by one, because rows of both kinds alternate.
         self.mixed_until = 0
         # Of the window's ``count`` rows those before ``order[placed]`` are in batches.
         self.placed = self.count = 0
-        # Rows in the delivery before the window, or before the row that is looked at alone.
+        # Rows in the delivery before the window, or before the row that is appended alone.
         self.before = 0
 
     def append(self, columns: Columns, first_row: cython.Py_ssize_t) -> None:
@@ -82,8 +82,8 @@ class TableAppender:
 
         Raises:
             KafkaError: a row cannot be taken: too large, no memory in time, no such topic or partition, a header
-                without a key ...  Its context has ``row``, the first that was not taken: all before it were, and
-                behind it none but some nearby of other partitions; the delivery knows which.
+                without a key ...  Its context has ``row``, the first row that was not taken.  All rows before it were
+                taken, and perhaps some of the same window after it; the delivery knows them.
         """
         if self.path._state != OPEN:
             raise self.path._refusal()
@@ -104,7 +104,7 @@ class TableAppender:
         self.delivery._stop_at(first_row + columns.length, ())
 
     def helped(self) -> AbstractContextManager[None]:
-        """While it lasts, other threads compress what is appended."""
+        """In this context other threads compress the batches that are filled."""
         return self.path.accumulator.closer.helped()
 
     @cython.cfunc
@@ -137,7 +137,7 @@ class TableAppender:
 
     @cython.cfunc
     def load(self, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Fills the window from row ``at`` on; how many rows it has, up to the first that has to be looked at alone."""
+        """Fills the window from row ``at`` on; returns its rows, up to the first that must be appended alone."""
         rows: RowWindow = self.rows
         columns: Columns = self.columns
         count = self.load_topics(at, count)
@@ -163,7 +163,7 @@ class TableAppender:
                 rows.partition_by_key(count)
         alike: cython.Py_ssize_t = self.alike(count)
         if alike < count:
-            # Where both kinds take turns, filling a window for a few rows would cost more than it saves.
+            # Where both kinds alternate, filling a window for a few rows would cost more than it saves.
             self.mixed_until = at + count
         return alike
 
@@ -176,7 +176,7 @@ class TableAppender:
         if state is None or state.partition_count == 0 or state.missing:
             return 0
         number: cython.Py_ssize_t
-        # As it is now: the sender's thread may take in other metadata at any moment.
+        # Read once: the sender's thread may apply newer metadata at any moment.
         limit: cython.longlong = state.partition_count
         limits = rows.limits
         for number in range(count):
@@ -186,7 +186,7 @@ class TableAppender:
     @cython.cfunc
     @cython.exceptval(check=False)
     def alike(self, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        # Rows before the first one of the other kind: with a partition, or for any.
+        # How many rows are of the same kind as the first: with a partition, or for any partition.
         rows: RowWindow = self.rows
         number: cython.Py_ssize_t
         for number in range(1, count):
@@ -219,7 +219,7 @@ class TableAppender:
     @cython.cfunc
     @cython.exceptval(check=False)
     def fitting(self, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        # Rows before the first one that is larger than any record may be.
+        # How many rows come before the first one that is larger than any record may be.
         rows: RowWindow = self.rows
         number: cython.Py_ssize_t
         most: cython.longlong = self.path.max_record_size - RECORD_OVERHEAD + 1
@@ -244,7 +244,7 @@ class TableAppender:
         else:
             rows.sort_by_topic(count, len(self.alone.topics.states))
             while self.placed < count:
-                # Whose rows come next, and how many there are: ``ends`` is needed for partitions meanwhile.
+                # The topic of the next rows, and how many there are.  ``ends`` is in use for partitions.
                 topic = rows.topics[rows.order[self.placed]]
                 end: cython.Py_ssize_t = self.placed + 1
                 while end < count and rows.topics[rows.order[end]] == topic:
@@ -274,7 +274,7 @@ class TableAppender:
             try:
                 self.path.appender.try_rows(state, partition, rows, at, until)
             finally:
-                # What was taken counts also where Ctrl-C comes while a full batch is compressed.
+                # Rows that were taken count, even if Ctrl-C comes while a full batch is compressed.
                 if rows.taken > at:
                     self.note(at, rows.taken)
                     self.placed = rows.taken
@@ -315,7 +315,7 @@ class TableAppender:
         self.delivery.raw_bytes += rows.written
 
     def left(self) -> list[int]:
-        """The rows of the window that are in no batch, ascending; outside of a window the one that was refused."""
+        """The rows of the window that are in no batch, ascending; without a window, the row that was refused."""
         if self.count == 0:
             return [] if self.delivery.rows > self.before else [self.row]
         return sorted([self.row + self.rows.order[at] for at in range(self.placed, self.count)])

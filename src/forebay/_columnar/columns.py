@@ -1,4 +1,4 @@
-"""The columns that records are made of, opened, for so many rows as all of them have."""
+"""Columns: the open columns of one piece of a table, from which records are made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Columns:
 
     Args:
         length: rows; a column may have more of them.
-        topic: where rows go that no topic column sends elsewhere; None if that is an error.
+        topic: the topic of rows without a cell in a topic column; None if there must be no such row.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Columns:
 
 
 def sink_columns(source: Any, topic: str | None = None) -> Columns:
-    """The columns of one Arrow batch by the names that Spark's Kafka sink uses; all but the value may be missing.
+    """The columns of one Arrow batch, with the names of Spark's Kafka sink; only ``value`` must be there.
 
     Args:
         source: a record batch, or anything else with ``__arrow_c_array__``.

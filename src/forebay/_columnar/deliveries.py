@@ -1,4 +1,4 @@
-"""What ``send_batch`` gives back: what became of each row, followed batch by batch."""
+"""BatchDelivery: what ``send_batch`` returns, the outcome of each row, followed batch by batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST_COLLECT = cython.declare(cython.Py_ssize_t, 256)
 
 
 class OffsetRun(NamedTuple):
-    """Records that follow each other in a partition; ``base_offset`` is -1 if the broker did not tell it."""
+    """Adjacent records of a partition; ``base_offset`` is -1 if the broker did not name it."""
 
     base_offset: int
     records: int
@@ -53,8 +53,8 @@ class BatchDelivery:
     """The delivery of a table's rows; row numbers count from 0 over the whole table or stream.
 
     ``done``, ``result``, ``exception`` and ``add_done_callback`` are those of ``RecordFuture``, for all rows together.
-    It holds a few words for each record batch in flight, and for rows with keys or partitions two bytes each until
-    they are acknowledged; what was acknowledged is kept as ranges of offsets.  Any thread may use it.
+    It holds a few words for each record batch in flight, and two bytes for each row with a key or a partition.  Rows
+    that were acknowledged are kept as ranges of offsets.  Any thread may use it.
     """
 
     def __init__(self) -> None:
@@ -63,8 +63,8 @@ class BatchDelivery:
         self._lost = 0
         self._ended = 0
         self.raw_bytes = 0
-        # Re-entrant: a signal handler or a finaliser may look how far it is while it interrupts a look.  The sender's
-        # thread takes it too, in ``_finish``, so a wait in there is refused.
+        # Re-entrant: a signal handler or a finaliser may read a property while it interrupts another reader.  The
+        # sender's thread takes it too, in ``_finish``, so a wait under it is refused.
         self._lock = SenderLock()
         self._collecting = False
         self._watch: Latch | None = None
@@ -90,8 +90,8 @@ class BatchDelivery:
 
     @cython.cfunc
     def _share_of(self, result: BatchResult, timestamp: cython.longlong) -> Share:
-        # Rows of a partition mostly follow each other into one batch: a look at the partition's latest share, and
-        # the dictionary only for several topics that take turns.
+        # Adjacent rows of a partition mostly go into one batch, so the partition's latest share is tried first.  The
+        # dictionary is for several topics whose rows alternate.
         partition: cython.Py_ssize_t = result.partition
         while len(self._latest) <= partition:
             self._latest.append(None)
@@ -118,7 +118,7 @@ class BatchDelivery:
 
     @cython.ccall
     def _trim(self) -> cython.void:
-        """``collect`` once there is much to be collected, so that memory follows what is in flight."""
+        """Calls ``_collect`` once there are many shares, so that memory follows the batches in flight."""
         if len(self._shares) >= self._collect_at:
             self._collect()
             self._collect_at = FIRST_COLLECT + 2 * len(self._shares)
@@ -130,7 +130,7 @@ class BatchDelivery:
         share: Share
         with self._lock:
             if self._collecting:
-                return len(self._shares)  # as far as the look that we came amid has got
+                return len(self._shares)  # this call interrupts another one, which goes on
             try:
                 self._collecting = True
                 still: list[Share] = []
@@ -150,8 +150,8 @@ class BatchDelivery:
     def _count(self, share: Share) -> cython.void:
         where = tuple.__new__(TopicPartition, (share.result.topic, share.result.partition))
         outcomes = list(share.outcomes())
-        # From here on nothing lets Ctrl-C in (compiled), so that a share is counted once and as a whole: no code of
-        # Python's runs, not even a named tuple's constructor.
+        # No Python code runs below (compiled), not even a named tuple's constructor.  So Ctrl-C cannot come in between,
+        # and a share is counted once and as a whole.
         share.counted = True
         self._ended += 1
         for rows, base_offset, error in outcomes:
@@ -176,7 +176,7 @@ class BatchDelivery:
         return self.rows
 
     def running(self) -> bool:
-        """False: rows on their way cannot be told from those that wait."""
+        """Always False: the delivery does not know which rows were sent."""
         return False
 
     def cancel(self) -> bool:
@@ -192,7 +192,7 @@ class BatchDelivery:
         return self._collect() == 0 and self._runner in (None, threading.get_ident())
 
     def result(self, timeout: float | None = None) -> dict[TopicPartition, tuple[OffsetRun, ...]]:
-        """Waits until every row was acknowledged; where they are, as ``partitions``.
+        """Waits until every row was acknowledged; returns their offsets, as ``partitions``.
 
         Args:
             timeout: seconds; None waits until all have their outcome (delivery.timeout.ms).
@@ -214,7 +214,7 @@ class BatchDelivery:
         return self.first_error
 
     def _wait(self, timeout: float | None) -> None:
-        # One batch after the other, each with what is left of the time; they come to an end in about this order.
+        # One batch after the other, each with the rest of the time.  They end in about this order.
         clock = SystemClock()
         end = math.inf if timeout is None else clock.now() + 1000 * timeout
         share: Share
@@ -260,7 +260,7 @@ class BatchDelivery:
         elif first:
             try:
                 self._watch_next()
-            except BaseException:  # no memory: the caller hears of it, and may try again
+            except BaseException:  # no memory: the caller gets the error, and may try again
                 with self._lock:
                     self._watch = None
                     self._callbacks.remove(function)
@@ -288,12 +288,12 @@ class BatchDelivery:
                 self._watch_next()
                 return
             except MemoryError:
-                pass  # it goes on where it was, and there may be some now
+                pass  # a second try goes on at the same place, and may find memory
         logger.error("No memory to follow a delivery of %d rows: its done callbacks may not be called", self.rows)
 
     def _watch_next(self) -> None:
-        # One record that has no outcome is watched at a time; when it has one, the next that has none.  So it costs
-        # one callback whatever the number of batches, and ends on the thread and before the end of the last batch.
+        # Watches one record without an outcome at a time.  When it has one, the next record without one is watched.  So
+        # there is one callback for any number of batches, and the last one runs on the sender's thread.
         future: RecordFuture
         share: Share
         for share in list(self._shares):
@@ -360,7 +360,7 @@ class BatchDelivery:
         """The rows that failed, each once; by their first row."""
         self._collect()
         rows_of: dict[int, FailedRows] = {}
-        # A list that only grows, so reading it needs no lock.
+        # The list only grows, so reading it needs no lock.
         for error, rows in list(self._failed_runs):
             rows_of.setdefault(id(error), FailedRows(array("q"), error)).rows.extend(rows)
         found = [FailedRows(array("q", sorted(rows)), error) for rows, error in rows_of.values()]

@@ -1,6 +1,6 @@
-"""Columns out of what is not Arrow: Python lists, and NumPy arrays by their addresses (NumPy itself is not imported).
+"""Columns of Python lists, and of NumPy arrays by their addresses (NumPy itself is not imported).
 
-Every value of a list is looked at when its column is made, so a wrong type is told before any row is sent.
+Making a column checks every value of a list, so a wrong type is refused before any row is sent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTEGERS = {"i1": b"c", "i2": b"s", "i4": b"i", "i8": b"l", "u1": b"C", "u2": b"
 """NumPy's integer types by kind and bytes, in Arrow's letters."""
 UNITS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
 ENDLESS = 1 << 62
-"""Rows of a column that says the same in each."""
+"""The length of a column that has one value for all rows."""
 
 
 def is_numpy(source: object) -> bool:
@@ -54,7 +54,7 @@ def ints_of(name: str, source: Any) -> IntColumn:
     """A column of partitions; a single int stands for all rows.
 
     Raises:
-        TypeError: something else than integers.
+        TypeError: not integers.
     """
     numbers, nulls, length = _integers(name, source)
     column = IntColumn(name, length, (numbers, nulls))
@@ -69,7 +69,7 @@ def timestamps_of(name: str, source: Any) -> TimestampColumn:
     """A column of timestamps: milliseconds as integers, or datetime64; a single int stands for all rows.
 
     Raises:
-        TypeError: something else.
+        TypeError: neither integers nor datetime64.
     """
     if is_numpy(source) and _one_dimensional(name, source).dtype.kind == "M" and not _is_masked(source):
         return _datetimes(name, source)
@@ -89,7 +89,7 @@ def headers_of(name: str, source: Any) -> HeadersColumn:
     """A column of headers: for each row what ``send()`` takes, or None.
 
     Raises:
-        TypeError, IllegalArgumentError: what ``send()`` says to such headers; names the row.
+        TypeError, IllegalArgumentError: as ``send()`` for such headers; names the row.
     """
     if is_numpy(source) and source.dtype.kind == "O":
         source = _one_dimensional(name, source).tolist()
@@ -180,7 +180,7 @@ def _is_masked(source: Any) -> bool:
 
 
 def _aligned(source: Any) -> Any:
-    # Fields of a packed structure may begin anywhere, and integers are read as such.
+    # A field of a packed structure may begin at any address, but integers are read at aligned ones only.
     return source if source.flags.aligned else source.copy()
 
 

@@ -1,6 +1,6 @@
-"""One row after the other into the accumulator, by the steps of ``send()``: for what has to be looked at alone.
+"""RowAppender: rows of columns into the accumulator one by one, by the steps of ``send()``.
 
-A topic that was not seen before, a partitioner or interceptors of the user's, a row that cannot be taken at all.
+For rows that need more than a window can do: a new topic, a user's partitioner or interceptors, a row with an error.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 STICKY = cython.declare(cython.int, -1)
 MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 UNBOUNDED = cython.declare(cython.double, -1.0)
-"""A deadline that has not begun: max.block.ms counts from the first wait of each row, as for each send()."""
+"""No deadline yet: max.block.ms counts from the first wait of each row, as in send()."""
 NO_HEADERS = b"\x00"
 
 
 @cython.final
 @cython.cclass
 class RowAppender:
-    """Rows one by one: the columns, where they go, and what is remembered between rows."""
+    """The columns, their destination, and what is kept between rows.  Belongs to the thread of the call."""
 
     def __init__(self, path: SendPath, delivery: BatchDelivery) -> None:
         self.path = path
         self.columns = Columns(0, None)
         self.delivery = delivery
-        # The append writes batch and index into it; one for all rows, since nobody waits on it.
+        # The append writes batch and index into it.  One future serves all rows, because no thread waits on it.
         self.probe = new_future()
         # Of the latest row.
         self.state: TopicState | None = None
@@ -99,7 +99,7 @@ class RowAppender:
     def place(
         self, state: TopicState, partition: cython.int, record: RecordPointer, row: cython.Py_ssize_t, callback: Any
     ) -> cython.int:
-        """Puts the record into a batch, waiting for memory if there is none, and notes the row."""
+        """Appends the record to a batch, waits for memory if needed, and notes the row."""
         self.probe._batch = None  # type: ignore[assignment]
         try:
             status: cython.int = self.path.appender.try_append(state, partition, record, self.probe, callback)
@@ -182,7 +182,7 @@ class RowAppender:
 
     def append_intercepted(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.int:
         """As ``append``, for a row that passes the interceptors as a ProducerRecord of bytes."""
-        # There since the producer was made, if it has interceptors (``_assembly``); others start sooner without.
+        # A producer with interceptors imported these when it was made (``_assembly``).  Others start faster without.
         from forebay._inputs import ProducerRecord
         from forebay._records.reader import read_headers
 
@@ -200,7 +200,7 @@ class RowAppender:
         """One record into its batch.
 
         Raises:
-            TypeError: key or value are not bytes: columns pass no serializer, so an interceptor may not ask for one.
+            TypeError: key or value are not bytes.  Columns pass no serializer, so an interceptor must return bytes.
         """
         key = plain_bytes("key", given.key)
         value = plain_bytes("value", given.value)
@@ -216,7 +216,7 @@ class RowAppender:
 
 
 def plain_bytes(what: str, value: object) -> bytes | None:
-    """The key or value that an interceptor gave back."""
+    """Checks a key or value that an interceptor returned."""
     if value is None or isinstance(value, bytes):
         return value
     raise TypeError(

@@ -8,7 +8,7 @@ cdef class Share:
     cdef bint counted
     cdef int first_index
     cdef int last_index
-    # The latest run of rows that follow each other, in the batch and in the table.
+    # The latest run of adjacent rows: its index in the batch, its first row, its length.
     cdef int index
     cdef Py_ssize_t row
     cdef Py_ssize_t count

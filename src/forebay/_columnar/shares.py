@@ -1,4 +1,4 @@
-"""Share: which rows of a table went into one batch, in runs and not row by row, and what became of them."""
+"""Share: the rows of a table that went into one batch, kept as runs, and what became of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from forebay._runtime.threads import get_ident
 
 
 class Run(NamedTuple):
-    """Rows that follow each other in a batch: ``at`` is the first one's there, ``rows`` their numbers."""
+    """Adjacent rows of a batch: ``at`` is the index of the first in the batch, ``rows`` are their numbers."""
 
     at: int
     rows: range | array[int]
 
 
 class Outcome(NamedTuple):
-    """What became of some rows: acknowledged from ``base_offset`` on (-1: not told), or failed with ``error``."""
+    """What became of some rows: acknowledged from ``base_offset`` on (-1: not known), or failed with ``error``."""
 
     rows: range | array[int]
     base_offset: int
@@ -33,12 +33,13 @@ class Outcome(NamedTuple):
 class Share:
     """The rows of one call that went into one batch.
 
-    Outcomes are told by compiled code alone, for a lock is held: named tuples are not made by their constructors, which
-    are code of Python's.
+    Outcomes are read under a lock, so only compiled code may run: the constructor of a named tuple is Python code, and
+    is not called.
 
-    ``runs`` holds three numbers a run: its index in the batch, its first row, and how many rows follow each other.
-    Where they do not (a partition's share of a window), the third is negative and the rows' distances from the second
-    are the next ones in ``numbers``, two bytes each: rows without a key cost nothing here, others about two bytes.
+    ``runs`` holds three numbers for each run: its index in the batch, its first row, and the number of adjacent rows.
+    If the rows are not adjacent (a partition's part of a window), the third number is negative, and the distances of
+    the rows from the first are the next ones in ``numbers``.  So rows without a key cost nothing here, others two
+    bytes.
     """
 
     def __init__(self, result: BatchResult, timestamp: cython.longlong) -> None:
@@ -54,7 +55,7 @@ class Share:
 
     @cython.cfunc
     def add(self, index: cython.int, row: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.void:
-        """Rows ``row`` and ``count - 1`` more, at ``index`` of the batch and behind it."""
+        """Adds rows ``row`` and ``count - 1`` more, from ``index`` of the batch on."""
         if self.rows == 0:
             self.first_index = index
         self.rows += count
@@ -74,10 +75,10 @@ class Share:
         at: cython.Py_ssize_t,
         until: cython.Py_ssize_t,
     ) -> cython.void:
-        """The rows ``row + order[at:until]``, at ``index`` of the batch and behind it."""
+        """Adds the rows ``row + order[at:until]``, from ``index`` of the batch on."""
         count: cython.Py_ssize_t = until - at
         first: cython.longlong = order[at]
-        if order[until - 1] - first == count - 1:  # they ascend, so they follow each other
+        if order[until - 1] - first == count - 1:  # they ascend, so they are adjacent
             self.add(index, row + first, count)
             return
         self.end_run()
@@ -151,7 +152,7 @@ class Share:
         return [*found, (self.index, self.count)] if self.count > 0 else found
 
     def outcomes(self) -> Iterator[Outcome]:
-        """What became of each row, once all of them have their outcome; of acknowledged ones maybe only how many."""
+        """What became of the rows, once all have an outcome.  Of acknowledged rows only the number may be right."""
         result: BatchResult = self.result
         together: cython.bint = self.last_index - self.first_index + 1 == self.rows
         if together and result.parts is None and result.error is None:
@@ -187,7 +188,7 @@ def _of_part(part: BatchResult, index: int, rows: range | array[int]) -> Iterato
     elif not part.record_errors:
         yield tuple.__new__(Outcome, (rows, -1, part.error))
     else:
-        # The broker named records (KIP-467): each row has an error of its own.
+        # The broker named records (KIP-467), so each row has its own error.
         for at in range(len(rows)):
             error = part.record_errors.get(index + at - part.first, part.error)
             yield tuple.__new__(Outcome, (rows[at : at + 1], -1, error))

@@ -1,7 +1,8 @@
-"""From what ``send_batch`` was given to pieces of open columns, read one after the other, and the call that sends them.
+"""The arguments of ``send_batch`` as pieces of open columns, and the call that sends them.
 
-A table and columns that were given beside it may be cut into chunks at different rows: a piece ends where the first of
-them ends.  What has a length says it before anything is sent, so columns of unequal lengths are refused at once.
+A table, and columns that were given apart from it, may be cut into chunks at different rows.  A piece ends where the
+first chunk ends.  Columns with a known length are compared before anything is sent, so unequal lengths are refused at
+once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Feed:
     Args:
         what: the source, in words.
         pieces: opens the next chunk's columns by their roles.
-        length: rows in all, None where only reading them tells.
+        length: rows in all; None if only reading them shows it.
     """
 
     def __init__(self, what: str, pieces: Iterator[Opened], length: int | None) -> None:
@@ -68,7 +69,7 @@ class Feed:
 
 
 def send_table(path: SendPath, topic: str | None, table: Any, wanted: Mapping[str, Any]) -> BatchDelivery:
-    """Every row of ``table`` into batches; see ``KafkaProducer.send_batch``.
+    """Appends every row of ``table``; see ``KafkaProducer.send_batch``.
 
     Args:
         wanted: for each role a name, a column or None.
@@ -93,10 +94,10 @@ def send_table(path: SendPath, topic: str | None, table: Any, wanted: Mapping[st
 
 
 def pieces(topic: str | None, table: Any, wanted: Mapping[str, Any]) -> Iterator[Columns]:
-    """Open columns of so many rows as all sources have without a break; each is used up before the next is asked for.
+    """Pieces of open columns, each as long as the shortest chunk.  The caller uses a piece up before the next one.
 
     Raises:
-        TypeError, IllegalArgumentError: a source that is none, a column of another length or type.
+        TypeError, IllegalArgumentError: an unknown kind of source, or a column of a wrong length or type.
     """
     check_topic(topic, wanted)
     feeds = feeds_of(table, wanted)
@@ -105,7 +106,7 @@ def pieces(topic: str | None, table: Any, wanted: Mapping[str, Any]) -> Iterator
         raise IllegalArgumentError("nothing says how many rows there are: each column is an int for all rows")
     while True:
         alive = [feed.fill() for feed in feeds]
-        # A column that is the same in each row ends with the others.
+        # A column with one value for all rows ends with the others.
         if not all(alive):
             check_lengths([(feed.what, feed.given) for feed in feeds if feed.length != ENDLESS], feeds, alive)
             return
@@ -119,7 +120,7 @@ def pieces(topic: str | None, table: Any, wanted: Mapping[str, Any]) -> Iterator
 
 
 def check_topic(topic: str | None, wanted: Mapping[str, Any]) -> None:
-    """Refuses a call that says nowhere where rows go."""
+    """Refuses a call without a topic."""
     if topic is not None and not isinstance(topic, str):
         raise TypeError(f"topic must be a str or None, got {type(topic).__name__}")
     if topic == "":
@@ -132,8 +133,8 @@ def check_lengths(lengths: list[tuple[str, int]], feeds: list[Feed] | None = Non
     """Refuses columns of unequal lengths.
 
     Args:
-        feeds: if rows were read already: those with a row left when another had none are longer.
-        alive: which of ``feeds`` have a row left.
+        feeds: given if rows were read already.  A feed with a row left is longer than one without.
+        alive: for each of ``feeds``, whether it has a row left.
     """
     if feeds is not None:
         longer = [feed.what for feed, more in zip(feeds, alive, strict=True) if more and feed.length != ENDLESS]
@@ -152,7 +153,7 @@ def check_lengths(lengths: list[tuple[str, int]], feeds: list[Feed] | None = Non
 
 
 def feeds_of(table: Any, wanted: Mapping[str, Any]) -> list[Feed]:
-    """The table's feeds, and one for each column that was given directly."""
+    """The table's feeds, and a feed for each column that was given directly."""
     named = {role: wanted[role.name] for role in ROLES if isinstance(wanted[role.name], str)}
     feeds = table_feeds(table, named)
     if not feeds:
@@ -165,10 +166,10 @@ def feeds_of(table: Any, wanted: Mapping[str, Any]) -> list[Feed]:
 
 
 def column_feed(role: Role, name: str, given: Any) -> Feed:
-    """One column of its own.
+    """The feed of a column that was given directly.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is no column.
     """
     what = f"column {name!r}"
     if speaks_arrow(given):
@@ -191,8 +192,8 @@ def table_feeds(table: Any, named: dict[Role, str]) -> list[Feed]:
     """The feeds of the table itself; none if no column of it is used.
 
     Raises:
-        TypeError: it is none.
-        IllegalArgumentError: it does not have a column that is asked for.
+        TypeError: it is no table.
+        IllegalArgumentError: it does not have a named column.
     """
     if speaks_arrow(table):
         return [Feed("the table", _arrow_pieces(table, named), length_of(table))]
@@ -222,7 +223,7 @@ def _arrow_pieces(table: Any, named: dict[Role, str]) -> Iterator[Opened]:
 
 
 def is_there(name: str, names: tuple[str, ...]) -> bool:
-    """Whether the table has the column; one that nobody asked for by name may be missing.
+    """Whether the table has the column.  Only a column that the user named must be there.
 
     Raises:
         IllegalArgumentError: it must be there, and is not.
@@ -249,7 +250,7 @@ def check_only_values(named: dict[Role, str]) -> None:
 
 
 def length_of(source: Any) -> int | None:
-    """How many rows it says it has; None if it does not, as a stream."""
+    """Its number of rows; None if it does not say, as a stream."""
     try:
         return len(source)
     except Exception:  # noqa: BLE001 - TypeError mostly; query builders have errors of their own

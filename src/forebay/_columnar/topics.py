@@ -16,16 +16,16 @@ UNKNOWN = cython.declare(cython.Py_ssize_t, -1)
 @cython.final
 @cython.cclass
 class TopicTable:
-    """The topics that one call sends to, numbered as they come.  One thread.
+    """The topics of one call, numbered in the order of their first use.  One thread.
 
-    A cell is looked for in one slot, by its hash; where two names share it, the one that was used last has it, and the
-    other is found again in ``numbers``.  ``none`` is the number of the topic for null cells.
+    A cell has one slot, by its hash.  If two names share a slot, the last one used has it, and ``numbers`` has the
+    other.  ``none`` is the number of the topic for null cells.
     """
 
     def __init__(self) -> None:
         self.states: list[TopicState] = []
         self.numbers: dict[bytes, int] = {}
-        # Slots hold addresses of these.
+        # The slots hold addresses of these objects.
         self.names: list[bytes] = []
         self.cells = new_addresses(SLOTS)
         self.sizes = new_numbers(SLOTS)
@@ -65,7 +65,7 @@ class TopicTable:
     @cython.cfunc
     def remember(self, name: bytes) -> cython.void:
         number: cython.Py_ssize_t = self.numbers[name]
-        # The table's own object, which lives as long as the slots.
+        # The object in ``names``, which lives as long as the slots.
         own: bytes = self.names[number]
         slot: cython.Py_ssize_t = murmur2(bytes_pointer(own), len(own)) % SLOTS
         self.cells[slot] = bytes_pointer(own)
@@ -85,7 +85,7 @@ class TopicTable:
 
     @cython.cfunc
     def count_partitions(self) -> cython.void:
-        # Once a window: the sender's thread may take in other metadata at any moment.
+        # Once for each window: the sender's thread may apply newer metadata at any moment.
         number: cython.Py_ssize_t
         if self.counts_size < len(self.states):
             counts = new_numbers(2 * len(self.states))
@@ -101,9 +101,9 @@ class TopicTable:
     def assign(
         self, column: BytesColumn, rows: RowWindow, row: cython.Py_ssize_t, count: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """Numbers and partition counts to ``rows``; how many rows before one whose topic is not known here."""
+        """Writes topic numbers and partition counts to ``rows``; returns the rows before the first unknown topic."""
         self.count_partitions()
-        # The cells of the topics lie where those of the values will be: they are needed here alone.
+        # The topics' cells use the place of the values' cells, because only this method needs them.
         rows.values.fill(column, row, count)
         done: cython.Py_ssize_t = 0
         name: bytes | None

@@ -1,4 +1,4 @@
-"""What a delivery callback may do to its thread: wait on it, fork on it, raise what cannot be described."""
+"""Code between an outcome and a user's callback: the call, what it raises, and what a callback may do to its thread."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ WAY_IN = tuple(
         "_columnar/deliveries",
     )
 )
-"""The code between a record's outcome and a callback of the user's."""
+"""The code between a record's outcome and a user's callback."""
 
-# Calls that were lost and not said, and the first of them; made of nothing that takes memory.
+# How many lost calls could not be logged, and the first of them.  To count one takes no memory.
 _unsaid = cython.declare(cython.longlong, 0)
 _unsaid_partition = cython.declare(cython.int, 0)
 _unsaid_offset = cython.declare(cython.longlong, 0)
@@ -40,15 +40,15 @@ def note_sender_thread() -> None:
 @cython.ccall
 @cython.exceptval(check=False)
 def on_sender_thread() -> cython.bint:
-    """Whether the current thread is a producer's sender: what it waits for, nobody would bring about."""
+    """Whether the current thread is a producer's sender, which must not wait for an outcome: it sets the outcomes."""
     return thread_is_marked()
 
 
 def leave_forked_child(error: BaseException | None) -> None:
     """Ends a child that a callback forked on the sender's thread, once that callback is over.
 
-    The child has no other thread and nothing to go back to: the sender's turn is the parent's.  It ends as a worker of
-    multiprocessing does, with ``sys.exit``'s code if the callback called that.
+    The child has no other thread and nothing to return to, because the sender's turn belongs to the parent.  It ends
+    as a worker of multiprocessing does, with ``sys.exit``'s code if the callback called that.
     """
     if not on_sender_thread():
         return
@@ -58,32 +58,32 @@ def leave_forked_child(error: BaseException | None) -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except Exception:  # noqa: BLE001 - closed, or None: the end counts for more
+        except Exception:  # noqa: BLE001 - the stream is closed or None, and the process ends anyway
             pass
     os._exit(code)
 
 
 def report_safely(report: Callable[[BaseException, Any], object], raised: BaseException, result: Any) -> None:
-    """Tells what a callback for a record of ``result`` raised; briefly if that cannot be described.  Never raises."""
+    """Reports what a callback for a record of ``result`` raised; briefly if ``report`` fails.  Never raises."""
     try:
         report(raised, result)
-    except BaseException:  # noqa: BLE001 - its repr may raise; the other records' outcomes count for more
+    except BaseException:  # noqa: BLE001 - its repr may raise, and other records wait for their outcome
         report_briefly(raised, result)
 
 
 def report_briefly(raised: BaseException, result: Any) -> None:
-    """For an exception that cannot be described, of a callback for a record of ``result``; never raises."""
+    """Logs the type of an exception whose own text may raise.  Never raises."""
     try:
         where, kind = f"{result.topic}-{result.partition}", type(raised).__name__
         logger.error("A delivery callback for %s raised %s", where, kind, exc_info=raised)
-    except BaseException:  # noqa: BLE001 - a log filter of the user's: there is nobody left to tell
+    except BaseException:  # noqa: BLE001 - a log filter of the user's raised, and no other way is left
         pass
 
 
 def was_entered(raised: BaseException) -> bool:
-    """Whether what a call of a callback raised comes out of the callback; False for a lack of memory on the way in.
+    """Whether the callback itself raised ``raised``; False if there was no memory to call it.
 
-    A callback without code of Python's that lacks memory counts as not entered.
+    A callback that is no Python code and lacks memory counts as not called.
     """
     if not isinstance(raised, MemoryError):
         return True
@@ -121,9 +121,9 @@ def call_done_callback(function: Callable[[Any], object], done: Any) -> bool:
 def report_lost(
     topic: str, partition: cython.int, base_offset: cython.longlong, at: cython.longlong, count: cython.longlong
 ) -> cython.void:
-    """Says that the callbacks of ``count`` records in a row, from the batch's record ``at`` on, were not called.
+    """Logs that the callbacks of ``count`` records in a row, from the batch's record ``at`` on, were not called.
 
-    Never raises.  What there is no memory to say is said with the next one, or when a sender's thread ends.
+    Never raises.  If there is no memory for the log line, a later call logs it, or the end of a sender's thread.
     """
     global _unsaid, _unsaid_topic, _unsaid_partition, _unsaid_offset
     try:
@@ -135,14 +135,14 @@ def report_lost(
         logger.error(
             "No memory to call the delivery callbacks of %d record(s) of %s-%d: %s", count, topic, partition, where
         )
-    except BaseException:  # noqa: BLE001 - no memory for the words either, or a log filter of the user's
+    except BaseException:  # noqa: BLE001 - no memory for the line either, or a log filter of the user's raised
         if _unsaid == 0:
             _unsaid_topic, _unsaid_partition, _unsaid_offset = topic, partition, base_offset + at
         _unsaid += count
 
 
 def report_unsaid() -> None:
-    """Says how many lost calls could not be said at their time, and the first of them."""
+    """Logs how many lost calls could not be logged at their time, and the first of them."""
     global _unsaid
     count: cython.longlong = _unsaid
     if count > 0:

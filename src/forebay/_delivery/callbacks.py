@@ -1,9 +1,9 @@
-"""DeliveryCallbacks: what ``on_delivery`` of a batch's records needs until the batch has its outcome.
+"""DeliveryCallbacks: the ``on_delivery`` callbacks of a batch's records, until the batch has its outcome.
 
-Two numbers a record, and the function only where it is another one than the record's before: 16 bytes where a future
-would be 64, in plain arrays, for many records wait.  Nothing here is known to the garbage collector, which would walk
-all of it again and again, and might run a finaliser under the lock that appends are made under; the cycle that a
-callback may close (it refers to its future, that to the batch) is cut when the batch has its outcome.
+Many records wait, so this is small: two numbers a record in plain arrays, and the function only where it differs from
+the record's before.  That is 16 bytes, where a future would be 64.  The garbage collector does not know these arrays.
+It would walk them again and again, and might run a finaliser under the lock for appends.  A callback may refer to its
+future, which refers to the batch.  That cycle ends with the batch's outcome.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from cython.cimports.forebay._runtime.memory import (
     put_object,
 )
 
-# A record's second number: both sizes plus one, in 32 bits each, of which the highest is free.
+# A record's second number holds both sizes plus one, in 32 bits each.  The highest bit of the lower half is free.
 ANOTHER_FUNCTION = cython.declare(cython.longlong, 1 << 31)
 SIZE = cython.declare(cython.longlong, (1 << 31) - 1)
 
 LEAST = cython.declare(cython.Py_ssize_t, 16)
-"""Records for which there is room from the beginning."""
+"""The number of records that the first arrays have room for."""
 
 
 @cython.final
 @cython.no_gc
 @cython.cclass
 class DeliveryCallbacks:
-    """The callbacks of records 0, 1, 2 ... of one batch; records without one count as if theirs were None.
+    """The callbacks of records 0, 1, 2 ... of one batch; None for a record without one.
 
-    Appends are made under the lock of the batch's queue; once the batch is closed, all of it is the sender's thread's.
+    Appends need the lock of the batch's queue.  Once the batch is closed, the sender's thread owns it.
     """
 
     def __init__(self) -> None:
@@ -64,11 +64,11 @@ class DeliveryCallbacks:
     @cython.cfunc
     @cython.exceptval(-1)
     def reserve(self, index: cython.Py_ssize_t, expected: cython.Py_ssize_t) -> cython.int:
-        """Makes room for the callback of record ``index``, which ``add`` then cannot lack.
+        """Makes room for the callback of record ``index``, so that ``add`` cannot fail.
 
         Args:
-            expected: how many records the batch will have, as far as one can tell: room is made for that many, but for
-                twice as many as there are at most.
+            expected: an estimate of the batch's records.  Room is made for that many, but at most for twice as many as
+                there are.
         """
         if index >= self.room:
             room: cython.Py_ssize_t = max(index + 1, LEAST, min(expected, 2 * (index + 1)))
@@ -91,7 +91,7 @@ class DeliveryCallbacks:
         key_size: cython.longlong,
         value_size: cython.longlong,
     ) -> cython.void:
-        """The callback of record ``index``; room for it was reserved."""
+        """Adds the callback of record ``index``; ``reserve`` has made room for it."""
         while self.count < index:
             self.put(None, -1, -1, -1)
         self.put(function, timestamp, key_size, value_size)
@@ -112,9 +112,9 @@ class DeliveryCallbacks:
 
     @cython.cfunc
     def seek(self, index: cython.Py_ssize_t) -> Any:
-        """The callback of record ``index``; its timestamp and sizes are in the fields of these names then.
+        """The callback of record ``index``; sets ``timestamp``, ``key_size`` and ``value_size`` to the record's.
 
-        Records are asked for in order, each once.
+        To be called for each record once, in order.
         """
         sizes: cython.longlong = self.numbers[2 * index + 1]
         self.timestamp = self.numbers[2 * index]
@@ -126,9 +126,9 @@ class DeliveryCallbacks:
 
     @cython.cfunc
     def share(self, parts: list[Any], ends: list[Any]) -> cython.void:
-        """Copies the callbacks to ``parts``: those of the records before ``ends[0]`` to the first, and so on.
+        """Copies the callbacks of a split batch to ``parts``: records before ``ends[0]`` to the first, and so on.
 
-        A batch that is split; ``seek`` has not been called.
+        ``seek`` has not been called.
         """
         at: cython.Py_ssize_t
         number: cython.Py_ssize_t

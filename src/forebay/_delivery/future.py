@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 LONGEST_MS = cython.declare(cython.double, TIMEOUT_MAX * 1000)
 
 
-# Not tracked by the garbage collector, which would walk every record in the buffer again and again.  So no cycle may
-# lead through a future for good: the one through the callbacks of its batch is cut when the batch has its outcome, and
-# the one through the traceback of the batch's error cannot come about, because nobody gets that error, but copies.
+# Not tracked by the garbage collector, which would walk every record in the buffer again and again.  So no lasting
+# cycle may lead through a future.  The cycle through the callbacks of its batch ends with the batch's outcome.  There
+# is none through the traceback of the batch's error, because users get copies of that error.
 @cython.final
 @cython.no_gc
 @cython.freelist(256)
@@ -39,8 +39,8 @@ LONGEST_MS = cython.declare(cython.double, TIMEOUT_MAX * 1000)
 class RecordFuture:
     """The delivery of one record; follows ``concurrent.futures.Future``.
 
-    ``result`` and ``exception`` take a timeout in seconds.  ``cancel`` is always refused (a record may be on its
-    way already).  Cannot be pickled: it belongs to a producer of this process.
+    ``result`` and ``exception`` take a timeout in seconds.  ``cancel`` is always refused, because the record may be on
+    its way already.  Cannot be pickled: it belongs to a producer of this process.
     """
 
     if not cython.compiled:
@@ -58,7 +58,7 @@ class RecordFuture:
         return self._batch.leaf(self._index).state == DONE
 
     def running(self) -> bool:
-        """False: a record on its way cannot be told from one that waits."""
+        """Always False: the future does not know whether the record was sent."""
         return False
 
     def cancel(self) -> bool:
@@ -158,7 +158,7 @@ class RecordFuture:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _is_visible(self) -> cython.bint:
-        # A callback may ask its own future; everybody else waits until all callbacks ran.
+        # A callback may read its own future.  All other code waits until all callbacks ran.
         batch: BatchResult = self._batch.leaf(self._index)
         return batch.state == DONE or (batch.state == COMPLETING and batch.completing_thread == thread_ident())
 
@@ -168,7 +168,7 @@ class RecordFuture:
         )
 
     def __repr__(self) -> str:
-        visible = self._is_visible()  # before the metadata, which the outcome changes
+        visible = self._is_visible()  # read before the metadata, which the outcome changes
         metadata = self.metadata()
         error = self._batch.error_of(self._index)
         if not visible:

@@ -1,8 +1,8 @@
 """RecordMetadata: where a record went.
 
-Each delivery callback gets one, and most are looked at little, if at all: so it holds plain numbers and makes Python's
-of them when they are asked for, and one that nobody kept is used anew for the next record.  It unpacks and compares as
-a named tuple does, which takes four times as long to make.
+Each delivery callback gets one, and most callbacks read little of it.  So it holds C numbers, and makes Python objects
+of them when they are read.  An object that no callback kept is used for the next record.  It unpacks and compares as a
+named tuple does.  The road not taken is a named tuple, which takes several times as long to make.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RecordMetadata:
 
     def __init__(
         self,
-        topic: Any,  # a str or a kind of it, which compiled code would refuse as a str
+        topic: Any,  # a str or a subclass of it, which compiled code would refuse as a str
         partition: cython.int,
         offset: cython.longlong,
         timestamp: cython.longlong,
@@ -78,7 +78,7 @@ class RecordMetadata:
 
     @property
     def has_offset(self) -> bool:
-        """Whether the broker told the offset."""
+        """Whether the broker named the offset."""
         return self._offset != -1
 
     @property
@@ -147,7 +147,7 @@ class RecordMetadata:
 
 @cython.cfunc
 def fields_of(other: object) -> Any:
-    """What ``other`` compares by; None if it is nothing of the kind."""
+    """The tuple that ``other`` compares by; None if it is no metadata and no tuple."""
     if isinstance(other, RecordMetadata):
         return other.as_tuple()
     return other if isinstance(other, tuple) else None
@@ -155,7 +155,7 @@ def fields_of(other: object) -> Any:
 
 @cython.cfunc
 def new_metadata(topic: str, partition: cython.int) -> RecordMetadata:
-    """One that knows neither offset nor time nor sizes: of a record that failed, or to be filled in."""
+    """Metadata without offset, timestamp and sizes: of a record that failed, or to be filled in."""
     metadata: RecordMetadata = RecordMetadata.__new__(RecordMetadata)
     metadata._topic = topic
     metadata._partition = partition

@@ -1,8 +1,9 @@
-"""What a thread holds that a sender's thread needs, and whether it may wait for that thread meanwhile.
+"""Locks that the sender's thread takes too, and whether a thread that holds one may wait for the sender's thread.
 
-A signal handler or a finaliser runs on the thread that it interrupts.  If it waits for the sender's thread (flush,
-close, result), and that waits for what the interrupted call holds, both wait for ever.  So each wait asks ``may_wait``
-first: batches that are being compressed are left to the sender then, and a lock is a reason to refuse.
+A signal handler or a finaliser runs on the thread that it interrupts.  It may wait for the sender's thread (flush,
+close, result) while the sender's thread waits for what the interrupted call holds.  Both would wait for ever.  So each
+wait asks ``may_wait`` first.  That leaves a batch that the thread is compressing to the sender, and refuses the wait
+under a lock.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ AMID_A_LOCK = (
 """Why a wait is refused; %s is the call."""
 
 IN_HAND: list[tuple[int, Callable[[], object]]] = []
-"""Of each thread that does a part of a sender's work: its number, and what leaves that work to the sender.
+"""For each thread that does a part of a sender's work: its number, and a call that leaves that work to the sender.
 
 Mostly empty.  Each step on it is atomic, because a handler may add to it too.
 """
@@ -35,15 +36,15 @@ Mostly empty.  Each step on it is atomic, because a handler may add to it too.
 class SenderLock:
     """A lock that a sender's thread takes too; re-entrant, because a handler may make calls of its own.
 
-    Compiled, so that nothing comes between taking the lock and noting it.  Only for code that stays interpreted: a
-    compiled section that calls no Python code cannot be interrupted by a handler, and needs none of this.
+    Compiled, so that no handler runs between taking the lock and noting it.  Only for interpreted code: a handler
+    cannot interrupt a compiled section that calls no Python code.
     """
 
     def __init__(self) -> None:
         self.lock = RLock()
 
     def __enter__(self) -> None:
-        # First: a handler that comes while the lock is waited for is refused too, and needs no care of its own.
+        # Before the lock: a handler that runs while this waits for the lock is then refused too.
         count_on_thread(1)
         try:
             self.lock.acquire()
@@ -84,9 +85,9 @@ class Hold:
 @cython.ccall
 @cython.exceptval(-1)
 def may_wait() -> cython.bint:
-    """Whether the calling thread may wait for a sender's; lets go of what it has in hand.
+    """Whether the calling thread may wait for a sender's; first leaves the work in ``IN_HAND`` to the sender.
 
-    False in a handler or finaliser that interrupted code which holds such a lock.
+    False in a handler or finaliser that interrupted code which holds a SenderLock.
     """
     if len(IN_HAND) > 0:
         leave_to_sender(get_ident())
@@ -107,7 +108,7 @@ def check_wait(call: str) -> cython.int:
 
 
 def leave_to_sender(thread: int) -> None:
-    """Leaves to the senders what ``thread`` has in hand."""
+    """Leaves the work of ``thread`` in ``IN_HAND`` to the senders."""
     for owner, leave in list(IN_HAND):
         if owner == thread:
             leave()

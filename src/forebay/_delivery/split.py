@@ -28,7 +28,7 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
         part.forks = whole.forks
     none: list[Any] = []
     waiting: list[Any] = []
-    # The batch is closed, so no record with a callback comes any more.
+    # The batch is closed, so no record with a callback can come now.
     share_deliveries(whole, parts)
     acquire(whole.lock)
     try:
@@ -37,10 +37,10 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
         if whole.settled_early:
             for part in parts:
                 inherit(part, whole)
-        # Their own locks are not needed: nobody else knows the parts before ``parts`` is set.
+        # Their own locks are not needed: no other thread sees the parts before ``parts`` is set.
         move_callbacks(whole.callbacks, parts)
         move_waiters(whole.waiters, parts, waiting)
-        # Kept until the lock is let go, as a last reference must not be let go under it.
+        # Kept until the lock is released, because no last reference may be dropped under it.
         old_callbacks: list[Any] = whole.callbacks
         old_waiters: list[Any] = whole.waiters
         old_deliveries: DeliveryCallbacks | None = whole.deliveries
@@ -59,7 +59,7 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
 @cython.cfunc
 @cython.exceptval(check=False)
 def inherit(part: BatchResult, whole: BatchResult) -> cython.void:
-    # What was read of the whole holds for its parts.
+    # A thread may have read the outcome of the whole, so its parts have the same.
     part.settled_early = True
     part.state = whole.state
     part.base_offset = part.log_append_time = -1

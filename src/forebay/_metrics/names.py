@@ -1,7 +1,7 @@
 """The table of the producer's metrics: the Java client's names and groups, and which sensor each is read from.
 
 A row names a sensor field of ``ProducerMetrics``, ``TopicSensors`` or ``NodeSensors`` and what is read from it.
-The state that is asked for when it is read (gauges) is in ``GAUGES``; its owner registers it.
+``GAUGES`` names values that are computed when they are read; the owner of the state registers each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ APP_INFO = "app-info"
 COUNT = "kafka-metrics-count"
 
 
-#: Sensors that application threads record to, some of them beside the sender's; the others have one writer.
+#: Sensors that application threads record to; some also have the sender's thread as a writer.
 SHARED = frozenset(
     {
         "record_errors",

@@ -1,7 +1,7 @@
-"""A producer's metrics as an object: one field for each sensor, so that owners of state record without a look-up.
+"""ProducerMetrics: one field for each sensor, so that recording needs no look-up.
 
-Take the sensor once, at construction (``self.sent = metrics.records_sent``), and record to it where the state
-changes.  Sensors of topics and nodes are made on first use.
+An owner of state reads the sensor once, at construction (``self.sent = metrics.records_sent``), and records to it where
+the state changes.  Sensors of topics and nodes are made on first use.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class ProducerMetrics:
         return found
 
     def gauge(self, name: str, read: Callable[[], MetricValue]) -> None:
-        """Registers the live value for one of ``names.GAUGES``; ``read`` is called by whoever reads the metrics.
+        """Registers the live value for one of ``names.GAUGES``; ``read`` runs on the reader's thread.
 
         Raises:
             KeyError: there is no such gauge.
@@ -120,14 +120,14 @@ class ProducerMetrics:
         self.registry.gauge(MetricName(name, PRODUCER, GAUGES[name], self._tags), read)
 
     def app_info(self, version: str, commit_id: str, start_time_ms: int) -> None:
-        """Says who this is, in the group app-info."""
+        """Registers version, commit and start time, in the group app-info."""
         facts: dict[str, MetricValue] = {"version": version, "commit-id": commit_id, "start-time-ms": start_time_ms}
         for name, value in facts.items():
             where = MetricName(name, APP_INFO, f"The client's {name}.", self._tags)
             self.registry.gauge(where, _constant(value))
 
     def roll(self, now: float) -> float:
-        """Closes the window if it is over; when to call again, in monotonic ms."""
+        """Closes the window if it is over; returns when to call again, in monotonic ms."""
         return self.registry.roll(now)
 
     def snapshot(self, now: float) -> MetricsSnapshot:
@@ -135,7 +135,7 @@ class ProducerMetrics:
         return self.registry.snapshot(now)
 
     def close(self) -> None:
-        """Takes every metric away; a late record() is harmless."""
+        """Removes every metric; a later record() is harmless."""
         self.registry.clear()
 
     def _make(self, rows: tuple[Row, ...], group: str, tags: _Tags, now: float) -> dict[str, Sensor]:
@@ -155,7 +155,7 @@ def _constant(value: MetricValue) -> Callable[[], MetricValue]:
 
 
 def sensor_fields() -> dict[str, frozenset[str]]:
-    """The declared sensor fields by class, to be held against the table of names."""
+    """The declared sensor fields by class; a test compares them with the table of names."""
     return {
         "ProducerMetrics": frozenset(ProducerMetrics.__annotations__),
         "TopicSensors": frozenset(TOPIC_FIELDS),

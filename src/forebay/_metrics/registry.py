@@ -1,9 +1,9 @@
-"""Names, windows and reading: sensors go in, a snapshot of every metric by its Java name comes out.
+"""MetricsRegistry: keeps the sensors and their windows, and makes a snapshot of all metrics by their Java names.
 
-Rates, averages and maxima are over sliding windows (``metrics.num.samples`` of ``metrics.sample.window.ms``);
-totals are since the start.  Any thread may read; the windows roll in the sender's turns and before each reading.
-There is no lock, because a signal handler may read while it interrupts a reader.  One thread adds names, readers copy
-them in one step, and a sensor ignores a second close of the same window.
+Rates, averages and maxima are over sliding windows (``metrics.num.samples`` of ``metrics.sample.window.ms``).  Totals
+are since the start.  Windows roll in the sender's turns and before each reading.  Any thread may read.  There is no
+lock, because a signal handler may read while it interrupts a reader.  One thread adds names, readers copy them in one
+step, and a sensor ignores a second close of the same window.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MetricValue = float | int | str
 
 
 class MetricName(NamedTuple):
-    """A metric's identity: name and group are the Java client's; the tags say whose it is."""
+    """A metric's identity: name and group as in the Java client; the tags name the client, topic or node."""
 
     name: str
     group: str
@@ -66,7 +66,7 @@ class MetricsRegistry:
         self._samples = num_samples
         self._window_ms = max(window_ms, 1.0)  # 0 is allowed by the option; a window still has to have a length
         self._window_start = now
-        # Written by who makes the producer, then by the sender's thread (a Control's: by the thread that calls).
+        # Written by the thread that makes the producer, later by the sender's thread (in a Control by the caller's).
         self._sensors: list[Sensor | SharedSensor] = []
         self._measured: dict[MetricName, tuple[Sensor | SharedSensor, Kind]] = {}
         self._gauges: dict[MetricName, Callable[[], MetricValue]] = {}
@@ -91,23 +91,23 @@ class MetricsRegistry:
             self._measured[name] = (sensor, kind)
 
     def gauge(self, name: MetricName, read: Callable[[], MetricValue]) -> None:
-        """A metric that is asked for when it is read; ``read`` runs on the reader's thread."""
+        """A metric whose value ``read`` returns, on the reader's thread."""
         self._gauges[name] = read
 
     def roll(self, now: float) -> float:
-        """Closes the window if it is over; when the one that is open then will be, in the same ms."""
+        """Closes the window if it is over; returns the end of the window that is open then, in monotonic ms."""
         start = self._window_start
         windows = (now - start) // self._window_ms
         if windows >= 1:
             start += windows * self._window_ms
             for sensor in self._sensors:
                 sensor.close_window(start, self._expired(now))
-            # Last, so that what Ctrl-C left open is closed the next time.
+            # Last, so that windows that Ctrl-C left open are closed the next time.
             self._window_start = max(start, self._window_start)
         return start + self._window_ms
 
     def snapshot(self, now: float) -> MetricsSnapshot:
-        """Every metric as of ``now``; a gauge that raises is reported as NaN rather than hiding all others."""
+        """Every metric as of ``now``; a gauge that raises is reported as NaN, and hides no other metric."""
         self.roll(now)
         found = MetricsSnapshot()
         for name, (sensor, kind) in list(self._measured.items()):
@@ -115,7 +115,7 @@ class MetricsRegistry:
         for name, read in list(self._gauges.items()):
             try:
                 found[name] = read()
-            except Exception:  # noqa: BLE001 - a gauge looks at live state of other threads
+            except Exception:  # noqa: BLE001 - a gauge reads live state of other threads
                 found[name] = float("nan")
         return found
 
@@ -147,7 +147,7 @@ class MetricsRegistry:
         return (count if kind is Kind.COUNT_RATE else total) / (elapsed_ms / 1000)
 
     def _elapsed(self, since_first_ms: float) -> float:
-        """The time a rate is taken over: as if the windows before the first had been there, empty.
+        """The time that a rate is over; counts the windows before the start as empty.
 
         So one event right after the start is no burst of thousands a second.
         """

@@ -11,8 +11,8 @@ cdef class Cells:
     cdef void fill_with(self, Py_ssize_t count, const unsigned char* address, long long size) noexcept
 
 
-# The first fields are filled from columns; a section without the GIL cannot take hold of an object, hence the arrays
-# of the three columns a second time.
+# Columns fill the first fields.  A section without the GIL can use no object, so the arrays of the three Cells are here
+# a second time.
 cdef class RowWindow:
     cdef readonly Py_ssize_t capacity
     cdef readonly Cells keys
@@ -40,7 +40,7 @@ cdef class RowWindow:
     cdef double ratio
     cdef double margin
     cdef Py_ssize_t limit
-    # What ``write`` and whoever took the rows leave for the caller.
+    # Results of ``write`` and of the batch that took the rows, for the caller.
     cdef object taker
     cdef int first_index
     cdef bint filled

@@ -1,7 +1,7 @@
 """What CPython lacks or has too slowly: memory and bytes, locks, clocks, and waiting without the GIL.
 
-A toolbox: look a module up when its name occurs.  Bytes and memory: ``primitives``, ``arrays``, ``memory``, ``piece``,
-``lists``.  Threads: ``threads``, ``mutex``, ``ticket``, ``parking``, ``gil``, ``this_thread``, ``owner``.  Time:
-``clock``, ``clock_source``, ``backoff``.  Logs: ``log``.  A ``.pxd`` or ``.h`` beside a ``.py`` is the compiled twin of
-what the ``.py`` does as Python.  Each module says which threads may use it.
+A toolbox: read a module when its name occurs elsewhere.  Bytes and memory: ``primitives``, ``memory``, ``piece``.
+Threads: ``threads``, ``mutex``, ``ticket``, ``parking``, ``gil``, ``this_thread``, ``owner``.  Time: ``clock``,
+``clock_source``, ``backoff``.  Logs: ``log``.  A ``.pxd`` or ``.h`` beside a ``.py`` that is not compiled is its
+compiled twin.  No thread owns the package; each module says which threads may use it.
 """

@@ -1,8 +1,8 @@
 """The only place that reads the time.
 
-``now`` is monotonic, in milliseconds (a float, so that linger and timeouts keep their fractions); ``wall`` is
-the Unix time in whole milliseconds, which goes into records and nowhere else.  The two have different starts
-on purpose: code that compares one with the other fails on its first run.
+``now`` is monotonic, in milliseconds.  It is a float, so that linger and timeouts keep their fractions.  ``wall`` is
+the Unix time in whole milliseconds; only records get it.  The two have different starts, so code that compares one with
+the other fails on its first run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cython.cimports.forebay._runtime.clock_source import monotonic_ns, ticks, t
 
 @cython.cclass
 class Clock:
-    """A source of time, handed in wherever it is needed.  Compiled, so that a call of it is no Python call."""
+    """A source of time, given to all that need it.  Compiled, so that its calls are C calls."""
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -32,7 +32,7 @@ class Clock:
 @cython.nogil
 @cython.exceptval(check=False)
 def monotonic_ms() -> cython.double:
-    """``SystemClock.now``, where there is no GIL to call it with."""
+    """``SystemClock.now`` for code without the GIL."""
     return monotonic_ns() / 1e6
 
 
@@ -41,17 +41,17 @@ def monotonic_ms() -> cython.double:
 class SystemClock(Clock):
     """The machine's clocks.
 
-    Reading the time is a tenth of a ``send()``, and the millisecond is mostly that of the record before.  So ``wall``
-    asks the processor's counter whether the next one can have begun: a tick is a nanosecond at most, so it never tells
-    one that is over (but for a clock that is set, which it notices within a millisecond).  Any thread; two at a time
-    may read the clock once too often.
+    Reading the system's clock is a large part of a ``send()``, and most records have the same millisecond as the record
+    before.  So ``wall`` first asks the processor's counter whether the next millisecond can have begun.  A tick is at
+    most a nanosecond, so a millisecond that is over is never returned.  A clock that is set is noticed within a
+    millisecond.  Any thread; two threads at once may read the system's clock once more than needed.
     """
 
     def __init__(self) -> None:
         self.steady = ticks_are_steady()
         self.wall_ms = 0
         self.read_at = 0  # in ticks
-        self.valid = 0  # ticks from then on
+        self.valid = 0  # for so many ticks after ``read_at`` the value holds
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -64,7 +64,7 @@ class SystemClock(Clock):
     def wall(self) -> cython.longlong:
         """Unix time in milliseconds."""
         at: cython.ulonglong = ticks()
-        # Unsigned: a counter that was set back (a machine that slept, or moved) is far ahead then.
+        # Unsigned: if the counter was set back (the machine slept, or was moved), the difference is large.
         if at - self.read_at < self.valid:
             return self.wall_ms
         nanoseconds: cython.longlong = wall_ns()

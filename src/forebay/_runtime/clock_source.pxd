@@ -1,9 +1,9 @@
-# The clocks without a Python call, for forebay._runtime.clock alone.  Twin: _time.py.
+# The clocks without a Python call, for forebay._runtime.clock alone.  Interpreted twin: clock_source.py.
 
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 
 cdef extern from "ticks.h" nogil:
-    # Of a nanosecond or less each; only differences mean something, and nothing does where they are not steady.
+    # A tick is a nanosecond or less.  Only differences have a meaning, and only where ticks are steady.
     unsigned long long ticks "forebay_ticks" () noexcept
     bint ticks_are_steady "forebay_ticks_are_steady" () noexcept
 

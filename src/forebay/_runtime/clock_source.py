@@ -1,4 +1,4 @@
-"""The interpreted twin of ``_time.pxd``: the clocks, for ``forebay._runtime.clock`` alone."""
+"""The interpreted twin of ``clock_source.pxd``: the clocks, for ``forebay._runtime.clock`` alone."""
 
 from time import monotonic_ns
 from time import perf_counter_ns as ticks

@@ -1,3 +1,3 @@
-# True or False in one byte, where ``bint`` takes four: for classes of which thousands wait.
+# True or False in one byte, where ``bint`` takes four: for classes with thousands of objects.
 cdef extern from *:
     ctypedef bint Flag "signed char"

@@ -1,4 +1,4 @@
-/* To sleep until a word changes, and to wake those who sleep for it; where there is no futex, to sleep for a moment. */
+/* Sleeps until a word changes, and wakes threads that sleep for it.  Without a futex it sleeps for a moment. */
 #ifndef FOREBAY_FUTEX_H
 #define FOREBAY_FUTEX_H
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-/* Sleeps while ``*word`` is as ``seen``, for so long at most (no second); true if that time has passed.  No GIL. */
+/* Sleeps while ``*word`` equals ``seen``; true if ``nanoseconds`` (less than a second) passed first.  No GIL. */
 static inline int forebay_futex_wait(int *word, int seen, long nanoseconds)
 {
     struct timespec most = {0, nanoseconds};
@@ -32,7 +32,7 @@ static inline int forebay_futex_wait(int *word, int seen, long nanoseconds)
 #endif
 }
 
-/* Wakes so many of those who sleep for it, the first of them first; without a futex all see for themselves. */
+/* Wakes ``count`` threads that sleep for the word, the longest sleeper first.  Without a futex they wake by time. */
 static inline void forebay_futex_wake(int *word, int count)
 {
 #ifdef FOREBAY_FUTEX

@@ -5,7 +5,7 @@ cdef class GilClaim:
     cdef public bint waiting
     cdef readonly int passed
     cdef readonly double since
-    cdef Parking lot                     # of threads that give way; a turn is the sender's
+    cdef Parking lot                     # the threads that give way; each turn of the sender wakes one
     cpdef void begin(self, double now) noexcept nogil
     cpdef void end(self) noexcept
     cpdef bint pass_by(self) noexcept

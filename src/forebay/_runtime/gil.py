@@ -13,10 +13,10 @@ import cython
 from cython.cimports.forebay._runtime.parking import Parking, asleep_in, next_turn, park, turn_of
 
 PATIENCE_MS = cython.declare(cython.double, 2.0)
-"""For so long after the sender asked for the GIL a thread goes on sending."""
+"""A thread goes on sending for this time after the sender asked for the GIL."""
 LOOK_EVERY = cython.declare(cython.int, 64)
-"""So many calls of ``send()`` pass between two looks at the clock, which costs a tenth of a call.  It is also the least
-that a thread does between two hand-overs of the GIL when several threads send."""
+"""Every 64th call of ``send()`` reads the clock, because reading it costs much of a call.  When several threads send, a
+thread also makes at least that many calls between two hand-overs of the GIL."""
 GIVE_WAY_NS = cython.declare(cython.long, 2_000_000)
 """The longest sleep of a thread that gives way.  A delivery callback may wait for a lock that the thread holds."""
 
@@ -78,5 +78,5 @@ class GilClaim:
         seen: cython.int = turn_of(self.lot)
         with cython.nogil:
             if self.waiting and park(self.lot, seen, GIVE_WAY_NS):
-                # It did not come, so a thread that computes has the GIL.  This one goes on for a while, too.
+                # The sender did not get the GIL, so a thread that computes has it.  This thread goes on for a while.
                 self.since = now + GIVE_WAY_NS / 1e6

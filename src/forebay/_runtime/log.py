@@ -1,7 +1,6 @@
-"""Log lines that may repeat: the first at once, then at most one an interval that says how many were left out.
+"""Log lines that may repeat: the first at once, then at most one in each interval, with the number of those left out.
 
-A broker that is down fails a connection many times a minute for as long as it is down; the first line says so,
-the others would only bury what else is in the log.
+A broker that is down fails many connections a minute.  The first line says so.  The others would only hide other lines.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ class _Line(NamedTuple):
 class RateLimitedLogger:
     """Limits repeated lines by a key that the caller chooses, such as the node and the kind of failure.
 
-    Any thread may log.  There is no lock, which a signal handler that sends could meet twice: each step is atomic, and
-    what can go wrong is that two threads write the same line at the same moment.
+    Any thread may log.  There is no lock, because a signal handler that sends could need it twice.  Each step is
+    atomic.  Two threads may write the same line at the same moment.
 
     Args:
         name: of the logger, below ``forebay``.
@@ -44,7 +43,7 @@ class RateLimitedLogger:
     def log(
         self, level: int, key: Hashable, now: float, message: str, *args: object, raised: BaseException | None = None
     ) -> bool:
-        """Writes the line, or counts it; ``now`` in monotonic ms.  Whether it was written.
+        """Writes the line or counts it; returns whether it was written.  ``now`` is in monotonic ms.
 
         Args:
             raised: its traceback stands below the line.
@@ -70,16 +69,16 @@ class RateLimitedLogger:
         return self.log(logging.ERROR, key, now, message, *args, raised=raised)
 
     def exception(self, message: str, *args: object, error: BaseException) -> None:
-        """An error that must not get lost, with its traceback; never limited."""
+        """Writes an error with its traceback; never limited."""
         self._logger.error("%s", self._prefix + (message % args if args else message), exc_info=error)
 
     def debug(self, message: str, *args: object) -> None:
-        """Not limited: who asks for debug lines wants all of them."""
+        """Not limited: a user who asks for debug lines wants all of them."""
         if self._logger.isEnabledFor(logging.DEBUG):
             self._logger.debug("%s", self._prefix + (message % args if args else message))
 
     def forget(self, key: Hashable) -> None:
-        """The trouble is over: its next line is a first one again."""
+        """The trouble is over: the next line with this key is written at once."""
         self._seen.pop(key, None)
 
     def _admit(self, key: Hashable, now: float) -> int:

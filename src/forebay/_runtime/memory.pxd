@@ -1,5 +1,5 @@
-# Memory outside Python's heap: what an object owns and shows by the buffer protocol, and plain arrays of addresses,
-# numbers and objects, whose contents are undefined until written and whose bounds nothing checks.
+# Memory outside Python's heap: blocks that an object owns and exports as a buffer, and plain arrays of addresses,
+# numbers and objects.  Their contents are undefined until written, and nothing checks bounds.
 # Interpreted twin, same names and results: memory.py.
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc, PyMem_RawRealloc
@@ -30,12 +30,12 @@ cdef inline object whole_view(object owner, unsigned char* memory):
     return memoryview(owner)
 
 
-# Its bytes are whatever was there before: for who writes all of them.  By a call of the type it costs four times as much.
+# Its bytes are undefined, so the caller writes all of them.  A call of the type would also fill it with zeros.
 cdef inline bytearray new_bytearray(Py_ssize_t size):
     return PyByteArray_FromStringAndSize(NULL, size)
 
 
-# Whether the one reference that its caller has is the only one there is.  Without a GIL nobody can tell so cheaply.
+# Whether the caller has the only reference.  Without a GIL there is no cheap answer.
 cdef extern from *:
     """
     #ifdef Py_GIL_DISABLED
@@ -84,7 +84,7 @@ cdef inline long long* more_numbers(long long* array, Py_ssize_t had, Py_ssize_t
     return <long long*>memory
 
 
-# Of Python objects, each of which the array holds a reference to; not known to the garbage collector.
+# Arrays of Python objects.  The array holds a reference to each; the garbage collector does not know it.
 
 ctypedef PyObject* ObjectPointer
 

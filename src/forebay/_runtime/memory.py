@@ -27,7 +27,7 @@ def new_bytearray(size: int) -> bytearray:
 
 
 def is_unshared(item: object) -> bool:
-    """Whether the one reference that its caller has is the only one there is: here too many frames have one."""
+    """Whether the caller has the only reference.  Always False here, because interpreted frames hold more of them."""
     return False
 
 

@@ -1,14 +1,13 @@
-/* A lock of four bytes for the few lines around a queue or a result, taken and let go by who has the GIL.
+/* A lock of four bytes for the few lines around a queue or a result.  A thread takes and releases it with the GIL.
 
-   With a GIL nothing but the GIL itself orders who takes it, so that a flag will do; a holder may give the GIL up in
-   between (rows are encoded without it, the garbage collector runs finalisers), and who finds it taken gives the GIL up
-   too, so that the holder can go on, and sleeps until it is let go.  The road not taken is to yield the processor
-   meanwhile: where others compress on all of them, a yield is a whole slice for one of those, or nothing, and is made
-   again and again (an eighth of all the time).  It is not fair, since a queue of threads for a lock that is held for
-   nanoseconds means a switch of threads each time; who holds it for long and takes it again at once gives way in
-   between, or nobody else would ever find it free.  No lock of Python's was cheap enough: before 3.13 each pair reads
-   the clock (50 ns, a third of a send), and one atomic exchange waits for the record's bytes to be stored (7 ns).
-   Without a GIL it is the interpreter's own PyMutex. */
+   The GIL orders the threads that take it, so a flag is enough.  The holder may give the GIL up in between: rows are
+   encoded without it, and the garbage collector may run a finaliser.  A thread that finds the lock taken gives the GIL
+   up too, so that the holder can go on, and sleeps until the lock is released.  The lock is not fair: fair order for a
+   lock that is held for nanoseconds means a switch of threads each time.  So a thread that holds it for long, and takes
+   it again at once, gives way in between.
+   The roads not taken: to yield the processor instead of sleeping, which wastes time while other threads compress on
+   all processors; a lock of Python's, which reads the clock before 3.13; an atomic exchange, which waits until the
+   record's bytes are stored.  Without a GIL this is the interpreter's own PyMutex. */
 #ifndef FOREBAY_MUTEX_H
 #define FOREBAY_MUTEX_H
 
@@ -20,7 +19,7 @@
 typedef PyMutex forebay_mutex;
 #define forebay_acquire(lock) PyMutex_Lock(&(lock))
 #define forebay_release(lock) PyMutex_Unlock(&(lock))
-#define forebay_give_way(lock) ((void)0) /* it is handed over to who waits for a millisecond */
+#define forebay_give_way(lock) ((void)0) /* PyMutex hands over to a thread that waits for a millisecond */
 
 #else
 
@@ -29,7 +28,7 @@ typedef PyMutex forebay_mutex;
 
 #define forebay_has_gil 1
 typedef union {
-    struct { short taken, wanted; }; /* ``wanted``: how many wait */
+    struct { short taken, wanted; }; /* ``wanted``: how many threads wait */
     int word;
 } forebay_mutex;
 
@@ -45,10 +44,10 @@ static void forebay_mutex_wait(forebay_mutex *lock)
     }
     lock->wanted--;
     lock->taken = 1;
-    forebay_futex_wake(&lock->word, INT_MAX); /* who gives way to us */
+    forebay_futex_wake(&lock->word, INT_MAX); /* a thread that gives way */
 }
 
-/* Until one who waits has it, for a tenth of a millisecond at most. */
+/* Sleeps until a waiting thread has the lock, for a tenth of a millisecond at most. */
 static inline void forebay_mutex_give_way(forebay_mutex *lock)
 {
     int seen;

@@ -1,5 +1,5 @@
-# A lock for a few lines, taken and let go with the GIL, which may be given up in between.  As an attribute of a compiled
-# class it begins free, by being zero.  Interpreted twin: _runtime/mutex.py.
+# A lock for a few lines, taken and released with the GIL; the holder may give the GIL up in between.  As a field of a
+# compiled class it begins as zero, which is free.  Interpreted twin: _runtime/mutex.py.
 
 cdef extern from "mutex.h":
     ctypedef struct Mutex "forebay_mutex":
@@ -8,7 +8,7 @@ cdef extern from "mutex.h":
     void acquire "forebay_acquire" (Mutex lock) noexcept
     void release "forebay_release" (Mutex lock) noexcept
     const bint HAS_GIL "forebay_has_gil"
-    # By who has just let it go after some time, and will take it again.
+    # For a thread that has just released the lock after some time, and will take it again.
     void give_way "forebay_give_way" (Mutex lock) noexcept
 
 cdef extern from "Python.h":

@@ -1,8 +1,8 @@
-"""The interpreted form of ``_runtime/mutex.pxd``: a lock of Python's.
+"""The interpreted form of ``_runtime/mutex.pxd``: Python's own re-entrant lock.
 
-A ``with`` block would call two Python methods when compiled, so compiled modules say ``acquire(self.lock)``, ``try``,
-``finally: release(self.lock)``.  When compiled, no Python code runs in between.  Interpreted, a signal handler or
-a finaliser may, and may need the same lock: that is refused, because it would wait for its own thread.
+Callers write ``acquire(self.lock)``, ``try``, ``finally: release(self.lock)``, because a ``with`` block would call two
+Python methods when compiled.  When compiled, no Python code runs in between.  When interpreted, a signal handler or a
+finaliser may run there and need the same lock.  That is refused, because it would wait for its own thread.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def acquire(lock: Any) -> None:
 
 
 def release(lock: Any) -> None:
-    """Lets the next one have it."""
+    """Releases the lock."""
     lock.release()
 
 
 def give_way(lock: Any) -> None:
-    """Lets those have it who wait, before who has just let it go takes it again: here the interpreter's business."""
+    """Lets waiting threads take a lock that this thread has just released.  Python's own lock needs no help."""

@@ -9,7 +9,7 @@ from forebay._runtime.threads import get_ident
 
 
 def check_owner(part: object) -> None:
-    """Holds ``part``, which belongs to one thread, to the first thread that used it; the interpreted form calls this.
+    """Checks that the calling thread is the first one that used ``part``.
 
     Raises:
         AssertionError: another thread uses it.
@@ -21,5 +21,5 @@ def check_owner(part: object) -> None:
 
 
 def change_owner(part: object) -> None:
-    """The next thread that uses ``part`` owns it: for what threads use in turn under a lock of theirs."""
+    """The next thread that uses ``part`` owns it.  For parts that threads use in turn, under a lock."""
     getattr(part, "__dict__", {}).pop("_owner", None)

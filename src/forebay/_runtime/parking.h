@@ -1,4 +1,4 @@
-/* Where threads sleep until it is their turn; each turn wakes the one that has slept longest. */
+/* Threads sleep until a turn wakes them.  Each turn wakes the thread that has slept longest. */
 #ifndef FOREBAY_PARKING_H
 #define FOREBAY_PARKING_H
 
@@ -8,7 +8,7 @@ typedef struct {
     int turns, asleep;
 } forebay_parking;
 
-/* Until a turn after ``seen``, or for so long at most (no second); true if that time has passed.  No GIL. */
+/* Sleeps until a turn after ``seen``; true if ``nanoseconds`` (less than a second) passed first.  No GIL. */
 static inline int forebay_parking_park(forebay_parking *lot, int seen, long nanoseconds)
 {
     int late;
@@ -18,7 +18,7 @@ static inline int forebay_parking_park(forebay_parking *lot, int seen, long nano
     return late;
 }
 
-/* Who is about to sleep has counted itself, or finds that the turn is another. */
+/* A thread that is about to sleep has counted itself in ``asleep``, or will see the new turn. */
 static inline void forebay_parking_next(forebay_parking *lot)
 {
     __atomic_add_fetch(&lot->turns, 1, __ATOMIC_SEQ_CST);

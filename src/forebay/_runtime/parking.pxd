@@ -1,5 +1,5 @@
-# Where threads sleep until it is their turn; each turn wakes the one that has slept longest.  As an attribute of a
-# compiled class it begins with nobody, by being zero.  Interpreted twin: _runtime/parking.py.
+# Threads sleep until a turn wakes them.  Each turn wakes the thread that has slept longest.  As a field of a compiled
+# class it begins as zero: no thread sleeps.  Interpreted twin: _runtime/parking.py.
 
 cdef extern from "parking.h" nogil:
     ctypedef struct Parking "forebay_parking":

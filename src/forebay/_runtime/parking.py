@@ -1,4 +1,4 @@
-"""The interpreted form of ``_runtime/parking.pxd``: where threads sleep until it is their turn."""
+"""The interpreted form of ``_runtime/parking.pxd``: threads sleep until a turn wakes them."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from forebay._runtime.threads import Lock
 
 
 class Parking:
-    """Each turn wakes the one that has slept longest."""
+    """Each turn wakes the thread that has slept longest."""
 
     def __init__(self) -> None:
         self.turns = 0
         self.lock = Lock()
         self.sleeping: list[LockType] = []
-        """One lock for each, let go to wake it; the first has slept longest.  Guarded by ``lock``."""
+        """A lock for each thread that sleeps; to release it wakes the thread.  The first has slept longest.  Guarded by
+        ``lock``."""
 
 
 def asleep_in(lot: Parking) -> int:
-    """How many sleep."""
+    """How many threads sleep."""
     return len(lot.sleeping)
 
 
 def turn_of(lot: Parking) -> int:
-    """Which turn it is."""
+    """The number of the current turn."""
     return lot.turns
 
 
 def park(lot: Parking, seen: int, nanoseconds: int) -> bool:
-    """Sleeps until a turn after ``seen``, or for so long at most (no second); True if that time has passed."""
+    """Sleeps until a turn after ``seen``; True if ``nanoseconds`` (less than a second) passed first."""
     mine = Lock()
     mine.acquire()
     with lot.lock:
@@ -44,7 +45,7 @@ def park(lot: Parking, seen: int, nanoseconds: int) -> bool:
 
 
 def next_turn(lot: Parking) -> None:
-    """The turn of whoever has slept longest."""
+    """Wakes the thread that has slept longest."""
     with lot.lock:
         lot.turns += 1
         if lot.sleeping:

@@ -1,4 +1,4 @@
-"""Piece: some bytes of another's memory, for whoever takes buffers, at a tenth of what a memoryview's slice costs."""
+"""Piece: a part of another object's memory as a buffer; much cheaper than a slice of a memoryview."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ else:
     from forebay._runtime.primitives import bytearray_pointer
 
 
-# Not tracked by the garbage collector: what it refers to owns memory and no piece.
+# Not tracked by the garbage collector: it refers to an owner of memory, which refers to no piece.
 @cython.final
 @cython.no_gc
 @cython.freelist(64)
 @cython.cclass
 class Piece:
-    """Exports the bytes read-only; the memory must stay where it is as long as a piece of it is there.
+    """Exports the bytes read-only; the memory must not move while a piece of it exists.
 
-    Compiled only: ``piece`` makes a view of a memoryview when interpreted, where classes cannot export buffers.
+    Compiled only: interpreted classes cannot export buffers, so ``piece`` makes a memoryview there.
     """
 
     if not cython.compiled:

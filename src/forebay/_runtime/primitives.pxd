@@ -1,5 +1,5 @@
 # The primitives that have no Python spelling: addresses, copies, big-endian stores, CRC-32C, murmur2.
-# Interpreted twin, same names and results: _prim.py.  Nothing here checks bounds; callers size first.
+# Interpreted twin, same names and results: primitives.py.  Nothing here checks bounds; callers size first.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -8,7 +8,7 @@ from cpython.ref cimport PyObject
 
 cdef extern from "Python.h":
     const unsigned char* bytes_pointer "(const unsigned char*)PyBytes_AS_STRING" (object)
-    # For a field that points into bytes or a bytearray; nobody writes to the former.
+    # For a field that points into bytes or a bytearray; bytes are never written to.
     unsigned char* kept_bytes_pointer "(unsigned char*)PyBytes_AS_STRING" (object)
     unsigned char* bytearray_pointer "(unsigned char*)PyByteArray_AS_STRING" (object)
 
@@ -100,7 +100,7 @@ cdef inline long long crc32c(long long crc, const unsigned char* data, Py_ssize_
     return forebay_crc32c(<uint32_t>crc, data + at, size)
 
 
-# The checksum of two pieces one behind the other, by theirs; ``size`` is the second's.
+# The checksum of two adjacent pieces, from the checksum of each; ``size`` is that of the second piece.
 cdef inline long long crc32c_combined(long long first, long long second, Py_ssize_t size) noexcept nogil:
     return forebay_crc32c_combined(<uint32_t>first, <uint32_t>second, size)
 
@@ -148,8 +148,8 @@ cdef inline const unsigned char* utf8_pointer(object text) except NULL:
     return <const unsigned char*>PyUnicode_AsUTF8AndSize(text, &size)
 
 
-# One record on its way into a batch: addresses and sizes (-1 for null), headers encoded.  It owns nothing; who
-# makes it keeps the objects alive until the append returns.
+# One record on its way into a batch: addresses and sizes (-1 for null), headers encoded.  It owns nothing.  The caller
+# keeps the objects alive until the append returns.
 cdef struct RecordView:
     long long timestamp
     const unsigned char* key
@@ -164,7 +164,7 @@ ctypedef RecordView* RecordPointer
 
 
 cdef extern from *:
-    # Handed on by address: a record passes through half a dozen functions.
+    # Passed by address, because a record passes through several functions.
     RecordPointer view_of "&" (RecordView record) noexcept nogil
 
 
@@ -184,7 +184,7 @@ cdef extern from "Python.h":
     object fresh_bytes "PyBytes_FromStringAndSize" (const char* contents, Py_ssize_t size)
 
 
-# Bytes that are written once, before anybody else sees them.
+# Bytes that are written once, before any other code has them.
 cdef inline object bytes_of(Py_ssize_t size):
     return fresh_bytes(NULL, size)
 
@@ -202,8 +202,8 @@ cdef enum:
     MAX_VARINT = 5
 
 
-# Where a short header section is written before its size is known: on the stack, for an object of Python's would cost
-# more than what is written into it.
+# Room for a short header section, written before its size is known.  It is on the stack, because a Python object would
+# cost more than the writing.
 cdef struct SectionRoom:
     unsigned char first[SECTION_ROOM]
 
@@ -226,8 +226,8 @@ cdef extern from "Python.h":
     const unsigned char* start_of_bytes "(const unsigned char*)PyBytes_AS_STRING" (PyObject*) noexcept
 
 
-# Writes the header that ``pair`` is, and says where it ends: -1 where it is no tuple of ASCII and bytes (or None), or
-# would end behind ``until``.  A tuple keeps its items, so that they need no references of their own meanwhile.
+# Writes the header ``pair`` and returns its end; -1 if it is no tuple of ASCII text and bytes (or None), or does not fit
+# before ``until``.  The tuple keeps its items alive, so they need no further references here.
 cdef inline Py_ssize_t put_plain_header(unsigned char* to, Py_ssize_t at, Py_ssize_t until, object pair) noexcept:
     if not is_tuple(pair) or tuple_size(pair) != 2:
         return -1

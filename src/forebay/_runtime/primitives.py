@@ -1,15 +1,14 @@
-"""The interpreted twin of ``_prim.pxd``: the same names, the same results, on memoryviews and bytes.
+"""The interpreted twin of ``primitives.pxd``: the same names and results, on memoryviews and bytes.
 
-Used when the package runs interpreted (tests run both forms).  A "pointer" is a writable memoryview or any
-bytes-like object; nothing here checks bounds, exactly as in the compiled form.  The ``crc32c`` package, a
-development dependency, does the checksum here, which also makes it an independent check of ours.
+A "pointer" is a writable memoryview or any bytes-like object.  Nothing here checks bounds, as in the compiled form.
+The package ``crc32c``, a development dependency, computes the checksum here, and so checks the compiled form's.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-# Here and not in the function: that runs under a lock, where an import may wait for another greenlet.
+# Imported here, because the function runs under a lock, where an import may wait for another greenlet.
 from crc32c import crc32c as _checksum
 
 MASK32 = 0xFFFFFFFF
@@ -99,8 +98,8 @@ def crc32c(crc: int, data: Any, at: int, size: int) -> int:
 
 
 def crc32c_combined(first: int, second: int, size: int) -> int:
-    """The checksum of two pieces one behind the other, by theirs; ``size`` is the second's."""
-    # Zero bytes behind both sides of an XOR: what the first adds to the whole is its own bits, shifted.
+    """The checksum of two adjacent pieces, from the checksum of each; ``size`` is that of the second piece."""
+    # The first piece adds its own bits to the whole, shifted by the second piece's bytes.
     zeros = bytes(size)
     return crc32c(first, zeros, 0, size) ^ crc32c(0, zeros, 0, size) ^ second
 
@@ -180,7 +179,7 @@ MAX_VARINT = 5
 
 
 class SectionRoom(bytearray):
-    """Where a short header section is written; the compiled form is a C struct, which nobody has to make."""
+    """Room for a short header section; the compiled form is a C struct on the stack."""
 
     def __init__(self) -> None:
         super().__init__(SECTION_ROOM)

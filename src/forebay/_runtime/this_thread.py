@@ -6,7 +6,7 @@ from forebay._runtime.threads import local
 
 
 class _ThisThread(local):  # type: ignore[misc]
-    # Of the class, so that no look-up on a thread that never sets it has to make an error first.
+    # On the class: a thread that never sets them finds them there, without an AttributeError first.
     marked = False
     count = 0
 

@@ -1,11 +1,11 @@
-"""Threads and locks of the system, also where gevent has put its own in their places, and how a greenlet waits.
+"""The system's threads and locks, even where gevent has replaced them, and how a greenlet waits.
 
 A producer's threads sleep in poll(2) and in look-ups of names.  As greenlets they would stop all others, so they are
-threads of the system in every process, and what they share with the application's threads is guarded by the system's
-locks.  Nothing under these switches to another greenlet, so two greenlets of one thread never meet there.  A greenlet
-that waits for a sender leaves its thread to the others (``GreenletWait``).
+threads of the system in every process.  The system's locks guard what they share with the application's threads.
+Nothing under these locks switches to another greenlet, so two greenlets of one thread never compete for one.  A
+greenlet that waits for a sender leaves its thread to the other greenlets (``GreenletWait``).
 
-eventlet is refused: its locks, those of ``logging`` among them, break when a thread of the system waits for one.
+eventlet is refused: its locks, also those of ``logging``, break when a thread of the system waits for one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 
 def original(module: Any, name: str) -> Any:
-    """What ``module`` had under this name before gevent or eventlet replaced it."""
+    """The value that ``module`` had under this name before gevent or eventlet replaced it."""
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None:
         return monkey.get_original(module.__name__, name)
@@ -28,7 +28,7 @@ def original(module: Any, name: str) -> Any:
     return getattr(module, name)
 
 
-# Looked up once: where gevent patches later, these stay what they are.
+# Looked up once, so that a later patch of gevent's does not change them.
 Lock: Callable[[], _thread.LockType] = original(_thread, "allocate_lock")
 RLock = _thread.RLock  # gevent puts its own into threading alone
 get_ident: Callable[[], int] = original(_thread, "get_ident")
@@ -37,10 +37,10 @@ _start_new_thread: Callable[..., int] = original(_thread, "start_new_thread")
 
 
 def start_thread(target: Callable[..., object], name: str, *arguments: Any) -> threading.Thread | None:
-    """Starts a daemon thread of the system; its object, which only an unpatched process has.
+    """Starts a daemon thread of the system; returns its object, or None in a process that gevent has patched.
 
     Raises:
-        RuntimeError: no thread can be started: the interpreter ends, or a limit of the system's.
+        RuntimeError: no thread can be started, because the interpreter ends or a limit of the system is reached.
     """
     monkey = sys.modules.get("gevent.monkey")
     if monkey is not None and monkey.is_module_patched("threading"):
@@ -63,7 +63,7 @@ def refusal() -> str | None:
 
 
 def hub_of_caller() -> Any:
-    """gevent's hub, if the caller runs in a greenlet that can leave its thread to the others; else None."""
+    """gevent's hub, if the caller runs in a greenlet that can leave its thread to other greenlets; else None."""
     hubs = sys.modules.get("gevent._hub_local")
     hub = None if hubs is None else hubs.get_hub_if_exists()
     if hub is None:
@@ -74,21 +74,21 @@ def hub_of_caller() -> Any:
 
 
 class GreenletWait:
-    """One wait of a greenlet: the others of its thread go on.  Made and closed by that greenlet."""
+    """One wait of a greenlet, while the other greenlets of its thread go on.  That greenlet makes and closes it."""
 
     def __init__(self, hub: Any) -> None:
         from gevent.hub import Waiter
 
         self._waiter = Waiter(hub)
-        # What gevent offers for a wake-up by another thread; and a loop that watches something does not end.
+        # gevent's way to be woken by another thread.  It also keeps the loop from ending.
         self._watcher = hub.loop.async_()
         self._watcher.start(self._waiter.switch, None)
 
     def look(self) -> None:
-        """Has the greenlet look again whether its wait is over; any thread.  Never raises."""
+        """Makes the greenlet check again whether its wait is over; any thread.  Never raises."""
         try:
             self._watcher.send()
-        except Exception:  # noqa: BLE001 - closed meanwhile: it has looked
+        except Exception:  # noqa: BLE001 - closed meanwhile, so the wait is over
             pass
 
     def until(self, is_over: Callable[[], bool], limit: float) -> bool:

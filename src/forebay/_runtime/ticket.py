@@ -1,7 +1,7 @@
-"""One caller's wait for something that another thread will bring about.
+"""Ticket: one caller's wait, which another thread ends.
 
-Nothing below the front ends blocks: pool, metadata and flush hand out tickets and return.  The front end waits
-on the ticket in its own way (a thread here, an event loop elsewhere) and calls again.
+Nothing below the front ends blocks: pool, metadata and flush keep a ticket and return.  The front end waits on the
+ticket in its own way (a thread here, an event loop elsewhere) and calls again.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from forebay._runtime.threads import GreenletWait, Lock, hub_of_caller
 
 _LONGEST_S: cython.double = TIMEOUT_MAX
 SPARE: list[Any] = []
-"""Tickets that nobody is going to wake: a lock for each wait costs more than all the rest of it.
+"""Tickets that no thread will wake.  They are used again, because making a lock is most of the cost of a wait.
 
-Their one wake has come and was waited for, or they were never handed on.  Only results' waits use them, for a result
-wakes each of its tickets once (``BatchResult.wake_waiters``).
+Each has had its one wake, or was given to no other object.  Only waits for results use them, because a result wakes
+each of its tickets once (``BatchResult.wake_waiters``).
 """
 MOST_SPARE = cython.declare(cython.Py_ssize_t, 8)
 
 
 @cython.cclass
 class Ticket:
-    """Base of all tickets: ``wake`` is called once or more, by any thread, outside every lock of ours."""
+    """Base of all tickets: ``wake`` is called once or more, by any thread, outside the package's locks."""
 
     if not cython.compiled:
         __slots__ = ("grant",)
 
     def __init__(self) -> None:
         self.grant: object | None = None
-        """What was granted, written under the granter's lock before ``wake``; the waiter takes it."""
+        """What was granted; written under the granter's lock before ``wake``, and taken by the waiter."""
 
     def wake(self) -> None:
         """Lets the waiter go on.  Never raises, never blocks."""
@@ -70,7 +70,7 @@ class ThreadTicket(Ticket):
         hub = hub_of_caller() if limit > 0 else None
         if hub is not None:
             return self._wait_in(hub, limit)
-        # By position: the lock's own parsing of a keyword takes longer than all else here.
+        # By position, because parsing a keyword takes the lock longer than anything else here.
         woken: bool = self._lock.acquire(True, limit)
         return woken
 
@@ -90,7 +90,7 @@ class ThreadTicket(Ticket):
 class Latch:
     """Set once, by any thread; waited for by any number of threads.
 
-    It needs no lock: a thread that waits leaves its ticket first and looks then, so none is forgotten.
+    It needs no lock: a thread that waits adds its ticket before it reads the flag, so no ticket is missed.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Latch:
         return self._set
 
     def set(self) -> None:
-        """Lets every thread that waits go on, and those that come later."""
+        """Ends every wait, also later ones."""
         self._set = True
         for ticket in list(self._waiting):
             ticket.wake()
@@ -119,7 +119,7 @@ class Latch:
 
 @cython.cfunc
 def spare_ticket() -> ThreadTicket:
-    """One that waits for its first wake; for ``keep_ticket``, if it gets exactly that one."""
+    """A ticket without a wake.  After exactly one wake it may be kept with ``keep_ticket``."""
     try:
         return SPARE.pop() if len(SPARE) > 0 else ThreadTicket()
     except IndexError:  # another thread took the last one in between
@@ -128,7 +128,7 @@ def spare_ticket() -> ThreadTicket:
 
 @cython.cfunc
 def keep_ticket(ticket: ThreadTicket) -> object:
-    """Nobody is going to wake it any more."""
+    """Keeps a ticket that no thread will wake any more for the next wait."""
     if len(SPARE) < MOST_SPARE:
         SPARE.append(ticket)
     return None

@@ -1,5 +1,5 @@
-/* The processor's counter, where it counts at one rate whatever the processor does (x86-64's invariant TSC, a gigahertz
-   or more).  It is read in a third of the time that a clock is. */
+/* The processor's counter, where it counts at a constant rate: the invariant TSC of x86-64, a gigahertz or more.
+   Reading it costs less than reading a clock. */
 #ifndef FOREBAY_TICKS_H
 #define FOREBAY_TICKS_H
 

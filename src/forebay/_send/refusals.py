@@ -1,4 +1,4 @@
-"""What ``send()`` says of a record that is too large, or when memory or metadata did not come."""
+"""The errors of ``send()``: a record that is too large, and memory or metadata that did not come in time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CALLBACKS = "callbacks run on the sender's thread, which cannot wait for"
 
 
 def record_too_large(size: int, limit: int) -> RecordTooLargeError:
-    """More bytes than may ever be sent at once."""
+    """More bytes than a request or the buffer may have."""
     return RecordTooLargeError(
         f"The message is {size} bytes when serialized which is larger than {limit}, which is the smaller of "
         "max.request.size and buffer.memory."
@@ -30,7 +30,7 @@ def buffer_exhausted(
     on_sender_thread: bool,
     node_error: Callable[[int], BaseException | None],
 ) -> BufferExhaustedError:
-    """No memory within ``max.block.ms``, or at once: how much was asked for, what there is, who has it.
+    """No memory within ``max.block.ms``, or at once: what was asked for, what there is, and which queues hold it.
 
     Args:
         size: bytes that were asked for.

@@ -1,13 +1,13 @@
 """The transactional half of the producer: init, begin, send offsets, commit, abort, and what a committer needs.
 
-Every method may be called from any thread but the sender's.  Those that wait do so at most ``max.block.ms`` or the
-time given; after a TimeoutError (or Ctrl-C) the same method, called again, goes on waiting for the same outcome, and
-no other is allowed but ``close``.
+Any thread but the sender's may call them.  A call waits at most ``max.block.ms``, or the given time.  After a
+TimeoutError or Ctrl-C the same call, made again, waits for the same outcome; until then only it and ``close`` are
+allowed.
 
-What a broker refuses is raised as the error of its code.  In an error state every method raises an error of the same
-class as the one that led there, which is its cause: ``fatal`` if the producer cannot go on, ``txn_requires_abort`` if
-it can after an abort.  Where that class is a RetriableError, such as the TimeoutError of a record that expired, it is a
-TransactionAbortableError instead: no repeated call brings the record back.
+A broker's refusal is raised as the error of its code.  In an error state every call raises an error of the class of the
+first error, which is its cause.  ``fatal`` says that the producer cannot go on, ``txn_requires_abort`` that it can
+after an abort.  If that class is a RetriableError, such as the TimeoutError of an expired record, the error raised is a
+TransactionAbortableError: no repeated call brings the record back.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Call(NamedTuple):
 
 
 class TransactionalCalls:
-    """What KafkaProducer inherits; without a ``transactional.id`` each call raises IllegalStateError."""
+    """A base of KafkaProducer; without a ``transactional.id`` each call raises IllegalStateError."""
 
     _parts: Parts
 
-    # What a transaction's owner may know
+    # The transaction's identity
 
     @property
     def transactional_id(self) -> str | None:
@@ -133,10 +133,10 @@ class TransactionalCalls:
         Args:
             offsets: by partition the next offset to be read, as an int, an OffsetAndMetadata, or what kafka-python and
                 aiokafka have for it; or objects with ``topic``, ``partition`` and ``offset``, such as confluent-kafka's
-                ``consumer.position(consumer.assignment())``, of which those without a position are left out.
-                If there are none, nothing is done.
-            group: its id, or better (KIP-447: a member that was expelled cannot commit) the consumer's metadata:
-                a ConsumerGroupMetadata, ``consumer.consumer_group_metadata()`` of confluent-kafka,
+                ``consumer.position(consumer.assignment())``.  Objects without a position are left out.  If there are
+                none, nothing is done.
+            group: its id, or better the consumer's metadata, because then a member that was expelled cannot commit
+                (KIP-447): a ConsumerGroupMetadata, ``consumer.consumer_group_metadata()`` of confluent-kafka,
                 ``consumer.group_metadata()`` of kafka-python 3.0 and later, or an AIOKafkaConsumer itself.
             timeout: seconds; None for ``max.block.ms``.
 
@@ -232,7 +232,7 @@ class TransactionalCalls:
             if call is not None:
                 self._await(call)
         except (ProducerClosedError, ForkedProducerError):
-            pass  # closing aborts it, and in a forked child it is the parent's
+            pass  # close aborts it; in a forked child it belongs to the parent
         except KafkaError as failure:
             error.add_note(f"The transaction could not be aborted: {failure!r}")
 
@@ -243,12 +243,12 @@ class TransactionalCalls:
         sensor = self._parts.metrics.txn_abort_ns
         return self._call("abort_transaction", lambda: session.abort(without_offsets=True), self._limit(None), sensor)
 
-    # For those who let somebody else end it
+    # A transaction that another process ends
 
     def detach_transaction(self) -> TransactionIdentity:
-        """Leaves the open transaction to whoever ends it in its name (``Control.end_transaction``); after ``flush``.
+        """Leaves the open transaction to the process that ends it with ``Control.end_transaction``; after ``flush``.
 
-        This producer may initialize another one then; its ``close`` does not touch the one it left.
+        This producer may initialize another one then.  Its ``close`` does not touch the transaction that it left.
 
         Raises:
             IllegalStateError: no transaction, an empty one, or records without an outcome.
@@ -257,7 +257,7 @@ class TransactionalCalls:
         return self._session("detach_transaction").detach(self._parts.sender.unfinished_records)
 
     def set_transactional_id(self, transactional_id: str) -> None:
-        """Another transactional.id for this producer, on the same connections; ``init_transactions`` must follow.
+        """Gives this producer another transactional.id, on the same connections; ``init_transactions`` must follow.
 
         Raises:
             IllegalStateError: a transaction is open, or there was no transactional.id to begin with.
@@ -280,7 +280,7 @@ class TransactionalCalls:
         return session
 
     def _limit(self, timeout: float | None) -> float:
-        """Ms; to be asked for before anything is begun."""
+        """The timeout in ms, checked; called before anything is begun."""
         if timeout is None:
             return float(self._parts.config["max.block.ms"])
         if timeout < 0:
@@ -322,7 +322,7 @@ class TransactionalCalls:
         raise TypeError("TransactionalCalls is part of KafkaProducer")
 
     def _on_sender_thread(self) -> bool:
-        """Whether a delivery callback asks."""
+        """Whether a delivery callback makes the call."""
         raise TypeError("TransactionalCalls is part of KafkaProducer")
 
 

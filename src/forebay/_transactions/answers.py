@@ -1,7 +1,7 @@
-"""What the coordinators' answers do to a TransactionDialog.  Sender thread only.
+"""Applies the coordinators' answers to a TransactionDialog.  Sender's thread only.
 
-Every answer ends in one of three ways: the request is done, the same one is tried again, or the transaction (or the
-producer) has failed; ``errors`` says which error leads where.
+An answer has one of three effects: the request is done, it is sent again, or the transaction (or the producer) fails.
+``errors`` says which error has which effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from forebay.errors._base import judged, reworded
 from forebay.model import Node, TopicPartition
 
 SOON_MS = 20.0
-"""For the first partitions or offsets of a transaction while the previous transaction is being finished."""
+"""The wait before a new try while the coordinator finishes the previous transaction."""
 
 
 def apply_answer(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
@@ -53,7 +53,7 @@ def apply_loss(dialog: TransactionDialog, pending: Pending, now: float) -> None:
 
 
 def apply_failure(dialog: TransactionDialog, pending: Pending, error: KafkaError) -> None:
-    """The request could not be made or sent at all (no common version, no authentication): the producer's end."""
+    """The request could not be sent at all (no common version, no authentication): a fatal error."""
     error = judged(error, fatal=True)
     dialog.fatal(error)
     pending.result.settle(error)
@@ -87,7 +87,7 @@ def _try_again(dialog: TransactionDialog, pending: Pending, action: Action, now:
 
 
 def _failed_abort(dialog: TransactionDialog, error: KafkaError, action: Action) -> Action:
-    # The coordinator forgot this producer: nothing is left to abort, and the producer needs another epoch.
+    # The coordinator forgot this producer.  Nothing is left to abort, and the producer needs another epoch.
     if isinstance(error, (InvalidPidMappingError, UnknownProducerIdError)) and dialog.can_bump:
         dialog.forget()
         return Action.ABORTABLE_BUMP
@@ -162,8 +162,8 @@ def _added_partitions(dialog: TransactionDialog, pending: Pending, body: Any, no
     worst = _worst(pending, errors)
     if isinstance(worst, UnknownTopicOrPartitionError) and dialog.state is State.ABORTING_TRANSACTION:
         if dialog.can_bump:
-            # A topic that is gone cannot be added, and holds up the abort no longer than this: should an earlier try
-            # have added it all the same, the next epoch ends that too.
+            # A topic that is gone cannot be added, and delays the abort no longer than this.  If an earlier try
+            # added it all the same, the next epoch ends that too.
             dialog.bump_required = True
             pending.result.settle(worst)
             return
@@ -196,9 +196,9 @@ def _errors_of(asked: Any, codes: Mapping[TopicPartition, int]) -> dict[TopicPar
 
 
 def _worst(pending: Pending, errors: Mapping[TopicPartition, KafkaError]) -> KafkaError:
-    """Of errors with the same consequences the first; what can only fail again is not tried again.
+    """The error that decides; of errors with the same consequence the first.
 
-    OPERATION_NOT_ATTEMPTED says no more than that another one decides.
+    OPERATION_NOT_ATTEMPTED only says that another partition's error decides.
     """
 
     def weight(error: KafkaError) -> tuple[int, bool]:

@@ -1,9 +1,9 @@
 """TransactionDialog: what is under way between a transactional producer and its coordinators.
 
-The state, the requests that wait, and what errors do to them; the sender's thread takes the requests one after the
-other and brings the answers (``answers``).  Sequences and producer id are the TransactionManager's, which this object
-tells what to do.  The states are a table (``state``), the meaning of errors is another (``errors``).  Nothing here
-blocks or does I/O.
+It has the state and the requests that wait, and says what errors do to them.  The sender's thread takes one request
+after the other and brings the answers (``answers``).  The TransactionManager has the sequences and the producer id;
+this object tells it what to do.  The states are a table (``state``), the meaning of errors is another (``errors``).
+Nothing here blocks or does I/O.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FENCED = "A newer producer with the same transactional.id has taken over"
 
 
 class Sealable(Protocol):
-    """The accumulator, as far as a transaction opens and closes it, and waits for its batches."""
+    """The accumulator's calls for a transaction, which seals it, opens it and waits for its batches."""
 
     def seal(self) -> None: ...
 
@@ -59,7 +59,7 @@ class Sealable(Protocol):
 
 
 class LastCall(NamedTuple):
-    """A call of the API that may have to be repeated: its outcome was not seen yet."""
+    """A call of the API whose outcome its caller has not seen; the caller may repeat it."""
 
     name: str
     key: object
@@ -72,11 +72,11 @@ class TransactionDialog:
     Args:
         transactional_id: ``transactional.id``.
         timeout_ms: ``transaction.timeout.ms``.
-        manager: sequences, producer id and epoch; told that it is transactional.
-        accumulator: sealed but in a transaction.
+        manager: has sequences, producer id and epoch.
+        accumulator: sealed outside a transaction.
         backoff: between tries of a request (``retry.backoff.ms``, ``retry.backoff.max.ms``).
-        lock: re-entrant, for a finaliser or signal handler may come in here; taken before the accumulator's.  It
-            guards everything but what the sender's thread owns: ``coordinators`` and ``can_bump``.
+        lock: re-entrant, because a finaliser or signal handler may make a call here.  Taken before the accumulator's.
+            It guards all fields but ``coordinators`` and ``can_bump``, which the sender's thread owns.
     """
 
     def __init__(
@@ -98,19 +98,19 @@ class TransactionDialog:
         self.state = State.UNINITIALIZED
         self.error: KafkaError | None = None
         self.version = 0
-        """Of the transaction that is open, or of the next one."""
+        """The version of the open transaction, or of the next one."""
         self.newest_version = -1
-        """The cluster's, as finalized by the newest epoch seen; -1 if no broker was asked yet."""
+        """The version that the cluster has finalized, at the newest epoch seen; -1 if no broker was asked yet."""
         self.bump_required = False
         self.purge_due = False
-        """Batches that were never sent are to be failed."""
+        """Whether batches that were never sent must fail."""
         self.closed: KafkaError | None = None
         self.coordinators: dict[Coordinator, Node] = {}
         self.can_bump = True
         """Whether the coordinator, when last connected, could give another epoch to a producer (KIP-360)."""
         self.requests = RequestQueue()
         self.last_call: LastCall | None = None
-        """The session's, as far as its outcome is not seen yet."""
+        """The session's last call, until its outcome was seen."""
         self.members = TransactionPartitions()
         manager.begin_dialog(self, self.members)
         accumulator.seal()
@@ -119,17 +119,17 @@ class TransactionDialog:
 
     @property
     def completing(self) -> bool:
-        """While a transaction is being ended linger does not count."""
+        """True while a transaction is being ended: linger does not count then."""
         return self.state in COMPLETING
 
     @property
     def open(self) -> bool:
-        """From begin until the end was acknowledged; a fatal error ends it too."""
+        """True from begin until the end was acknowledged; a fatal error ends it too."""
         return self.state in OPEN
 
     @property
     def identity(self) -> TransactionIdentity:
-        """Who this producer is now; -1 for what it does not have."""
+        """This producer's identity now; -1 for an id or epoch that it does not have."""
         manager = self.manager
         return TransactionIdentity(self.transactional_id, manager.producer_id, manager.producer_epoch, self.version)
 
@@ -148,10 +148,10 @@ class TransactionDialog:
         before = self.state
         self.enter(target, "commit_transaction" if commit else "abort_transaction")
         try:
-            # From here on no record gets in, so "no batch without outcome" means what it says.
+            # No record gets in from here on, so no batch without an outcome can be added.
             self.accumulator.seal()
         except BaseException:
-            # Ctrl-C: many batches take a while.  An end that nobody is asked for would never come.
+            # Ctrl-C may come here, because many batches take a while.  The end must still be asked for.
             self.state = before
             if before is State.IN_TRANSACTION:
                 self.accumulator.unseal()
@@ -171,7 +171,7 @@ class TransactionDialog:
         self.error = self.error or judged(error, requires_abort=True)
         self.accumulator.seal()
         self.purge_due = True
-        # What may have been done at the coordinator is asked for again by the abort, which its caller must be free to
+        # The abort asks again for what the coordinator may have done, and its caller must be free to
         # call; for the rest it is over.
         return self.requests.keep_survivors()
 
@@ -182,11 +182,11 @@ class TransactionDialog:
         self.newest_version = transaction_version
 
     def next_request(self, now: float, busy: Container[bool] = ()) -> Pending | None:
-        """The request that is to be sent next, taken out of the queue; None if there is none for now.
+        """Takes the next request out of the queue; None if there is none now.
 
         Args:
-            busy: lanes (``Pending.is_for_group``) that cannot take one: a group's coordinator that is slow or away
-                holds up no partition that has to join the transaction.
+            busy: lanes (``Pending.is_for_group``) that cannot take a request.  A slow coordinator of a group delays no
+                partition that has to join the transaction.
         """
         self._collect_partitions()
         while True:
@@ -197,7 +197,7 @@ class TransactionDialog:
                 over = self._is_over(pending)
                 self.requests.take(pending)
                 if isinstance(pending.call, EndTxnCall):
-                    # No batch is left that could be failed; the next ones belong to another transaction.
+                    # No batch is left to fail.  The next ones belong to another transaction.
                     self.purge_due = False
             if over:
                 pending.result.settle(self.reason())
@@ -219,7 +219,7 @@ class TransactionDialog:
             return inf
         if isinstance(head.call, EndTxnCall):
             grouped = True in busy or self.requests.has_for_group()
-            # Batches only now that the end is asked for: an earlier answer would not know what came in meanwhile.
+            # Batches are checked now that the end was asked for, because more may come in before.
             if grouped or self.accumulator.has_incomplete():
                 return inf
         if self.state is State.ABORTABLE_ERROR and not isinstance(head.call, FindCoordinatorCall):
@@ -228,14 +228,14 @@ class TransactionDialog:
 
     def _is_over(self, pending: Pending) -> bool:
         if self.state is State.ABORTING_TRANSACTION:
-            # Offsets that nobody will see must not hold the abort up while their group cannot be reached.
+            # The transaction is aborted, so offsets must not delay the abort while their group cannot be reached.
             return pending.is_for_group
         return self.state is State.FATAL_ERROR or (self.state is State.ABORTABLE_ERROR and not pending.survives_error)
 
     def _is_needless(self, pending: Pending) -> bool:
         if not isinstance(pending.call, EndTxnCall):
             return False
-        # A coordinator that forgot the id would not take it either.
+        # A coordinator that forgot the id would refuse it too.
         return not self.members.started or self._is_forgotten()
 
     def _is_forgotten(self) -> bool:
@@ -250,14 +250,14 @@ class TransactionDialog:
                 self.requests.add(AddPartitionsCall(self.who(), partitions), TransactionalResult())
 
     def look_up(self, wanted: Coordinator, retry_at: float = -inf) -> None:
-        """Looks up the coordinator of ``wanted``, unless that is under way."""
+        """Looks up the coordinator of ``wanted``, unless a look-up is under way."""
         self.coordinators.pop(wanted, None)
         with self.lock:
             if not self.requests.has_look_up(wanted):
                 self.requests.add(FindCoordinatorCall(wanted), TransactionalResult()).retry_at = retry_at
 
     def put_back(self, pending: Pending) -> None:
-        """A request that could not be sent, or whose answer was no answer."""
+        """A request could not be sent, or its connection ended before the answer."""
         with self.lock:
             reason = self.closed
             if reason is None:
@@ -268,13 +268,13 @@ class TransactionDialog:
             pending.result.settle(reason)
 
     def try_again(self, pending: Pending, now: float, at_most_ms: float = inf) -> None:
-        """The same request after its backoff, before its turn comes."""
+        """Sends the same request again after its backoff, ahead of others."""
         pending.retry_at = now + min(self.backoff.delay(pending.attempts), at_most_ms)
         pending.attempts += 1
         self.put_back(pending)
 
     def enqueue_commit(self, commit: TxnOffsetCommitCall, result: TransactionalResult) -> None:
-        """The second half of sending offsets."""
+        """Adds the request that commits the offsets, the second half of sending them."""
         with self.lock:
             if self.state not in BROKEN and self.state is not State.ABORTING_TRANSACTION:
                 self.requests.add(commit, result)
@@ -282,11 +282,11 @@ class TransactionDialog:
         result.settle(self.reason())
 
     def reason(self) -> KafkaError:
-        """What is raised by a call whose request is not sent, or not again, because of the state."""
+        """The error of a call whose request is not sent, or not sent again, because of the state."""
         return TransactionAbortedError() if self.error is None else for_call(self.error)
 
     def judge(self, error: AnyError) -> AnyError:
-        """The error of a record as the record's owner gets it: it says what is left of the transaction."""
+        """The error that a record's owner gets: it says whether the transaction can go on."""
         if self.state not in BROKEN:
             return error
         fatal = self.state is State.FATAL_ERROR
@@ -308,7 +308,7 @@ class TransactionDialog:
             result.settle(self.reason())
 
     def abortable_with_bump(self, error: KafkaError) -> None:
-        """As ``abortable``, and another epoch after the abort; fatal if there is none to be had."""
+        """As ``abortable``, and another epoch follows the abort; fatal if the coordinator gives none."""
         if not self.can_bump:
             self.fatal(error)
             return
@@ -316,7 +316,7 @@ class TransactionDialog:
         self.abortable(error)
 
     def forget(self) -> None:
-        """The coordinator does not know this producer id any more: there is nothing to end, and another is needed."""
+        """The coordinator does not know this producer id any more: nothing is left to end, and another id is needed."""
         with self.lock:
             self.error = InvalidPidMappingError()
             self.bump_required = True
@@ -341,13 +341,13 @@ class TransactionDialog:
             pending.result.settle(self.reason())
 
     def _poison(self, target: State, cause: KafkaError | None = None) -> None:
-        # An illegal move on the sender's thread is a mistake of ours: nothing that follows could be trusted.
+        # An illegal move on the sender's thread is a bug, so nothing after it can be trusted.
         error = IllegalStateError(f"Invalid transition attempted from state {self.state.value} to state {target.value}")
         error.__cause__ = cause
         self.fatal(error)
 
     def refused(self, error: KafkaError) -> None:
-        """No producer id for lack of permission: back to the start, where another try may find it granted."""
+        """No permission for a producer id: the state is as at the start, and another try may succeed."""
         with self.lock:
             legal = self.state is State.INITIALIZING
             if legal:
@@ -359,7 +359,7 @@ class TransactionDialog:
             self._poison(State.UNINITIALIZED, error)
 
     def end_of_transaction(self, result: TransactionalResult) -> None:
-        """The coordinator has ended it, or there was nothing to end; another epoch may have to follow."""
+        """The coordinator has ended the transaction, or there was nothing to end; another epoch may follow."""
         with self.lock:
             bump = self.can_bump and self._needs_bump()
             legal = self.state in COMPLETING
@@ -400,7 +400,7 @@ class TransactionDialog:
         result.settle(self.error)
 
     def purge_reason(self) -> KafkaError | None:
-        """The error with which batches that were never sent are to fail now, once; None if they may go on."""
+        """The error for batches that were never sent, returned once; None if they may go on."""
         if not self.purge_due:
             return None
         with self.lock:
@@ -410,16 +410,16 @@ class TransactionDialog:
     # ---- the end, on the sender's thread
 
     def has_work(self) -> bool:
-        """Whether a coordinator has to be heard of before the producer may end.
+        """Whether the producer must wait for a coordinator's answer before it ends.
 
-        For an id only while somebody waits for it: a coordinator that is away leaves nothing undone there.
+        A request for an id counts only while a caller waits for it, because nothing is lost without it.
         """
         call = self.last_call
         awaited = call is not None and call.result.awaited
         return self.closed is None and (self.open or (awaited and self.state is State.INITIALIZING))
 
     def abort_for_close(self) -> bool:
-        """Aborts what is open and not being ended; False if there is nothing to abort."""
+        """Aborts the open transaction unless it is being ended; False if there is nothing to abort."""
         with self.lock:
             if self.state not in (State.IN_TRANSACTION, State.ABORTABLE_ERROR):
                 return False

@@ -1,6 +1,6 @@
-"""What a broker's error means for a transaction: one table, API by API, in Java's sense.
+"""The effect of a broker's error on a transaction: one table, API by API, as in the Java client.
 
-A row that is missing falls back to the class: what is retriable is tried again, everything else is the API's default.
+An error without a row is judged by its class: a retriable one is tried again, all others have the API's default.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from forebay.errors._base import judged, reworded
 
 
 class Action(Enum):
-    """What follows from an error; a request's parts may have several, the last one here wins."""
+    """The effect of an error.  The parts of a request may have several; the last one of this list wins."""
 
     RETRY = 1
     RETRY_SOON = 2
-    """After 20 ms at most if the transaction is empty: the coordinator is still finishing the previous one."""
+    """Try again, after 20 ms at most if the transaction is empty: the coordinator still finishes the previous one."""
     LOOK_UP = 3
-    """The coordinator is another one; then the same request again."""
+    """Look the coordinator up again, then send the same request."""
     ABORTABLE = 4
     COMMIT_FAILED = 5
     """Abortable, as CommitFailedError: the group has moved on."""
     ABORTABLE_BUMP = 6
-    """Abortable, and the producer goes on under another epoch; fatal where the coordinator cannot give one."""
+    """Abortable, and the producer goes on with another epoch; fatal if the coordinator gives none."""
     REFUSED = 7
-    """The producer is where it was before ``init_transactions``, which may be called again."""
+    """The state is as before ``init_transactions``, which may be called again."""
     FATAL = 8
     FENCED = 9
     """Fatal, as ProducerFencedError."""
@@ -118,7 +118,7 @@ TABLE: Mapping[int, Row] = MappingProxyType(
 )
 
 DEFAULTS: Mapping[int, Action] = MappingProxyType({ApiKey.ADD_PARTITIONS_TO_TXN: Action.ABORTABLE})
-"""For errors without a row that are not retriable; fatal where there is none here."""
+"""For errors without a row that are not retriable; fatal for an API without an entry."""
 
 
 def is_expected(api_key: int, error: KafkaError) -> bool:
@@ -127,7 +127,7 @@ def is_expected(api_key: int, error: KafkaError) -> bool:
 
 
 def action_for(api_key: int, error: KafkaError) -> Action:
-    """What ``error``, the answer to a request of this API, means."""
+    """The effect of ``error``, the answer to a request of this API."""
     found = TABLE[api_key].get(type(error))
     if found is not None:
         return found
@@ -135,10 +135,10 @@ def action_for(api_key: int, error: KafkaError) -> Action:
 
 
 def for_call(error: KafkaError, prefix: str = "") -> KafkaError:
-    """What a call of the transactional API raises because of ``error``, of a record or request: one of its own class.
+    """The error that a call of the transactional API raises because of a record's or request's ``error``.
 
-    Not where that class says "call it again", as TimeoutError does: repeating a call does not bring a record back that
-    has failed.  (The Java client wraps these, too.)
+    It has the same class, unless that class is retriable, as TimeoutError is: repeating the call does not bring back a
+    record that failed.  (The Java client wraps these too.)
     """
     if isinstance(error, RetriableError):
         own: KafkaError = TransactionAbortableError(f"{prefix}{type(error).__name__}: {error.message}", **error.context)

@@ -1,6 +1,6 @@
-"""Asking for a producer id: the request, when it is due, and what is wrong with its answer.
+"""InitProducerId: the request for a producer id, when it is due, and the errors of its answer.
 
-It is the one request of this package that a producer without transactions has, too.  The others are in ``requests``,
+It is the only request of this package that a producer without transactions makes too.  The others are in ``requests``,
 which such a producer never imports.
 """
 
@@ -50,7 +50,7 @@ class Priority(IntEnum):
 
 
 class Coordinator(NamedTuple):
-    """Whom a request goes to: the coordinator of a transactional id or of a group."""
+    """The coordinator that a request goes to: that of a transactional id or of a group."""
 
     kind: int
     key: str
@@ -70,7 +70,7 @@ class InitProducerIdCall(_Asked):
     next epoch of that id (v3 and later, KIP-360).
     """
 
-    # Fields of a named tuple, not of a dataclass like the other calls: each start would pay for the decorator.
+    # A named tuple, not a dataclass like the other calls, because every start would pay for the decorator.
     __slots__ = ()
 
     api_key: ClassVar[int] = ApiKey.INIT_PRODUCER_ID
@@ -78,12 +78,12 @@ class InitProducerIdCall(_Asked):
 
     @property
     def min_version(self) -> int:
-        """The oldest version that can carry what is asked."""
+        """The oldest version that has the fields of this request."""
         return 3 if self.producer_id != NO_PRODUCER_ID else SUPPORTED[ApiKey.INIT_PRODUCER_ID][0]
 
     @property
     def priority(self) -> Priority:
-        """A bump follows the end of the transaction that made it necessary."""
+        """A new epoch is asked for after the end of the transaction that made it necessary."""
         return Priority.EPOCH_BUMP if self.producer_id != NO_PRODUCER_ID else Priority.INIT_PRODUCER_ID
 
     @property
@@ -105,7 +105,7 @@ class InitProducerIdCall(_Asked):
         """The answer to ``build(version)``.
 
         Raises:
-            ProtocolError: the bytes make no sense.
+            ProtocolError: the bytes are no valid answer.
         """
         return decode_init_producer_id(version, payload)
 

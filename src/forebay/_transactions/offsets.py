@@ -1,6 +1,6 @@
-"""The offsets and the group that ``send_offsets_to_transaction`` is given, as the values that are sent.
+"""The arguments of ``send_offsets_to_transaction``, offsets and group, as the values that are sent.
 
-Values of other clients' consumers are read by their shape, for none of these packages is imported here:
+Values of other clients' consumers are read by their shape, because none of these packages is imported here:
 
 - confluent-kafka: a list of TopicPartition (``consumer.position(consumer.assignment())``), and the bytes of
   ``consumer.consumer_group_metadata()``;
@@ -18,10 +18,10 @@ from forebay.errors import CommitFailedError, IllegalArgumentError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 LIBRDKAFKA_MAGIC = b"CGMDv2:"
-"""What librdkafka's serialized group metadata begins with, in versions 1.6 and later."""
+"""The first bytes of librdkafka's serialized group metadata, in versions 1.6 and later."""
 
 LIBRDKAFKA_NO_POSITION = -1001
-"""librdkafka's RD_KAFKA_OFFSET_INVALID: an assigned partition that nothing was read of yet."""
+"""librdkafka's RD_KAFKA_OFFSET_INVALID: an assigned partition from which nothing was read yet."""
 
 _GROUPS = (
     "a ConsumerGroupMetadata or a group id; or consumer.consumer_group_metadata() of confluent-kafka, "
@@ -33,10 +33,10 @@ _GROUPS = (
 
 
 def checked_group(group: object) -> ConsumerGroupMetadata:
-    """Who commits; a group's id alone will do.
+    """The group, and the member if known, that commits.
 
     Raises:
-        IllegalArgumentError: nothing that names a group, or bytes of an unknown version.
+        IllegalArgumentError: the value names no group, or has bytes of an unknown version.
         CommitFailedError: an AIOKafkaConsumer that is no member of its group now.
     """
     if isinstance(group, ConsumerGroupMetadata):
@@ -63,9 +63,10 @@ def _group(
 
 
 def _of_librdkafka(data: bytes) -> ConsumerGroupMetadata:
-    """From the magic, the generation (an int32 of this machine's byte order), and strings that end in a zero byte.
+    """Parses the bytes after the magic: the generation (an int32 in this machine's byte order), and three strings.
 
-    These are the group's id, the member's id, and, unless the byte before it is 1, the group.instance.id.
+    Each string ends in a zero byte.  They are the group's id, the member's id, and, unless the byte before it is 1, the
+    group.instance.id.
     """
     if not data.startswith(LIBRDKAFKA_MAGIC):
         raise IllegalArgumentError(
@@ -98,7 +99,7 @@ def _of_aiokafka(coordinator: Any, consumer: object) -> ConsumerGroupMetadata:
         getattr(coordinator, "_group_instance_id", None),
     )
     if member.generation_id < 0:
-        # Sent as it is, nobody would be asked whether it may commit.
+        # With these values the broker would not check whether the member may commit.
         raise CommitFailedError(
             f"The consumer is no member of its group {group_id!r} now: it was expelled or has stopped. If it has its "
             "partitions by assign(), pass the group's id"
@@ -110,9 +111,9 @@ def _of_aiokafka(coordinator: Any, consumer: object) -> ConsumerGroupMetadata:
 
 
 def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
-    """By partition what is committed, from a mapping or from a consumer's own objects.
+    """The offsets to commit by partition, from a mapping or from a consumer's own objects.
 
-    A partition that librdkafka has no position in is left out, as by its own producer.
+    A partition without a position in librdkafka is left out, as by its own producer.
 
     Raises:
         IllegalArgumentError: a partition or an offset that cannot be.

@@ -1,7 +1,7 @@
-"""What was asked of a coordinator and not answered yet: the requests that wait, and the callers that wait for them.
+"""Requests to coordinators without an answer yet, and the callers that wait for them.
 
 A call of the transactional API makes a request and waits on its ``TransactionalResult``.  ``Pending`` is the request
-from then until its answer, ``RequestQueue`` the order of those that are to be sent.
+until its answer, ``RequestQueue`` the order in which requests are sent.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from forebay.errors import KafkaError
 class TransactionalResult:
     """The outcome of one call of the transactional API.
 
-    ``acknowledged``: somebody has seen the outcome, so that the next call may be another one.
+    ``acknowledged``: a caller has seen the outcome, so the next call may be another one.
     """
 
     __slots__ = ("_waiters", "acknowledged", "done", "error")
 
     def __init__(self) -> None:
-        # Appended to by callers, taken as a whole by the sender's thread after ``done`` is set.  A caller looks at
-        # ``done`` again after it appended, so none is forgotten and no lock is needed.
+        # Callers append to it; the sender's thread takes it as a whole after it has set ``done``.  A caller reads
+        # ``done`` again after it appended, so no caller is missed and no lock is needed.
         self._waiters: list[Ticket] = []
         self.done = False
         self.error: KafkaError | None = None
@@ -33,7 +33,7 @@ class TransactionalResult:
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits now."""
+        """Whether a caller waits now."""
         return bool(self._waiters)
 
     def settle(self, error: KafkaError | None = None) -> None:
@@ -70,10 +70,10 @@ class TransactionalResult:
 
 
 class Pending:
-    """A request on its way to being answered; the dialog's lock guards it until it is sent.
+    """A request until its answer; the dialog's lock guards it until it is sent.
 
-    ``attempts`` counts answers and disconnects that led to another try, ``retry_at`` (monotonic ms) is when that may
-    begin.  ``uncertain``: the broker may have done what was asked although nobody heard of it.
+    ``attempts`` counts answers and disconnects that led to another try, which may begin at ``retry_at`` (monotonic ms).
+    ``uncertain``: the broker may have done it, although no answer came.
     """
 
     __slots__ = ("attempts", "call", "number", "result", "retry_at", "uncertain")
@@ -88,10 +88,10 @@ class Pending:
 
     @property
     def survives_error(self) -> bool:
-        """Whether it is still worth sending after the transaction failed.
+        """Whether it is still sent after the transaction failed.
 
-        An abort needs to know the coordinator, and must not be left out where the coordinator may have begun the
-        transaction: so what may have been added is added again, for certain, before the abort.
+        An abort needs the coordinator's address, and is needed if the coordinator may have begun the transaction.  So a
+        partition that may have been added is added again before the abort.
         """
         if isinstance(self.call, FindCoordinatorCall):
             return True
@@ -99,7 +99,7 @@ class Pending:
 
     @property
     def is_for_group(self) -> bool:
-        """Whether it is for a group's coordinator, or for finding that one."""
+        """Whether it goes to a group's coordinator, or looks that up."""
         if isinstance(self.call, FindCoordinatorCall):
             return self.call.wanted.kind == GROUP
         return isinstance(self.call, TxnOffsetCommitCall)
@@ -114,8 +114,8 @@ class Pending:
 class RequestQueue:
     """The requests that wait, the most urgent first.  The dialog's lock guards it.
 
-    A group's requests have a lane of their own (``Pending.is_for_group``).  A group's coordinator that is slow or away
-    holds up no partition that has to join the transaction.
+    A group's requests have their own lane (``Pending.is_for_group``).  So a slow coordinator of a group delays no
+    partition that has to join the transaction.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class RequestQueue:
         return pending
 
     def put_back(self, pending: Pending) -> None:
-        """A request that was taken; it keeps its place."""
+        """Puts a request that was taken back into its place."""
         self._waiting.append(pending)
 
     def take(self, pending: Pending) -> None:
@@ -143,7 +143,7 @@ class RequestQueue:
         return taken
 
     def keep_survivors(self) -> list[TransactionalResult]:
-        """Leaves the requests that survive an error; the results of all that waited."""
+        """Removes the requests that do not survive an error; returns the results of all that waited."""
         results = [pending.result for pending in self._waiting]
         self._waiting = [pending for pending in self._waiting if pending.survives_error]
         return results

@@ -1,7 +1,7 @@
 """The requests of this package, each a pair of ``build`` and ``parse`` for the sender to wrap and send.
 
-They know the protocol and not the network: which connection carries them is the sender's business.  Their order is
-that of ``Priority``, and within one priority that of their making.
+They know the protocol, not the network: the sender chooses the connection.  They are sent in the order of ``Priority``,
+and within one priority in the order in which they were made.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FIRST_OF_V2 = 2
 
 
 class Identity(NamedTuple):
-    """In whose name a request speaks."""
+    """The identity that a request carries."""
 
     transactional_id: str
     producer_id: int
@@ -55,7 +55,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinatorCall:
-    """Asks any broker who coordinates ``wanted``."""
+    """Asks any broker for the coordinator of ``wanted``."""
 
     wanted: Coordinator
 
@@ -106,7 +106,7 @@ class AddPartitionsCall:
 
 @dataclass(frozen=True, slots=True)
 class AddOffsetsCall:
-    """Makes a group's offsets part of the transaction (transaction version below 2); the commit of them follows."""
+    """Makes a group's offsets part of the transaction (transaction version below 2); their commit follows."""
 
     who: Identity
     commit: TxnOffsetCommitCall

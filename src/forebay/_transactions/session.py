@@ -1,7 +1,7 @@
 """TransactionSession: the transactional calls of the application's threads, as moves of the state and requests.
 
 No call here blocks: a caller waits on the TransactionalResult.  Outside a transaction the accumulator is sealed, so
-that no record can slip in between a commit and the next transaction.
+no record can get in between a commit and the next transaction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TransactionSession:
         self.dialog = dialog
 
     def initialize(self, given: TransactionIdentity | None = None) -> TransactionalResult:
-        """Asks for a producer id, which ends what an earlier owner of the transactional.id left open; or takes one.
+        """Asks for a producer id, or takes the given one.  That ends the open transaction of an earlier owner.
 
         Raises:
             IllegalStateError: it has one, or another call was not finished.
@@ -40,7 +40,7 @@ class TransactionSession:
 
         def start(result: TransactionalResult) -> None:
             if dialog.state is not State.UNINITIALIZED:
-                # The way from an abort to another epoch is not the owner's.
+                # The move from an abort to another epoch is not the caller's to make.
                 raise illegal_call(dialog.state, "init_transactions")
             dialog.state = State.INITIALIZING
             if given is None:
@@ -100,10 +100,10 @@ class TransactionSession:
         return self._operation("commit_transaction", lambda result: self.dialog.end(True, result))
 
     def abort(self, *, without_offsets: bool = False) -> TransactionalResult:
-        """Ends the transaction without effect; records that were not sent fail, those that were are finished first.
+        """Ends the transaction without effect.  Records that were not sent fail; those in flight are finished first.
 
         Args:
-            without_offsets: also if nobody waits for the outcome of ``send_offsets`` any more.
+            without_offsets: also if a call of ``send_offsets`` has no outcome that its caller has seen.
 
         Raises:
             IllegalStateError: there is no transaction.
@@ -146,7 +146,7 @@ class TransactionSession:
             return identity
 
     def rename(self, transactional_id: str) -> None:
-        """Another transactional.id from here on; it has to be initialized.
+        """Sets another transactional.id, which must be initialized.
 
         Raises:
             IllegalStateError: a transaction is open, or a call was not finished.
@@ -163,10 +163,9 @@ class TransactionSession:
             dialog.transactional_id = transactional_id
 
     def note_failed_send(self, error: AnyError) -> AnyError:
-        """A record was refused before it came into a batch, and its caller may not look: the transaction fails.
+        """A record was refused before it came into a batch.  Its caller may not notice, so the transaction fails.
 
-        Not one that is being ended already: no record that is still on its way in is part of it, and its end may be
-        decided by now.
+        A transaction that is being ended does not fail: the record was not part of it, and its end may be decided.
 
         Returns:
             ``error`` for the record's owner.
@@ -182,11 +181,11 @@ class TransactionSession:
 
     def refusal(self) -> KafkaError:
         """Why no record is taken now."""
-        # Without the lock, which is taken before the appending thread's: what it says may be a moment old.
+        # Without the lock, which would come before the appending thread's.  So the answer may be a moment old.
         return self._unusable() or illegal_call(self.dialog.state, "send")
 
     def is_refusal(self, error: KafkaError) -> bool:
-        """Whether ``error`` is ``refusal``'s, because of the error that the producer is in."""
+        """Whether ``error`` came from ``refusal``, because the producer is in an error state."""
         return error.__cause__ is not None and error.__cause__ is self.dialog.error
 
     # ---- under the lock

@@ -1,9 +1,9 @@
 """The states of a producer's identity and of its transaction, and the moves between them, as one table.
 
-The states and moves are those of the Java client, and one more: an open transaction may be handed over to somebody
-else, which leads from ``IN_TRANSACTION`` to ``UNINITIALIZED``.  A producer that is idempotent only knows
-``UNINITIALIZED``, ``INITIALIZING``, ``READY``, ``ABORTABLE_ERROR`` (a passing refusal, on the way back to
-``UNINITIALIZED``) and ``FATAL_ERROR``.
+The states and moves are those of the Java client, and one more: ``detach_transaction`` leaves an open transaction to
+another process, which leads from ``IN_TRANSACTION`` to ``UNINITIALIZED``.  A producer without transactions only has
+``UNINITIALIZED``, ``INITIALIZING``, ``READY``, ``ABORTABLE_ERROR`` (a temporary refusal, before ``UNINITIALIZED``) and
+``FATAL_ERROR``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from forebay.errors import IllegalStateError
 
 
 class State(Enum):
-    """Where the producer stands; the value is the name that messages show."""
+    """The producer's state; the value is the name that messages show."""
 
     UNINITIALIZED = "UNINITIALIZED"
     INITIALIZING = "INITIALIZING"
@@ -42,7 +42,7 @@ SOURCES: Mapping[State, frozenset[State]] = MappingProxyType(
         State.FATAL_ERROR: frozenset(State),
     }
 )
-"""For each state those it may be entered from."""
+"""For each state the states before it."""
 
 
 ALLOWED_CALLS: Mapping[State, str] = MappingProxyType(
@@ -60,7 +60,7 @@ ALLOWED_CALLS: Mapping[State, str] = MappingProxyType(
         State.FATAL_ERROR: "close()",
     }
 )
-"""For each state what its owner may call, in words for error messages."""
+"""For each state the calls that are allowed, for error messages."""
 
 
 def illegal_call(current: State, call: str) -> IllegalStateError:
@@ -69,7 +69,7 @@ def illegal_call(current: State, call: str) -> IllegalStateError:
 
 
 def move(current: State, target: State) -> State:
-    """The state after the move, which is ``target``.
+    """Returns ``target``, the state after the move.
 
     Raises:
         IllegalStateError: there is no such move; the message names both states and what is allowed.

@@ -1,4 +1,4 @@
-"""The command ``forebay``: its parts as click commands, each imported when it is asked for."""
+"""The command ``forebay``: its subcommands for click, each imported when it is used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandE
 
 
 def write(text: str) -> None:
-    """A line on stdout, at once: somebody may be waiting for it in a pipe."""
+    """Writes a line to stdout at once, because a reader of a pipe may wait for it."""
     print(text, flush=True)
 
 
@@ -172,12 +172,12 @@ def run(job: str, overrides: Sequence[str], bootstrap_server: str | None, master
         places["producer.bootstrap.servers"] = bootstrap_server
     if master is not None:
         places["spark.master"] = master
-    load(job, places)  # a mistake in the file is one of usage, and told before Spark starts
+    load(job, places)  # a mistake in the file is one of usage, and is reported before Spark starts
     return command.run(job, places, as_json=as_json).exit_code
 
 
 def execute(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code, having told why where it is not 0."""
+    """Runs the command line; returns the exit code, after a message on stderr if it is not 0."""
     try:
         code = cli.main(None if arguments is None else list(arguments), prog_name="forebay", standalone_mode=False)
         return code if isinstance(code, int) else OK
@@ -190,7 +190,7 @@ def execute(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{PREFIX}{one_line(error.format_message())}{hint}\n")
         return error.exit_code
     except BrokenPipeError:
-        # The reader of stdout has closed it; what the interpreter still flushes must not complain again.
+        # The reader of stdout has closed it.  The interpreter's own flush at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:  # noqa: BLE001 -- every command ends in a line, not in a traceback

@@ -1,7 +1,7 @@
-"""How a command ends: exit codes, and one line on stderr for whatever stopped it.
+"""How a command ends: exit codes, and one line on stderr for an error.
 
-0 is success; 1 that records or input failed; 2 that the command line, an option or a named file is wrong; 130 and
-143 that Ctrl-C or SIGTERM ended it.  A traceback is shown with ``FOREBAY_DEBUG=1`` alone.
+0: success.  1: records or input failed.  2: the command line, an option or a named file is wrong.  130 and 143: Ctrl-C
+or SIGTERM ended it.  Only ``FOREBAY_DEBUG=1`` shows a traceback.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEBUG = "FOREBAY_DEBUG"
 
 
 class CommandError(Exception):
-    """Ends a command with a line that is complete as it stands."""
+    """Ends a command; its text is a complete line for the user."""
 
     def __init__(self, message: str, exit_code: int = USAGE) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class CommandError(Exception):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command the way Ctrl-C does."""
+    """SIGTERM, which ends a command as Ctrl-C does."""
 
 
 def one_line(text: str) -> str:
@@ -35,7 +35,7 @@ def one_line(text: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, and what was behind it where that is known; one line."""
+    """The error, and its cause if known, as one line."""
     if not isinstance(error, KafkaError):
         return one_line(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
     text = error.message
@@ -48,7 +48,7 @@ def reason(error: BaseException) -> str:
 
 
 def exit_code_of(error: BaseException) -> int:
-    """The command's exit code for what ended it."""
+    """The command's exit code for an error."""
     if isinstance(error, CommandError):
         return error.exit_code
     if isinstance(error, Terminated):
@@ -59,7 +59,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def line_for(error: BaseException) -> str:
-    """The line that tells a user, without the prefix."""
+    """The line for the user, without the prefix."""
     if isinstance(error, CommandError):
         return one_line(str(error))
     if isinstance(error, KafkaError):
@@ -68,7 +68,7 @@ def line_for(error: BaseException) -> str:
         return one_line(str(error))  # compiled modules or a package of an extra are missing; it says how to get them
     if isinstance(error, OSError) and error.strerror:
         return one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
-    # Only a mistake of ours comes here.
+    # Only a bug of this package comes here.
     return f"unexpected {reason(error)} ({DEBUG}=1 shows where)"
 
 

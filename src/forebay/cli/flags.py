@@ -171,13 +171,13 @@ def given_options(values: Mapping[str, Any], property_flag: str) -> Given:
 
 
 def configuration(given: Given, verbosity: int) -> ProducerConfig:
-    """The producer's configuration; what it adjusts is told with ``-v``."""
+    """The producer's configuration; ``-v`` shows what it adjusts."""
     with LogLines(Display(), verbosity):
         return given.config()
 
 
 def layout(values: Mapping[str, Any], limit: int) -> tuple[Layout, bool]:
-    """How inputs are read, and whether bad rows are passed over.
+    """How inputs are read, and whether bad rows are skipped.
 
     Raises:
         CommandError: a delimiter or reader property that cannot be.

@@ -48,7 +48,7 @@ class Layout:
 
 
 def check(paths: Sequence[str], layout: Layout) -> None:
-    """Looks at every input before the first record is sent.
+    """Checks every input before the first record is sent.
 
     Raises:
         CommandError: one is missing, a folder, or not readable; or its format cannot come from standard input.
@@ -70,7 +70,7 @@ def check(paths: Sequence[str], layout: Layout) -> None:
 
 
 def _check_flags(paths: Sequence[str], layout: Layout) -> None:
-    """A flag that no input would heed is a mistake, not a wish."""
+    """Refuses a flag that no input uses."""
     forms = {layout.form_of(path) for path in paths}
     tables = forms & {"csv", "parquet"}
     wanted: dict[str, tuple[Any, Any]] = {
@@ -88,7 +88,7 @@ def _check_flags(paths: Sequence[str], layout: Layout) -> None:
 
 
 def open_all(paths: Sequence[str], layout: Layout) -> Generator[Input, None, None]:
-    """Each input in its turn; the previous one is closed.
+    """Yields one input after the other; closes the previous one first.
 
     Raises:
         CommandError: it cannot be opened, or is not what its format says.
@@ -125,7 +125,7 @@ def _open(path: str) -> tuple[str, BinaryIO, int | None]:
     try:
         stream = open(path, "rb")  # noqa: SIM115 -- the input that gets it closes it
         found = os.fstat(stream.fileno())
-        # A named pipe's size is 0, which says nothing.
+        # A named pipe's size is always 0.
         return path, stream, found.st_size if stat.S_ISREG(found.st_mode) else None
     except OSError as error:
         raise CommandError(f"file {path!r} cannot be read: {error.strerror}") from None

@@ -31,7 +31,7 @@ LEAST_PAUSE_MS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class PerfJob:
-    """Everything the command line said."""
+    """The arguments of the command line."""
 
     config: ProducerConfig
     topic: str
@@ -121,7 +121,7 @@ class _Transactions:
         """Commits what is open.
 
         Raises:
-            TimeoutError: nobody said so in time; it may be committed all the same.
+            TimeoutError: no answer in time; it may be committed all the same.
             KafkaError: it cannot be committed; closing the producer aborts it.
         """
         if self._begun is not None:
@@ -191,14 +191,14 @@ class _Measured:
             transactions.end()
         except TimeoutError as error:
             self._uncommitted = True
-            shown.error(f"nobody knows how the last transaction ended: {reason(error)}")
+            shown.error(f"the end of the last transaction is not known: {reason(error)}")
         except KafkaError as error:
             self._uncommitted = True
             shown.error(f"the last transaction is lost: {reason(error)}")
         return complete
 
     def _feed(self, values: Iterator[bytes], transactions: _Transactions | None) -> bool:
-        """False if it stopped early because no further record could do better."""
+        """False if it stopped early because further records would fail in the same way."""
         job, clock, tally = self._job, self._clock, self._tally
         topic, send, settled = job.topic, self._producer.send, self._settled
         pause = threading.Event()

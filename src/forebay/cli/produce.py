@@ -1,7 +1,7 @@
 """``forebay produce``: rows from files or standard input into a topic, every one acknowledged or reported.
 
-Memory is bounded: rows are read as they are sent, the producer's buffer holds what is on its way, and the number of
-records without an outcome has a limit.  Nothing is sent before every named file and the topic were looked at.
+Memory is bounded: rows are read as they are sent, the producer's buffer has a size, and the number of records without
+an outcome has a limit.  Every named file and the topic are checked before anything is sent.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from forebay.producer import KafkaProducer
 _NONE, _OPEN, _ENDING, _COMMITTED = range(4)
 """How far the command's transaction has come."""
 CHECK_EVERY = 256
-"""Rows between two looks at the bar and at the number of records on their way; a power of two."""
+"""Rows between two updates of the bar and checks of the records on their way; a power of two."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceJob:
-    """Everything the command line said."""
+    """The arguments of the command line."""
 
     config: ProducerConfig
     topic: str
@@ -50,7 +50,7 @@ class ProduceJob:
     skip_bad: bool = False
     """Bad rows are reported and passed over; else the first one ends the command."""
     count: int | None = None
-    """At most so many rows are read."""
+    """The most rows that are read."""
     quiet: bool = False
     verbosity: int = 0
 
@@ -119,7 +119,7 @@ class _Run:
 
     def _outcome(self, ended: BaseException | None, interrupted: BaseException | None) -> int:
         if self._transaction == _ENDING and isinstance(ended, (KeyboardInterrupt, TimeoutError)):
-            self._shown.error("nobody said whether the transaction was committed: look before you send it again")
+            self._shown.error("it is not known whether the transaction was committed: check before you send it again")
         elif self._transaction in (_OPEN, _ENDING):
             self._shown.error("the transaction was not committed: readers with read_committed see none of its records")
         if isinstance(ended, Exception):
@@ -181,7 +181,7 @@ class _Run:
                 sending.wait_until(lambda: self._read - tally.settled_count < sending.WINDOW)
 
     def _sender(self, name: str) -> Callable[[Row], None]:
-        """What sends a row of the input ``name``; a closure, for it is called a million times."""
+        """A function that sends a row of the input ``name``.  It is a closure, because it is called for each row."""
         job, topic, send, settled = self._job, self._job.topic, self._producer.send, self._tally.settled
         own_headers, own_partition, own_key, nulls = job.headers, job.partition, job.key, job.empty_is_null
 
@@ -194,7 +194,7 @@ class _Run:
             if partition is None:
                 partition = own_partition
             elif partition >= self._partitions:
-                # Not left to send(), which would wait max.block.ms for a partition that may be made in between.
+                # Checked here, because send() would wait max.block.ms for a partition that may be made later.
                 self._bad(name, BadRow(number, f"partition {partition} of topic {topic!r}: {self._existing()}"))
                 return
             pairs: Any = [*headers, *own_headers] if headers or own_headers else None

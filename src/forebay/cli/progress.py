@@ -1,4 +1,4 @@
-"""What a command shows while it works: lines on stderr, and on a terminal a progress bar above which they stand."""
+"""What a command shows while it works: lines on stderr, and on a terminal a progress bar below them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 class Display(AbstractContextManager["Display"]):
-    """Lines on a stream; what is no terminal gets nothing else."""
+    """Lines on a stream that is no terminal."""
 
     def __init__(self, stream: Any = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
@@ -33,7 +33,7 @@ class Display(AbstractContextManager["Display"]):
         self.line(f"{PREFIX}{text}")
 
     def show(self, text: str, done: int = 0, total: int | None = None) -> None:
-        """What is being done and how far it is; ``total`` None if nobody knows."""
+        """Sets the current work and its progress; ``total`` is None if it is not known."""
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +110,7 @@ class LogLines(logging.Handler):
         self._before = (self._logger.level, self._logger.propagate)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Without ``-v`` only what nobody expected: that a batch failed is told record by record by the command."""
+        """Without ``-v`` only unexpected errors pass, because the command reports each failed record itself."""
         return (self.level < logging.ERROR or record.exc_info is not None) and bool(super().filter(record))
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -41,7 +41,7 @@ class Input(Protocol):
     name: str
     """As messages show it."""
     size: int | None
-    """How much there is, in the units of ``position``; None if nobody knows."""
+    """The size of the input, in the units of ``position``; None if it is not known."""
 
     def position(self) -> int:
         """How much of it was read."""

@@ -49,7 +49,7 @@ def finish(producer: KafkaProducer, interrupted: BaseException | None) -> BaseEx
             producer.close(None if interrupted is None else INTERRUPTED_CLOSE_S)
             return interrupted
         except TimeoutError:
-            return interrupted  # each record that was lost has told its own callback
+            return interrupted  # each lost record's callback has reported it
         except KeyboardInterrupt as again:
             if interrupted is not None:
                 abandon(producer)
@@ -58,11 +58,11 @@ def finish(producer: KafkaProducer, interrupted: BaseException | None) -> BaseEx
 
 
 def abandon(producer: KafkaProducer) -> None:
-    """Closes a producer that accepted nothing, without waiting for answers that nobody needs any more."""
+    """Closes a producer that accepted nothing, without waiting for answers."""
     try:
         producer.close(0)
     except TimeoutError:
-        pass  # each record that was lost has told its own callback
+        pass  # each lost record's callback has reported it
 
 
 @contextlib.contextmanager

@@ -84,7 +84,7 @@ class CsvInput:
         try:
             return next(reader, None)
         except csv.Error as error:
-            # After a broken quote nobody knows where the next row begins.
+            # After a broken quote the begin of the next row is not known.
             raise CommandError(f"{self.name}:{reader.line_num}: not CSV: {error}", 1) from None
         except UnicodeDecodeError as error:
             raise CommandError(f"{self.name}: near line {reader.line_num + 1}: not UTF-8 ({error.reason})", 1) from None

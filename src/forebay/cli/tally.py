@@ -53,7 +53,7 @@ class Tally:
         self.fail(type(error).__name__, f"{name}:{number}: {reason(error)}{where}")
 
     def failed_silently(self) -> None:
-        """Counts a record whose failure is told elsewhere."""
+        """Counts a record whose failure is reported elsewhere."""
         with self._lock:
             self.failed += 1
 

@@ -1,4 +1,4 @@
-"""What tests of code that uses forebay can use: an embedded broker and a clock that moves when told."""
+"""For tests of code that uses forebay: an embedded broker, and a clock that a test moves."""
 
 from forebay.testing.broker import DISCONNECT, EmbeddedBroker, EmbeddedBrokerError, LoggedRequest
 from forebay.testing.clock import ManualClock

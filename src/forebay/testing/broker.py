@@ -12,7 +12,7 @@ sockets on 127.0.0.1 and, where the machine has IPv6, on ::1.  It is for tests a
 | A batch sent again | is written again; sequence numbers are looked at only with a transactional id |
 | Acknowledgements | have timestamp 1234; the records keep their own |
 | Offsets by time | finds none |
-| Transactions | of the first generation (transaction version 0), and fences nobody |
+| Transactions | of the first generation (transaction version 0), without fencing |
 | What was aborted | is shown to all readers |
 | End markers | have no checksum: `Control.read_from` and `check.crcs` stop there |
 | Consumer groups | keeps members and committed offsets; forgets offsets sent to a transaction |
@@ -103,11 +103,11 @@ class EmbeddedBroker:
         with EmbeddedBroker(topics={"orders": 6}) as broker:
             KafkaProducer({"bootstrap.servers": broker.bootstrap_servers})
 
-    ``partitions`` is what :meth:`create_topic` makes when it is not told; a topic that a client only asks for
-    always gets 4.  ``topics`` (name to number of partitions) are created at once.  The process ends with the
-    one that started it, however that ends.  All methods may be called from any thread.  They raise
-    :class:`EmbeddedBrokerError` for what the mock refuses (an unknown topic or node) and when its process has died,
-    :class:`IllegalStateError` after :meth:`close`.
+    ``partitions`` is the default of :meth:`create_topic`; a topic that a client only asks for always gets 4.
+    ``topics`` (name to number of partitions) are created at once.  The process ends with the one that started it,
+    however that ends.  All methods may be called from any thread.  They raise :class:`EmbeddedBrokerError` for what the
+    mock refuses (an unknown topic or node) and when its process has died, :class:`IllegalStateError` after
+    :meth:`close`.
     """
 
     def __init__(self, *, nodes: int = 1, partitions: int = 4, topics: Mapping[str, int] | None = None) -> None:
@@ -117,8 +117,8 @@ class EmbeddedBroker:
             raise IllegalArgumentError(f"partitions must be at least 1, not {partitions}")
         self.nodes: tuple[int, ...] = tuple(range(1, nodes + 1))
         self._partitions = partitions
-        # One call at a time on the pipe; also guards _process against a close by another thread.  Re-entrant, for a
-        # signal handler may come amid a call: it may close, and another call is refused.
+        # One call at a time on the pipe; also guards _process against a close by another thread.  Re-entrant, because a
+        # signal handler may interrupt a call: it may close, and any other call is refused.
         self._lock = threading.RLock()
         self._calling = False
         self._owner = os.getpid()
@@ -182,7 +182,7 @@ class EmbeddedBroker:
     # -- leaders ----------------------------------------------------------------------------------------------
 
     def set_leader(self, topic: str, partition: int, node: int | None) -> None:
-        """Moves the leadership to ``node`` (None: to nobody) and raises the leader epoch.
+        """Moves the leadership to ``node`` (None: no leader) and raises the leader epoch.
 
         The mock crashes when it is asked by Produce v10 for a partition without a leader: for such tests first
         lower that API with :meth:`set_api_versions`.
@@ -266,7 +266,7 @@ class EmbeddedBroker:
         self._call("start_request_log")
 
     def stop_request_log(self) -> None:
-        """Keeps no further ones, and forgets those kept: the mock knows no other way."""
+        """Stops keeping requests, and forgets those kept."""
         self._call("stop_request_log")
 
     def clear_request_log(self) -> None:
@@ -289,7 +289,7 @@ class EmbeddedBroker:
             return
         assert process.stdin is not None and process.stdout is not None
         for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(BrokenPipeError):  # of a process that died first: there is nobody to tell
+            with contextlib.suppress(BrokenPipeError):  # the process has died already
                 pipe.close()
         try:
             process.wait(STOP_TIMEOUT_S)
@@ -325,7 +325,7 @@ class EmbeddedBroker:
                 process.stdin.write(line)
                 process.stdin.flush()
                 return self._answer(process, name, CALL_TIMEOUT_S)
-            except (OSError, ValueError):  # it died, or a handler closed it amid this call
+            except (OSError, ValueError):  # it died, or a handler closed it during this call
                 raise _ended(process, name) from None
             finally:
                 self._calling = False

@@ -1,4 +1,4 @@
-"""A clock that moves only when told."""
+"""ManualClock: a clock that only a test moves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from forebay._runtime.clock import Clock
 
 
 class ManualClock(Clock):
-    """Monotonic and wall time start apart on purpose, so that mixing them up shows at once."""
+    """Monotonic and wall time have different starts, so that mixing them up fails at once."""
 
     def __init__(self, now: float = 10_000.0, wall: int = 1_700_000_000_000) -> None:
         self._now = now

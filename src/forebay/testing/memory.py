@@ -1,8 +1,8 @@
-"""The selector's contract without sockets, threads and real time: every byte and every fault at a chosen moment.
+"""A selector without sockets, threads and real time: a test chooses the moment of every byte and every fault.
 
-A test says what answers at an address (``listen``), and gets a ``Link``, the far end, for each connection.  Time
-is a ``ManualClock``: a turn with nothing to do moves it to the next thing that will happen, or by its timeout, as
-a real wait would.  A ``Link`` delays, splits, stalls, half-closes and resets; addresses refuse or never answer.
+A test sets the peer at an address (``listen``), and gets a ``Link``, the far end, for each connection.  Time is a
+``ManualClock``.  A turn with nothing to do moves it to the next event, or by its timeout, as a real wait would.  A
+``Link`` delays, splits, stalls, half-closes and resets; addresses refuse or never answer.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from forebay.errors import DisconnectError, NetworkError
 from forebay.testing.clock import ManualClock
 
 ANY = 1 << 30
-"""More buffers, and more bytes, than a channel ever has queued."""
+"""More buffers, and more bytes, than a channel can have queued."""
 
 
 class Peer(Protocol):
-    """The far side's brain: gets bytes, answers with bytes through the link."""
+    """The far side's program: gets bytes, and answers with bytes through the link."""
 
     def connected(self, link: Link) -> None:
         """A connection was accepted."""
@@ -57,9 +57,9 @@ class SilentPeer:
 class Link:
     """The far end of one channel.
 
-    ``inbox`` is what has arrived and was not taken; ``window`` bounds it (None: no bound), as the buffers of a
-    real connection do, and ``stalled`` lets nothing more in.  ``split`` bounds the bytes that a turn gives to the
-    near end.
+    ``inbox`` has the bytes that arrived and were not taken.  ``window`` bounds it (None: no bound), as the buffers of a
+    real connection do.  ``stalled`` lets nothing more in.  ``split`` bounds the bytes that a turn gives to the near
+    end.
     """
 
     def __init__(self, selector: MemorySelector, channel: Channel, peer: Peer) -> None:
@@ -143,7 +143,7 @@ class Link:
 
 
 class MemorySelector(Selector):
-    """See the module's text.
+    """The selector; see the module's docstring.
 
     Args:
         clock: moved by turns that wait.
@@ -172,7 +172,7 @@ class MemorySelector(Selector):
     # -- what the test says ------------------------------------------------------------------------------
 
     def listen(self, address: Address, peer: Peer | None = None, *, connect_ms: float | None = None) -> None:
-        """Connections to ``address`` are accepted, and ``peer`` answers (none: nobody does).
+        """Connections to ``address`` are accepted, and ``peer`` answers (None: there are no answers).
 
         ``connect_ms``: how long they take to stand, if not as long as all others.
         """
@@ -180,7 +180,7 @@ class MemorySelector(Selector):
         self._connect_ms[address] = connect_ms
 
     def refuse(self, address: Address, code: int = errno.ECONNREFUSED) -> None:
-        """Connections to ``address`` fail with ``code``; those to an address nobody listens on with ECONNREFUSED."""
+        """Connections to ``address`` fail with ``code``; without a listener they fail with ECONNREFUSED."""
         self._peers.pop(address, None)
         self._refusals[address] = code
 

@@ -1,4 +1,4 @@
-"""A resolver without threads and without a network: names and answers are what the test says."""
+"""A resolver without threads and without a network: a test sets names and answers."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_without_a_transactional_id_there_are_none() -> None:
     ("failure", "told"),
     [
         (ProducerFencedError("fenced"), "the last transaction is lost: fenced"),
-        (TimeoutError("no answer"), "nobody knows how the last transaction ended: no answer"),
+        (TimeoutError("no answer"), "the end of the last transaction is not known: no answer"),
     ],
 )
 def test_a_commit_that_fails_ends_it(failure: KafkaError, told: str, capsys: pytest.CaptureFixture[str]) -> None:

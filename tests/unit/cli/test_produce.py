@@ -175,7 +175,7 @@ def test_many_failures_of_a_kind_end_in_a_count(path: Path, capsys: pytest.Captu
 
 TRANSACTIONAL = ProducerConfig(bootstrap_servers="localhost:9092", transactional_id="x")
 NOT_COMMITTED = "forebay: error: the transaction was not committed: readers with read_committed see none of its records"
-NOT_KNOWN = "forebay: error: nobody said whether the transaction was committed: look before you send it again"
+NOT_KNOWN = "forebay: error: it is not known whether the transaction was committed: check before you send it again"
 
 
 def test_everything_is_one_transaction(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
