@@ -12,6 +12,7 @@ PYTEST_OPTIONS ?=
 BENCH_OPTIONS ?=
 SECONDS ?= 1800
 SEED ?=
+SECURE ?=
 # PYTHON=... has an environment of its own, beside that of the Python which is found.
 ifeq ($(origin VENV), undefined)
 ifeq ($(origin PYTHON), undefined)
@@ -42,7 +43,7 @@ endef
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
-	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS and SEED (soak), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
+	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 or later; none found (set PYTHON=...)" >&2; exit 1; }
@@ -130,8 +131,8 @@ kafka: $(STAMP)  ## A real Kafka in the foreground, until Ctrl-C
 bench: $(BUILT) jars  ## Everything that is measured, peers beside, and the table of targets (BENCH_OPTIONS=--quick: 10 minutes)
 	$(PY) -m bench $(BENCH_OPTIONS)
 
-soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (SEED=... repeats a run)
-	$(PY) -m tests.soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (SEED=... repeats a run, SECURE=1: over SASL_SSL)
+	$(PY) -m tests.soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(SECURE),--secure)
 
 clean:  ## Remove what was built and cached, but not $(VENV) and not the jars
 	find src/forebay \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete

@@ -170,6 +170,38 @@ def of_partitions() -> list[Goal]:
     ]
 
 
+def of_tls() -> list[Goal]:
+    """Over our own plaintext, and over confluent-kafka's TLS at its better batch size."""
+    theirs = ("confluent-kafka, TLS", "confluent-kafka, TLS, 16 KiB batches")
+    small, large = "forebay, TLS, 16 KiB", "forebay, TLS, 128 KiB"
+    again, never = "10,000/s, re-authentication", "10,000/s, no re-authentication"
+
+    def beside(found: Results) -> float:
+        return found.value("tls", small, CPU) / found.best("tls", theirs, CPU, min)
+
+    def more(ours: str, base: str, figure: str) -> Callable[[Results], float]:
+        return lambda found: found.value("tls", ours, figure) - found.value("tls", base, figure)
+
+    return [
+        Goal("TLS, 16 KiB batches", "CPU over plaintext", True, 1.25,
+             over("tls", small, "forebay, plaintext, 16 KiB", CPU)),
+        Goal("TLS, 128 KiB batches", "CPU over plaintext", True, 1.35,
+             over("tls", large, "forebay, plaintext, 128 KiB", CPU)),
+        Goal("TLS, 16 KiB batches", "CPU over confluent-kafka's TLS", True, 0.35, beside),
+        Goal("TLS handshake, RSA", "ms of client CPU", True, 1.5, plain("tls", "handshake, RSA", "handshake_ms")),
+        Goal("TLS handshake, ECDSA", "ms of client CPU", True, 1, plain("tls", "handshake, ECDSA", "handshake_ms")),
+        Goal("reconnection by SCRAM", "ms of CPU more than PLAIN", True, 1,
+             more("reconnections, SCRAM-SHA-512", "reconnections, PLAIN", "reconnection_ms")),
+        Goal("re-authentication every 5 s", "ms more at p99", True, 5, more(again, never, "p99_ms")),
+        Goal("construction with TLS", "ms", True, 40,
+             plain("tls", "construction, the system's authorities", "first_ms")),
+        Goal("a second producer with TLS", "ms", True, 1,
+             plain("tls", "construction, the system's authorities", "second_ms")),
+        Goal("memory, three frozen brokers, TLS", "MiB over buffer.memory", True, 35,
+             plain("tls", "three frozen brokers", "over_buffer_mib")),
+    ]  # fmt: skip
+
+
 GOALS: tuple[Goal, ...] = (
     Goal("send()", "client CPU over confluent-kafka", True, 0.30, cpu_over("forebay", CONFLUENT)),
     Goal("send()", "client CPU over Java's perf test", True, 0.20, cpu_over("forebay", JAVA)),
@@ -204,6 +236,7 @@ GOALS: tuple[Goal, ...] = (
     Goal("2, 4, 8 threads", "records/s of the worst over one", False, 1, fewest_of_threads(False)),
     Goal("2, 4, 8 threads, callback", "records/s of the worst over one", False, 1, fewest_of_threads(True)),
     Goal("import, construct, first ack", "ms", True, 150, plain("startup", "forebay", "total_ms")),
+    *of_tls(),
 )  # fmt: skip
 HEADS = ("what", "measure", "target", "measured", "met?")
 

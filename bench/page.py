@@ -185,6 +185,7 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
     "partitions": ("Partitions", (CPU, Bars("A batch", "batch_us", "µs of CPU"))),
     "threads": ("Sending threads", (RATE, CPU)),
     "startup": ("Import, construct, first acknowledgement", (Bars("Together", "total_ms", "ms"),)),
+    "tls": ("TLS and logins", (CPU, RATE, Bars("Handshake", "handshake_ms", "ms of CPU"))),
     "append": ("A call of send()", (Bars("Nothing is sent", "idle_ns", "ns"), Bars("Sending", "sending_cpu_ns", "ns"))),
     "instructions": ("Instructions", (Bars("Of one unit", "instructions", "instructions"),)),
 }

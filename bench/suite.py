@@ -28,6 +28,7 @@ from bench import (
     spark,
     startup,
     threads,
+    tls,
 )
 from bench.part import Part, Result
 from bench.support import ChildFailed, machine, save, say
@@ -37,7 +38,7 @@ PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
         peers, sender_cost, columns, spark, codecs, latency, footprint, partitions, threads, startup, append, memory,
-        instructions,
+        tls, instructions,
     )
 }  # fmt: skip
 
@@ -57,7 +58,17 @@ STEPS = (
     Step(PARTS["latency"], ("--sink",)),
     *(
         Step(PARTS[name])
-        for name in ("footprint", "partitions", "threads", "startup", "append", "memory", "spark", "instructions")
+        for name in (
+            "footprint",
+            "partitions",
+            "threads",
+            "startup",
+            "append",
+            "memory",
+            "spark",
+            "tls",
+            "instructions",
+        )
     ),
 )
 

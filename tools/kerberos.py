@@ -131,9 +131,13 @@ class Kdc:
     def keytab(self, principal: str, options: str = "") -> Path:
         """A new principal with a random key, and the file with its key; ``options`` are those of ``addprinc``."""
         path = self.folder / f"{principal.replace('/', '-')}.keytab"
-        self._call("usr/sbin/kadmin.local", "-q", f"addprinc -randkey {options} {principal}")
-        self._call("usr/sbin/kadmin.local", "-q", f"ktadd -k {path} {principal}")
+        self.admin(f"addprinc -randkey {options} {principal}")
+        self.admin(f"ktadd -k {path} {principal}")
         return path
+
+    def admin(self, command: str) -> None:
+        """A command of ``kadmin.local``, in the KDC's folder."""
+        self._call("usr/sbin/kadmin.local", "-q", command)
 
     def ticket(self, principal: str, keytab: Path, cache: Path) -> None:
         """Puts a ticket into a cache, as a user's ``kinit`` does."""

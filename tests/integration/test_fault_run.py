@@ -11,6 +11,8 @@ import time
 import pytest
 
 from tests.soak.run import Soak
+from tests.soak.secrets import SecretFaults
+from tests.support.three import Three
 from tools.kafka import RealKafka
 
 SEED = "FOREBAY_SEED"
@@ -21,10 +23,10 @@ LEAST_RECORDS = 500
 
 
 @pytest.mark.timeout(600)
-def test_a_minute_of_random_faults(three_kafka: RealKafka) -> None:
+def test_a_minute_of_random_faults(three: Three, three_kafka: RealKafka) -> None:
     seed = os.environ.get(SEED) or str(time.time_ns() // 1_000_000)
     print(f"{SEED}={seed} repeats this run")
-    run = Soak(three_kafka, seed)
+    run = Soak(three_kafka, seed, secrets=SecretFaults(three))
     try:
         verdict = run.round(SECONDS)
     finally:
@@ -35,5 +37,8 @@ def test_a_minute_of_random_faults(three_kafka: RealKafka) -> None:
     assert len(verdict.kinds()) >= LEAST_KINDS
     acknowledged = {load: told.get("acknowledged", 0) for load, told in verdict.told.items()}
     assert {load: count for load, count in acknowledged.items() if count < LEAST_RECORDS} == {}
+    refusals = {load: [name for name in told if "Authentication" in name] for load, told in verdict.told.items()}
+    assert {load: names for load, names in refusals.items() if names} == {}, "secrets change without a refusal"
+    assert {"new certificates", "new salt"} <= set(verdict.kinds())
     told = verdict.told["transactions"]
     assert told["committed"] > 0 and told["aborted"] > 0

@@ -21,7 +21,8 @@ from forebay.errors import (
     SslAuthenticationError,
 )
 from tests.support.fixtures import ReadBackFactory, TopicFactory
-from tests.support.secure import MECHANISMS, PASSWORD, USER, Secure, identity, secure
+from tests.support.secure import MECHANISMS, PASSWORD, USER, Secure, secure
+from tools.certificates import identity
 
 __all__ = ["secure"]
 

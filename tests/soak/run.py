@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AdminClient
@@ -34,6 +35,7 @@ from tests.soak.faults import (
     drawn,
 )
 from tests.soak.load import Load, Plan, SendLoad
+from tests.soak.secrets import SECRET_FAULTS, SECRET_PEACE_S, SecretFaults
 from tests.support.admin import wait_until_healthy
 from tests.support.damage import Damage
 from tests.support.proxy import KafkaProxy
@@ -109,6 +111,13 @@ def _plan(
     return Plan(name, settings, promise, f"{seed}/{name}", senders=dice.randint(1, 3), proxied=proxied)
 
 
+def _secured(plan: Plan, secrets: SecretFaults | None) -> Plan:
+    """The plan over SASL_SSL; the proxy reads what passes through it, so loads behind it stay plain."""
+    if secrets is None or plan.proxied:
+        return plan
+    return replace(plan, settings={**plan.settings, **secrets.options(random.Random(f"{plan.seed}/secrets"))})
+
+
 def delete_topics(kafka: RealKafka, topics: Iterable[str]) -> None:
     """Deletes them, and returns when the controller has done so."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 2})
@@ -127,14 +136,16 @@ def make_load(plan: Plan, bootstrap_servers: str) -> Load:
 class Soak:
     """Loads that live as long as the run, and rounds of faults; close it at the end."""
 
-    def __init__(self, kafka: RealKafka, seed: str, *, long: bool = False) -> None:
+    def __init__(self, kafka: RealKafka, seed: str, *, long: bool = False, secrets: SecretFaults | None = None) -> None:
         self.seed = seed
         self._kafka = kafka
         self._node_faults = NODE_FAULTS_OF_LONG_RUNS if long else NODE_FAULTS
         self._damage = Damage()
         self._proxy = KafkaProxy(kafka.bootstrap_servers, hooks=[self._damage])
+        self._secrets = secrets
         self._loads: list[Load] = [
-            make_load(plan, (self._proxy if plan.proxied else kafka).bootstrap_servers) for plan in plans(seed)
+            make_load(plan, (self._proxy if plan.proxied else kafka).bootstrap_servers)
+            for plan in (_secured(plan, secrets) for plan in plans(seed))
         ]
         self._rounds = itertools.count()
 
@@ -174,6 +185,9 @@ class Soak:
             Track(drawn(f"{seed}/nodes", self._node_faults, NODE_PEACE_S, count), nodes.carry_out, begun, over),
             Track(drawn(f"{seed}/proxy", PROXY_FAULTS, PROXY_PEACE_S, count), proxy.carry_out, begun, over),
         ]
+        if self._secrets is not None:
+            faults = drawn(f"{seed}/secrets", SECRET_FAULTS, SECRET_PEACE_S, count)
+            tracks.append(Track(faults, self._secrets.carry_out, begun, over))
         time.sleep(seconds)
         over.set()
         for track in tracks:
@@ -208,10 +222,18 @@ class Soak:
             self._proxy.close()
 
 
-def soak(kafka: RealKafka, seed: str, seconds: float, *, say: Callable[[str], None], round_s: float = ROUND_S) -> int:
+def soak(
+    kafka: RealKafka,
+    seed: str,
+    seconds: float,
+    *,
+    say: Callable[[str], None],
+    secrets: SecretFaults | None = None,
+    round_s: float = ROUND_S,
+) -> int:
     """Rounds until ``seconds`` have passed; how many promises were broken (it ends at the first round with any)."""
     say(f"seed {seed}")
-    run = Soak(kafka, seed, long=seconds > 2 * round_s)
+    run = Soak(kafka, seed, long=seconds > 2 * round_s, secrets=secrets)
     deadline = time.monotonic() + seconds
     try:
         for number in itertools.count(1):

@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from tests.support.fixtures import real_kafka
-from tests.support.secure import identity
+from tools.certificates import identity
 from tools.kafka import Listener, RealKafka
 from tools.kerberos import REALM, Kdc, KdcUnavailable
 

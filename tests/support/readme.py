@@ -18,7 +18,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Snippet(NamedTuple):
-    """A fenced block: its language, its text, and the line of README where it begins."""
+    """A fenced block: its language, its text, and the line of the page where it begins."""
 
     language: str
     text: str
@@ -31,8 +31,8 @@ class Snippet(NamedTuple):
         return "pyspark" in self.text or "forebay pipeline" in self.text
 
 
-def snippets() -> list[Snippet]:
-    text = README.read_text(encoding="utf-8")
+def snippets(page: Path = README) -> list[Snippet]:
+    text = page.read_text(encoding="utf-8")
     return [Snippet(found[1], found[2], text[: found.start()].count("\n") + 1) for found in FENCE.finditer(text)]
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import trustme
-from cryptography.hazmat.primitives import serialization
 
 from tests.support.fixtures import real_kafka
+from tools.certificates import Identity, identity
 from tools.kafka import Listener, RealKafka
 
 USER = "alice"
@@ -24,14 +24,6 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 REAUTHENTICATION_MS = 3000
 KEY_LIMIT = 1 << 20
 """Bytes after which the brokers change the keys of a TLS 1.3 connection (KeyUpdate)."""
-
-
-class Identity(NamedTuple):
-    """Files of PEM: certificates, key (PKCS#8), and both in one."""
-
-    chain: Path
-    key: Path
-    both: Path
 
 
 class Secure(NamedTuple):
@@ -52,24 +44,6 @@ class Secure(NamedTuple):
         if listener == "MTLS":
             options["ssl.keystore.location"] = str(self.client.both)
         return {**options, **more}
-
-
-def pkcs8(pem: bytes) -> bytes:
-    """A private key in the one form that Java's PEM reader takes."""
-    key = serialization.load_pem_private_key(pem, None)
-    form = serialization.PrivateFormat.PKCS8
-    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
-
-
-def identity(folder: Path, name: str, issued: trustme.LeafCert) -> Identity:
-    """Writes a certificate's files."""
-    made = Identity(folder / f"{name}.crt", folder / f"{name}.key", folder / f"{name}.pem")
-    chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
-    key = pkcs8(issued.private_key_pem.bytes())
-    made.chain.write_bytes(chain)
-    made.key.write_bytes(key)
-    made.both.write_bytes(key + chain)
-    return made
 
 
 def java_escaped(text: str) -> str:
@@ -122,7 +96,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
         yield Secure(kafka, authority, ca, client, folder)
 
 
-def add_scram_users(kafka: RealKafka) -> None:
+def add_scram_users(kafka: RealKafka, iterations: int = 4096) -> None:
     """Gives the cluster the user with both hashes."""
     # Not by StorageTool, which takes no comma in a password.
     from confluent_kafka import admin as confluent
@@ -130,7 +104,7 @@ def add_scram_users(kafka: RealKafka) -> None:
     names: Any = confluent  # they are exported, but not by __all__
     admin = names.AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for mechanism in (names.ScramMechanism.SCRAM_SHA_256, names.ScramMechanism.SCRAM_SHA_512):
-        info = names.ScramCredentialInfo(mechanism, 4096)
+        info = names.ScramCredentialInfo(mechanism, iterations)
         change = names.UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
         for future in admin.alter_user_scram_credentials([change]).values():
             future.result(30)

@@ -7,7 +7,6 @@ that no name server knows).
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,8 @@ import trustme
 
 from tests.support.admin import wait_until_healthy
 from tests.support.fixtures import real_kafka
-from tests.support.secure import add_scram_users, identity, sasl_properties
+from tests.support.secure import MECHANISMS, REAUTHENTICATION_MS, add_scram_users, sasl_properties
+from tools.certificates import identity
 from tools.kafka import Listener, RealKafka
 
 NODES = 3
@@ -33,38 +33,45 @@ PROPERTIES = {
     # Leaders move when a test says so.
     "auto.leader.rebalance.enable": "false",
     "controlled.shutdown.enable": "true",
+    # Certificates of another authority and another name may be taken while a broker runs (KIP-978).
+    "ssl.allow.dn.changes": "true",
 }
 
 
 class Three(NamedTuple):
-    """The cluster, and the file of the authority of its certificates."""
+    """The cluster, the file of the authority of its certificates, and the folder with the certificates."""
 
     kafka: RealKafka
     ca: Path
+    folder: Path
 
 
-@contextlib.contextmanager
-def three_secure(folder: Path) -> Iterator[Three]:
-    """Starts the three brokers; ``folder`` gets the certificates."""
+def certificate(folder: Path, name: str, authority: trustme.CA) -> Path:
+    """The file of a new certificate and key for the brokers' names."""
+    return identity(folder, name, authority.issue_cert("localhost", MAPPED_HOST)).both
+
+
+def three_listeners(folder: Path) -> tuple[Path, list[Listener]]:
+    """The file of a new authority, and the listeners beside the plain one; ``folder`` gets the certificates."""
     authority = trustme.CA()
     ca = folder / "ca.crt"
     ca.write_bytes(authority.cert_pem.bytes())
-    server = identity(folder, "server", authority.issue_cert("localhost", MAPPED_HOST))
-    tls = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(server.both)}
-    listeners = [
-        Listener("SASLS", "SASL_SSL", {**tls, **sasl_properties()}, "localhost"),
+    tls = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(certificate(folder, "server", authority))}
+    again = {f"{name.lower()}.connections.max.reauth.ms": str(REAUTHENTICATION_MS) for name in MECHANISMS}
+    return ca, [
+        Listener("SASLS", "SASL_SSL", {**tls, **sasl_properties(), **again}, "localhost"),
         Listener("MAPPED", "SSL", tls, MAPPED_HOST),
     ]
-    with real_kafka(nodes=NODES, properties=PROPERTIES, listeners=listeners) as cluster:
-        add_scram_users(cluster)
-        yield Three(cluster, ca)
 
 
 @pytest.fixture(scope="session")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Three]:
     """The cluster itself; tests take :func:`three_kafka`, too."""
-    with three_secure(tmp_path_factory.mktemp("three")) as cluster:
-        yield cluster
+    folder = tmp_path_factory.mktemp("three")
+    ca, listeners = three_listeners(folder)
+    with real_kafka(nodes=NODES, properties=PROPERTIES, listeners=listeners) as kafka:
+        add_scram_users(kafka)
+        yield Three(kafka, ca, folder)
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,8 @@ def test_every_goal_reads_results_that_the_full_form_has() -> None:
             return 1.0
 
     for goal in goals.GOALS:
-        assert goal.read(Recorder({})) == pytest.approx(1.0)
+        # A ratio of equal figures is one, a difference none.
+        assert goal.read(Recorder({})) in (pytest.approx(1.0), pytest.approx(0.0))
     full = {f"{step.part.name}{'-sink' if '--sink' in arguments else ''}" for step, arguments in chosen(parse([]))}
     quick = {
         f"{step.part.name}{'-sink' if '--sink' in arguments else ''}" for step, arguments in chosen(parse(["--quick"]))
