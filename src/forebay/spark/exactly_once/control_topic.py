@@ -180,12 +180,13 @@ def connect(producer: tuple[tuple[str, str], ...], settings: Settings) -> KafkaC
     if topic is None:
         for other in [other for other in _kept if other[0] == key[0]]:
             _kept.pop(other).close()
-        topic = _open(dict(producer), settings)
+        topic = open_topic(dict(producer), settings)
     _kept[key] = topic
     return topic
 
 
-def _open(producer: Mapping[str, str], settings: Settings) -> KafkaControlTopic:
+def open_topic(producer: Mapping[str, str], settings: Settings) -> KafkaControlTopic:
+    """A control topic on connections of its own."""
     # Spark imports this package in many processes, most of which need neither.
     from forebay.control import Control
     from forebay.producer import KafkaProducer

@@ -1,0 +1,188 @@
+"""The exactly-once protocol against a real Kafka, without Spark: a crash before each step, and what is readable then.
+
+``tests/property/test_exactly_once_model.py`` does the same, and pairs of crashes, with a Kafka in memory; this holds
+that Kafka to the real one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from forebay.model import TransactionIdentity
+from forebay.spark import producers
+from forebay.spark.exactly_once import driver
+from forebay.spark.exactly_once.control_topic import KafkaControlTopic, open_topic
+from forebay.spark.exactly_once.protocol import (
+    Claim,
+    NonDeterministicReplayError,
+    Outcome,
+    State,
+    Write,
+)
+from forebay.spark.exactly_once.task import TaskTransaction
+from forebay.spark.options import SinkOptions, parse
+from forebay.spark.writer import TaskId, write
+from tests.spark.committed import assert_exactly, digest
+from tests.support.fixtures import TopicFactory, real_kafka
+from tools.kafka import RealKafka
+
+TASKS = 3
+WRITE = Write("query", 7)
+EXPECTED = Counter((b"k%d" % row, digest(b"v%d" % row)) for row in range(TASKS * 2))
+TIMEOUT_MS = 6_000
+PROPERTIES = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
+
+
+class Crash(BaseException):
+    """The driver's process is gone."""
+
+
+class CrashingTopic:
+    """A control topic in Kafka that crashes before a step; its producer is left as it is."""
+
+    def __init__(self, topic: KafkaControlTopic, crash_at: int | None) -> None:
+        self._topic = topic
+        self._crash_at = crash_at
+        self._seen = itertools.count()
+        self.steps: list[str] = []
+
+    def step(self, name: str) -> None:
+        if next(self._seen) == self._crash_at:
+            raise Crash(name)
+        self.steps.append(name)
+
+    def claim(self) -> TransactionIdentity:
+        self.step("claim")
+        return self._topic.claim()
+
+    def read(self) -> State:
+        self.step("read")
+        return self._topic.read()
+
+    def write(self, identity: TransactionIdentity, state: State) -> TransactionIdentity:
+        self.step("write")
+        return self._topic.write(identity, state)
+
+    def end(self, identity: TransactionIdentity, commit: bool) -> bool:
+        self.step("end")
+        return self._topic.end(identity, commit)
+
+    def describe(self, ids: Any) -> Mapping[str, Any]:
+        self.step("describe")
+        return self._topic.describe(ids)
+
+    def ongoing(self, prefix: str) -> list[str]:
+        self.step("list")
+        return self._topic.ongoing(prefix)
+
+    def fence(self, transactional_id: str) -> None:
+        self.step("fence")
+        self._topic.fence(transactional_id)
+
+
+class Sink:
+    """One topic, one prefix; each run is a driver with connections of its own."""
+
+    def __init__(self, servers: str, topic: str, timeout_ms: int) -> None:
+        self.topic = topic
+        self.options: SinkOptions = parse(
+            {
+                "kafka.bootstrap.servers": servers,
+                "kafka.transaction.timeout.ms": str(timeout_ms),
+                "topic": topic,
+                "deliveryGuarantee": "exactly-once",
+                "transactionalIdPrefix": topic,
+            }
+        )
+
+    def run(self, crash_at: int | None = None, *, shift: int = 0, abort: bool = False) -> list[str]:
+        """One life of the driver, with its tasks; the steps that it made."""
+        settings = self.options.exactly_once
+        assert settings is not None
+        kafka = open_topic(dict(self.options.producer), settings)
+        topic = CrashingTopic(kafka, crash_at)
+        outcomes: list[Outcome] = []
+        try:
+            claim = driver.begin(topic, settings.prefix)
+            for partition in range(TASKS):
+                topic.step(f"task {partition}")
+                outcomes.append(self._task(claim, partition, shift))
+            driver.commit(topic, settings.prefix, outcomes, time.time() * 1000)
+        except Crash:
+            if abort and len(outcomes) == TASKS:
+                driver.abort(kafka, settings.prefix, outcomes, outcomes[0].claim)
+        finally:
+            kafka.close()
+        return topic.steps
+
+    def _task(self, claim: Claim, partition: int, shift: int) -> Outcome:
+        rows = [row for row in range(TASKS * 2) if (row + shift) % TASKS == partition]
+        batch = pa.RecordBatch.from_pydict({"key": [f"k{row}" for row in rows], "value": [f"v{row}" for row in rows]})
+        transaction = TaskTransaction(claim, WRITE, self.topic, partition, 0)
+        report = write([batch], self.options, task=TaskId(partition, 0), transaction=transaction)
+        assert report.outcome is not None
+        return report.outcome
+
+    def close(self) -> None:
+        producers.discard(self.options)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RealKafka]:
+    with real_kafka(properties=PROPERTIES) as running:
+        yield running
+
+
+@pytest.fixture
+def sink(broker: RealKafka, topic: TopicFactory) -> Iterator[Sink]:
+    made = Sink(broker.bootstrap_servers, topic(broker, 3), TIMEOUT_MS)
+    yield made
+    made.close()
+
+
+def crash_and_go_on(servers: str, sink: Sink, crash_at: int, *, abort: bool = False) -> None:
+    """A crash before that step, a run that ends, and one more as after a crash before Spark noted it."""
+    assert len(sink.run(crash_at, abort=abort)) == crash_at
+    sink.run()
+    sink.run()
+    assert_exactly(servers, sink.topic, EXPECTED)
+
+
+STEPS = 12
+"""Of a write with three tasks: claim, read, list, the tasks, describe, the decision, three ends, done."""
+
+
+@pytest.mark.parametrize("abort", [False, True], ids=["dies", "aborts"])
+@pytest.mark.parametrize("crash_at", range(STEPS))
+def test_a_crash_before_any_step_costs_no_row(broker: RealKafka, sink: Sink, crash_at: int, abort: bool) -> None:
+    crash_and_go_on(broker.bootstrap_servers, sink, crash_at, abort=abort)
+
+
+BEFORE_THE_SECOND_END = 3 + TASKS + 2 + 1
+"""Behind claim, read and list, the tasks, describe and the decision, and one end."""
+
+
+def wait_for_time_outs() -> None:
+    time.sleep(TIMEOUT_MS / 1000 + 2.5)
+
+
+def test_what_timed_out_between_two_ends_is_written_again(broker: RealKafka, sink: Sink) -> None:
+    assert sink.run(BEFORE_THE_SECOND_END)[-2:] == ["write", "end"]
+    wait_for_time_outs()
+    sink.run()
+    sink.run()
+    assert_exactly(broker.bootstrap_servers, sink.topic, EXPECTED)
+
+
+def test_other_rows_in_the_place_of_lost_ones_are_an_error(broker: RealKafka, sink: Sink) -> None:
+    sink.run(BEFORE_THE_SECOND_END)
+    wait_for_time_outs()
+    with pytest.raises(NonDeterministicReplayError, match="are not those that the repetition has"):
+        sink.run(shift=1)
