@@ -68,6 +68,8 @@ class Counters:
         self.finished_ms: int | None = old.get("finished_ms")
         self.tasks: int = int(old.get("tasks", 0))
         self.commits: int = int(old.get("commits", 0))
+        self.transactions: int = int(old.get("transactions", 0))
+        self.skipped_tasks: int = int(old.get("skipped_tasks", 0))
         self.partitions: dict[str, int] = dict(old.get("partitions", {}))
         self.producer: dict[str, float] = dict(old.get("producer", {}))
         self.history: list[dict[str, Any]] = list(old.get("history", ()))
@@ -83,6 +85,9 @@ class Counters:
 
     def _add_one(self, report: TaskReport) -> None:
         self.tasks += 1
+        if report.outcome is not None:
+            self.transactions += report.outcome.task is not None
+            self.skipped_tasks += report.outcome.skipped
         self.rows += report.rows
         self.acknowledged += report.acknowledged
         self.batches += report.batches
@@ -101,6 +106,8 @@ class Counters:
             "format": FORMAT,
             "commits": self.commits,
             "tasks": self.tasks,
+            "transactions": self.transactions,
+            "skipped_tasks": self.skipped_tasks,
             "rows": self.rows,
             "acknowledged": self.acknowledged,
             "batches": self.batches,

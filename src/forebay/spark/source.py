@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from forebay._runtime.clock import SystemClock
-from forebay.errors import ConfigError, IllegalStateError
+from forebay.errors import ConfigError, IllegalStateError, KafkaError
 from forebay.spark import columns, commit, options
 from forebay.spark.exactly_once import driver
 from forebay.spark.exactly_once.control_topic import connect
@@ -146,7 +146,11 @@ class _TaskWriter:
             return commit.describe_abort(messages)
         found = commit.outcomes(messages)
         claim = found[0].claim if found else self.claim
-        done = driver.abort(connect(self.sink.producer, settings), settings.prefix, found, claim)
+        try:
+            done = driver.abort(connect(self.sink.producer, settings), settings.prefix, found, claim)
+        except KafkaError as error:
+            # What failed before is what the user has to see.
+            done = f"its transactions stay open until the next write or their timeout, because of {error}"
         return f"write aborted: {done}"
 
 

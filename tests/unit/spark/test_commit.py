@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from forebay.errors import IllegalStateError
-from forebay.spark.commit import MOST_REMEMBERED, Counters, TaskReport, complete, describe_abort, save
+from forebay.model import TransactionIdentity
+from forebay.spark.commit import MOST_REMEMBERED, Counters, TaskReport, complete, describe_abort, outcomes, save
+from forebay.spark.exactly_once.protocol import Claim, Outcome, TaskWrite, Write
 
 
 def report(partition: int = 0, rows: int = 10, **changes: Any) -> TaskReport:
@@ -47,6 +49,8 @@ def test_counters_add_up_and_weigh_the_fill_by_batches() -> None:
         "format": 1,
         "commits": 1,
         "tasks": 2,
+        "transactions": 0,
+        "skipped_tasks": 0,
         "rows": 15,
         "acknowledged": 15,
         "batches": 4,
@@ -138,3 +142,18 @@ def test_an_abort_counts_what_stays() -> None:
     assert describe_abort([report(rows=4), None]).startswith(
         "write aborted: 1 of 2 tasks had finished, their 4 records stay"
     )
+
+
+def test_transactions_and_skipped_tasks_are_counted() -> None:
+    driver = TransactionIdentity("p-driver", 1, 1, 2)
+    claim, write = Claim(driver), Write("q", 1)
+    task = TaskWrite(0, driver._replace(transactional_id="p-1-0-0"), 10, 5)
+    reports = [
+        report(outcome=Outcome(claim, write, 0, 0, False, task)),
+        report(1, rows=0, outcome=Outcome(claim, write, 1, 0)),
+        report(2, rows=0, outcome=Outcome(claim, write, 2, 0, True)),
+    ]
+    counters = Counters()
+    counters.add(reports)
+    assert (counters.as_dict()["transactions"], counters.as_dict()["skipped_tasks"]) == (1, 1)
+    assert [outcome.partition for outcome in outcomes([*reports, None, report()])] == [0, 1, 2]

@@ -10,9 +10,12 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from forebay.errors import ConfigError, IllegalStateError
+from forebay._runtime.clock import SystemClock
+from forebay.errors import ConfigError, IllegalStateError, TimeoutError
 from forebay.spark import ForebayDataSource
+from forebay.spark.exactly_once.protocol import Write
 from forebay.spark.source import BatchWriter, StreamWriter
+from tests.fakes.transactions import World
 from tests.unit.spark.test_commit import report
 
 VALUE = StructType([StructField("value", StringType())])
@@ -83,6 +86,63 @@ def test_an_abort_tells_what_stays(caplog: pytest.LogCaptureFixture) -> None:
     source().streamWriter(schema=VALUE, overwrite=False).abort([None], 9)
     assert "their 4 records stay in Kafka" in caplog.messages[0]
     assert caplog.messages[1].startswith("micro-batch 9: write aborted: 0 of 1 tasks")
+
+
+EXACTLY = {"deliveryGuarantee": "exactly-once", "transactionalIdPrefix": "p"}
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World()
+    monkeypatch.setattr("forebay.spark.source.connect", lambda producer, settings: made)
+    return made
+
+
+def test_an_exactly_once_batch_begins_with_its_writer_and_ends_with_its_commit(world: World) -> None:
+    writer = pickle.loads(pickle.dumps(source(**EXACTLY, txnAppId="a", txnVersion="4").writer(VALUE, False)))
+    assert world.steps == ["claim", "read", "list"]
+    outcome = world.task(writer.claim, Write("a", 4), 0, 0, ["row"])
+    world.now_ms = SystemClock().wall()
+    world.entries["p-0-0-0"].started_ms = world.now_ms
+    writer.commit([report(outcome=outcome)])
+    assert world.visible == ["row"]
+    with pytest.raises(IllegalStateError, match="at least once in a write that is exactly-once"):
+        writer.commit([report()])
+
+
+def test_a_streams_commit_begins_nothing_and_takes_the_claim_of_its_messages(world: World) -> None:
+    made = source(**EXACTLY)
+    writer = made.streamWriter(VALUE, False)
+    claim = writer.claim
+    assert claim is not None
+    outcome = world.task(claim, Write("query", 0), 0, 0, ["row"])
+    world.entries["p-0-0-0"].started_ms = SystemClock().wall()
+    committing = pickle.loads(pickle.dumps(made)).streamWriter(schema=VALUE, overwrite=False)
+    assert committing.claim is None and world.steps.count("claim") == 1
+    committing.commit([report(outcome=outcome)], 0)
+    assert world.visible == ["row"]
+    with pytest.raises(IllegalStateError, match="in a process where none can begin"):
+        committing.write(iter(()))
+
+
+def test_an_abort_of_an_exactly_once_write_takes_its_rows_back(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    writer = source(**EXACTLY).writer(VALUE, False)
+    assert writer.claim is not None
+    outcome = world.task(writer.claim, Write("a", 1), 0, 0, ["row"])
+    writer.abort([report(outcome=outcome), None])
+    assert caplog.messages == ["write aborted: 1 transactions were aborted, no row of it will be read"]
+    assert world.visible == [] and world.ongoing("p-") == []
+
+
+def test_an_abort_that_fails_says_so_and_hides_nothing(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    writer = source(**EXACTLY).writer(VALUE, False)
+
+    def away(name: str) -> None:
+        raise TimeoutError("no broker")
+
+    world.before_step = away
+    writer.abort([None])
+    assert "stay open until the next write or their timeout, because of no broker" in caplog.messages[0]
 
 
 def test_reading_is_refused() -> None:
