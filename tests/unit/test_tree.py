@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +23,6 @@ TESTED_ELSEWHERE = {
     "__init__.py": "this file",
     "_arrow/abi.py": "tests/unit/_arrow/test_columns.py, which reads every layout through it",
     "_runtime/clock_source.py": "tests/unit/_runtime/test_clock.py: the two numbers are only what _clock makes of them",
-    "_columnar/roles.py": "a table; tests/unit/_columnar/test_sources.py opens each of them by name and directly",
     "_metrics/names.py": "a table; tests/unit/_metrics/test_producer.py reads every row of it",
     "_network/options.py": "a declaration, used by every test of the client",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
@@ -169,6 +169,19 @@ def test_the_build_compiles_every_module_written_for_it_and_no_other() -> None:
         if any(ast.unparse(node).startswith(CYTHON) for node in ast.parse(path.read_text()).body)
     ]
     assert sorted(listed) == sorted(written)
+
+
+# A row of a ``cdef enum`` in a .pxd.
+ENUMERATOR = re.compile(r"^    ([A-Z][A-Z0-9_]*) = (-?\d+)\b", re.MULTILINE)
+DECLARED = [path for path in sorted(PACKAGE.rglob("*.pxd")) if ENUMERATOR.search(path.read_text())]
+
+
+@pytest.mark.skipif(forebay.implementation == "compiled", reason="compares the names of the interpreted form")
+@pytest.mark.parametrize("declarations", DECLARED, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_both_forms_have_the_same_constants(declarations: Path) -> None:
+    module = importlib.import_module(module_name(str(declarations.with_suffix(".py").relative_to(PACKAGE))))
+    found = {name: int(number) for name, number in ENUMERATOR.findall(declarations.read_text())}
+    assert {name: getattr(module, name, None) for name in found} == found
 
 
 def test_the_package_says_which_form_it_runs() -> None:

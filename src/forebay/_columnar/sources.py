@@ -7,16 +7,16 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from forebay._arguments import IfThere
 from forebay._arrow.batch import ArrowBatch, batches, speaks_arrow
+from forebay._columnar import objects
 from forebay._columnar.append import TableAppender
 from forebay._columnar.columns import Columns
 from forebay._columnar.deliveries import BatchDelivery
 from forebay._columnar.objects import ENDLESS, is_listed, is_numpy
-from forebay._columnar.roles import ROLES, Role
 from forebay._send.path import SendPath
 from forebay.errors import IllegalArgumentError
 
@@ -30,6 +30,25 @@ FIRST = ("value", "value")
 """The role that a table of a single column has, and the name that it may be called by."""
 
 Opened = dict[str, Any]
+
+
+class Role(NamedTuple):
+    """One part of a record: the argument's name, and how a column of it is opened."""
+
+    name: str
+    of_arrow: Callable[[ArrowBatch, str], Any]
+    of_objects: Callable[[str, Any], Any]
+    takes_int: bool = False
+
+
+ROLES = (
+    Role("value", ArrowBatch.bytes_column, objects.bytes_of),
+    Role("key", ArrowBatch.bytes_column, objects.bytes_of),
+    Role("headers", ArrowBatch.headers_column, objects.headers_of),
+    Role("partition", ArrowBatch.int_column, objects.ints_of, True),
+    Role("timestamp", ArrowBatch.timestamp_column, objects.timestamps_of, True),
+    Role("topic_column", ArrowBatch.bytes_column, objects.bytes_of),
+)
 
 
 class Feed:

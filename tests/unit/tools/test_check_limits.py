@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.check_limits import FILE_LINES, FUNCTION_LINES, PARAMETERS, check, complaints_of_source
+import pytest
+
+from tools import check_limits
+from tools.check_limits import (
+    CLASS_LINES,
+    FIELDS,
+    FILE_LINES,
+    FUNCTION_LINES,
+    HALL,
+    OTHER_LINES,
+    PARAMETERS,
+    SMALL_LINES,
+    check,
+    complaints_of_source,
+)
 
 
 def function_of(lines: int) -> str:
@@ -45,10 +59,78 @@ def test_c_functions_may_take_more_for_they_have_no_keywords() -> None:
     assert len(list(complaints_of_source(f"@cython.cfunc\ndef a({names}, more): ...\n", "x.py"))) == 1
 
 
+def tree(root: Path, **files: str) -> Path:
+    """A tree with these files in its package; ``__`` in a name is a slash."""
+    for name, text in files.items():
+        path = root / "src" / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def large(text: str) -> str:
+    """The text with enough lines of code to need no reason."""
+    return text + "\na = 1" * SMALL_LINES + "\n"
+
+
+@pytest.fixture(autouse=True)
+def no_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_limits, "SMALL", {})
+    monkeypatch.setattr(check_limits, "WIDE", {})
+
+
 def test_long_files_of_every_kind_are_named(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    for name in ("a.py", "b.pxd", "c.pyc", "d.txt"):
-        (tmp_path / "src" / name).write_text("\n" * (FILE_LINES + 1))
+    for folder, limit in (("src", FILE_LINES["src"]), ("tests", OTHER_LINES)):
+        (tmp_path / folder).mkdir()
+        for name in ("a.py", "b.pxd", "c.pyc", "d.txt", "e.pyi"):
+            (tmp_path / folder / name).write_text(large("") + "\n" * (limit - SMALL_LINES + (name != "e.pyi") - 1))
     assert check(tmp_path) == [
-        f"src/{name}: {FILE_LINES + 1} lines, allowed are {FILE_LINES}" for name in ("a.py", "b.pxd")
+        f"{folder}/{name}: {limit + 1} lines, allowed are {limit}"
+        for folder, limit in (("src", FILE_LINES["src"]), ("tests", OTHER_LINES))
+        for name in ("a.py", "b.pxd")
     ]
+
+
+def test_a_class_has_lines_and_fields_at_most(tmp_path: Path) -> None:
+    names = ", ".join(f"self.f{number}" for number in range(FIELDS))
+    fine = f"class A:\n    def __init__(self):\n        {names} = range({FIELDS})\n"
+    assert check(tree(tmp_path, a=large(fine))) == []
+    assert check(tree(tmp_path, a=large(fine + "    one: int\n"))) == [
+        f"src/a.py:1: A has {FIELDS + 1} fields, allowed are {FIELDS}"
+    ]
+    assert check(tree(tmp_path, a=large(fine), b=large("class B(A):\n    g: int\n"))) == [
+        f"src/b.py:1: B has {FIELDS + 1} fields, allowed are {FIELDS}"
+    ]
+    tree(tmp_path, b=large(""))
+    (tmp_path / "src" / "a.pxd").write_text("cdef class A:\n    cdef readonly int* g\n    cdef int h(self)\n")
+    assert check(tmp_path) == [f"src/a.py:1: A has {FIELDS + 1} fields, allowed are {FIELDS}"]
+    (tmp_path / "src" / "a.pxd").unlink()
+    tall = "class A:\n" + "    # why\n" * (CLASS_LINES - SMALL_LINES) + "    b = 1\n" * SMALL_LINES
+    assert check(tree(tmp_path, a=tall)) == [f"src/a.py:1: A has {CLASS_LINES + 1} lines, allowed are {CLASS_LINES}"]
+
+
+def test_an_exception_that_is_not_needed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree(tmp_path, forebay__a=large("class A:\n    one: int\n"), forebay__b__c="a = 1\n")
+    monkeypatch.setattr(check_limits, "WIDE", {"A": "No reason."})
+    small = {"forebay/a.py": "No reason.", "forebay/b/": "All of it."}
+    monkeypatch.setattr(check_limits, "SMALL", small)
+    found = check(tmp_path)
+    assert [line.partition(":")[0] for line in found] == [
+        "src/forebay/a.py",
+        "src/forebay/a.py",
+    ]
+    assert "needs no reason any more" in found[0] and "needs no exception any more" in found[1]
+
+
+def test_a_small_file_needs_a_reason(tmp_path: Path) -> None:
+    tree(tmp_path, forebay__a='"""A."""\n' + "a = 1\n" * (SMALL_LINES - 1))
+    (tmp_path / "src" / "forebay" / "__init__.py").touch()
+    (complaint,) = check(tmp_path)
+    assert f"src/forebay/a.py: {SMALL_LINES - 1} net lines" in complaint
+
+
+def test_the_hall_has_few_inner_modules(tmp_path: Path) -> None:
+    names = [f"forebay___m{number}" for number in range(HALL)]
+    assert check(tree(tmp_path, forebay__public=large(""), **dict.fromkeys(names, large("")))) == []
+    (complaint,) = check(tree(tmp_path, forebay___one_more=large("")))
+    assert f"src/forebay: {HALL + 1} modules with an underscore" in complaint and "_one_more.py" in complaint
