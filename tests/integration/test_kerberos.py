@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import logging
+import json
+import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,8 +14,10 @@ import pytest
 
 from forebay import KafkaProducer
 from forebay._network.sasl.gss_library import CredentialStore, GssError, GssLibrary
+from forebay.cli.properties import load_properties
 from forebay.errors import ConfigError, SaslAuthenticationError
-from tests.integration.test_security import RECORDS, refused, send_all
+from tests.integration.test_same_files import written
+from tests.integration.test_security import RECORDS, refused, send_all, send_while_sessions_end
 from tests.property.frames import damaged, printed_seed
 from tests.support.fixtures import ReadBackFactory, TopicFactory
 from tests.support.kerberos import CLIENT, Kerberized, kerberized
@@ -43,6 +48,27 @@ def test_a_ticket_cache(
     send_all(options, name)
 
 
+def test_the_same_file_for_java(
+    kerberized: Kerberized, topic: TopicFactory, read_back: ReadBackFactory, tmp_path: Path
+) -> None:
+    name = topic(kerberized.kafka, 1)
+    options = kerberized.options("GSSP", **{"sasl.mechanism": "GSSAPI"})
+    del options["sasl.kerberos.keytab"], options["sasl.kerberos.principal"]
+    jaas = f'{JAAS} useKeyTab=true storeKey=true keyTab="{kerberized.keytab}" principal="{CLIENT}";'
+    path = written({**options, "sasl.jaas.config": jaas}, tmp_path)
+    with KafkaProducer(load_properties(str(path))) as producer:
+        producer.send(name, b"forebay").result(30)
+    command = kerberized.kafka.tool_command(
+        "org.apache.kafka.tools.ConsoleProducer",
+        *("--bootstrap-server", options["bootstrap.servers"], "--topic", name, "--command-config", str(path)),
+    )
+    java = {**os.environ, "JDK_JAVA_OPTIONS": f"-Djava.security.krb5.conf={kerberized.kdc.config}"}
+    done = subprocess.run(command, input="java\n", env=java, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = read_back(kerberized.kafka, name).wait_for(2)
+    assert [record.value for record in found] == [b"forebay", b"java"], done.stderr[-2000:]
+
+
 def test_javas_spelling(kerberized: Kerberized, topic: TopicFactory, caplog: pytest.LogCaptureFixture) -> None:
     options = kerberized.options("GSSP", **{"sasl.mechanism": "GSSAPI", "sasl.kerberos.kinit.cmd": "/bin/false"})
     del options["sasl.kerberos.keytab"], options["sasl.kerberos.principal"], options["sasl.kerberos.service.name"]
@@ -55,18 +81,28 @@ def test_authentication_again_while_records_flow(
     kerberized: Kerberized, topic: TopicFactory, read_back: ReadBackFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = topic(kerberized.kafka, 1)
-    caplog.set_level(logging.INFO, "forebay")
-    sent = 0
-    with KafkaProducer({**kerberized.options("GSSP"), "linger.ms": "1"}) as producer:
-        end = time.monotonic() + 7
-        while time.monotonic() < end:
-            producer.send(name, b"%d" % sent)
-            sent += 1
-            time.sleep(0.002)
-        producer.flush()
-    assert not [record for record in caplog.records if "connection" in record.getMessage().lower()]
-    found = read_back(kerberized.kafka, name).wait_for(sent)
-    assert [record.value for record in found] == [b"%d" % number for number in range(sent)]
+    sent = send_while_sessions_end(kerberized.options("GSSP"), name, caplog)
+    found = read_back(kerberized.kafka, name).wait_for(len(sent))
+    assert [record.value for record in found] == sent
+
+
+PROGRAM = """
+import json, sys
+from forebay import KafkaProducer
+producer = KafkaProducer(json.loads(sys.argv[1]))
+producer.send(sys.argv[2], b"last words").result(30)
+"""
+
+
+def test_a_process_that_just_ends_says_nothing(
+    kerberized: Kerberized, topic: TopicFactory, read_back: ReadBackFactory
+) -> None:
+    """Contexts, names and credentials of the library are let go, whatever is left of the interpreter."""
+    name = topic(kerberized.kafka, 1)
+    command = [sys.executable, "-c", PROGRAM, json.dumps(kerberized.options("GSSP")), name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [record.value for record in read_back(kerberized.kafka, name).wait_for(1)] == [b"last words"]
 
 
 def test_a_kdc_that_is_away_and_comes_back(kerberized: Kerberized, topic: TopicFactory) -> None:

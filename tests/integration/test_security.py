@@ -42,6 +42,23 @@ def send_all(options: Mapping[str, Any], topic: str) -> list[bytes]:
     return values
 
 
+def send_while_sessions_end(
+    options: Mapping[str, Any], topic: str, caplog: pytest.LogCaptureFixture, seconds: float = 7
+) -> list[bytes]:
+    """Sends for a while; no connection may be lost meanwhile."""
+    caplog.set_level(logging.INFO, "forebay")
+    sent: list[bytes] = []
+    with KafkaProducer({**options, "linger.ms": "1"}) as producer:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            sent.append(b"%d" % len(sent))
+            producer.send(topic, sent[-1])
+            time.sleep(0.002)
+        producer.flush()
+    assert not [record for record in caplog.records if "connection" in record.getMessage().lower()]
+    return sent
+
+
 def refused(options: Mapping[str, Any], wait_ms: int = 8000) -> KafkaError:
     """What a send to a broker that does not let us in raises."""
     with KafkaProducer({**options, "max.block.ms": str(wait_ms)}) as producer, pytest.raises(KafkaError) as caught:
@@ -221,18 +238,9 @@ def test_authentication_again_while_records_flow(
     secure: Secure, topic: TopicFactory, read_back: ReadBackFactory, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = topic(secure.kafka, 1)
-    caplog.set_level(logging.INFO, "forebay")
-    sent = 0
-    with KafkaProducer({**secure.options("REAUTH"), **login(mechanism), "linger.ms": "1"}) as producer:
-        end = time.monotonic() + 7
-        while time.monotonic() < end:
-            producer.send(name, b"%d" % sent)
-            sent += 1
-            time.sleep(0.002)
-        producer.flush()
-    assert not [record for record in caplog.records if "connection" in record.getMessage().lower()]
-    found = read_back(secure.kafka, name).wait_for(sent)
-    assert [record.value for record in found] == [b"%d" % number for number in range(sent)]
+    sent = send_while_sessions_end({**secure.options("REAUTH"), **login(mechanism)}, name, caplog)
+    found = read_back(secure.kafka, name).wait_for(len(sent))
+    assert [record.value for record in found] == sent
 
 
 def test_no_secret_is_printed(secure: Secure, caplog: pytest.LogCaptureFixture) -> None:
