@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import logging
 import random
 import resource
 import ssl
@@ -16,7 +17,9 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -32,11 +35,16 @@ from forebay._network.transport import StreamFilter
 from forebay.config import Secret
 from forebay.errors import KafkaError
 from forebay.model import Node
+from forebay.testing.memory import Link
 from tests.conformance.worlds import authority
+from tests.fakes.broker import Received
+from tests.fakes.damage import Recorder
+from tests.fakes.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslBroker
 from tests.property.frames import damaged, printed_seed
 from tests.unit._network.sasl.test_gssapi import FakeLibrary
+from tests.unit._network.world import World
 
-CASES = {"proxy": 30_000, "sasl": 40_000, "gssapi": 10_000, "tls": 20_000, "tls-live": 1_000}
+CASES = {"proxy": 30_000, "sasl": 40_000, "client": 1_000, "gssapi": 10_000, "tls": 20_000, "tls-live": 1_000}
 """Damaged answers, by what they are damaged of."""
 SLOWEST_S = 1.0
 """CPU time for one answer, far above what is needed: garbage collections fall into it."""
@@ -122,7 +130,7 @@ def test_proxies(dice: random.Random) -> None:
 
 # -- SASL -------------------------------------------------------------------------------------------------------
 
-NODE = Node(1, "broker.example", 9092)
+NODE = Node(1, "127.0.0.1", 9001)
 
 
 class Versions:
@@ -257,6 +265,50 @@ def test_an_unharmed_login_is_taken() -> None:
 def test_sasl_and_scram(dice: random.Random) -> None:
     ends = try_all("sasl", sasl_case, dice)
     assert ends[REFUSED] > CASES["sasl"] // 2 and ends[TAKEN] > 500
+
+
+class DamagedLogins:
+    """A client in memory whose broker's first answers to a login are damaged, whole frames of them."""
+
+    def __init__(self, dice: random.Random) -> None:
+        mechanism = dice.choice((PLAIN, SCRAM))
+        self.world = World(sasl=mechanism, bootstrap=[NODE], reconnect_backoff_ms=50, reconnect_backoff_max_ms=100)
+        self._dice, self._harm = dice, dice.randrange(1, 4)
+        self._server = Server()
+        broker = self.world.broker()
+        SaslBroker(broker, lambda token: (0, None, self._answer(token)))
+        for api in (SASL_HANDSHAKE, SASL_AUTHENTICATE):
+            broker.script[api] = partial(self._reply, broker.script[api])
+
+    def _answer(self, token: bytes) -> bytes:
+        if token.startswith(b"n,,"):
+            self._server = Server()
+        return self._server.answer(token) if token[:1] != b"\0" else b""
+
+    def _reply(self, answer: Any, request: Received) -> None:
+        recorder = Recorder()
+        answer(replace(request, link=cast(Link, recorder)))
+        data = recorder.data
+        if self._harm > 0:
+            self._harm -= 1
+            data = damaged(data, self._dice)
+        request.link.send(data)
+
+
+def client_case(dice: random.Random) -> str:
+    """Whatever came, the producer's sender goes on, and logs in once the answers are whole."""
+    case = DamagedLogins(dice)
+    for turn in range(400):
+        if case.world.client.ready(case.world.node(), case.world.now):
+            return TAKEN if turn < 20 else REFUSED
+        case.world.poll(500)
+    raise AssertionError("it does not log in any more")
+
+
+def test_a_client_logs_in_once_the_answers_are_whole(dice: random.Random, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "forebay")  # it says what it thinks of each
+    ends = try_all("client", client_case, dice)
+    assert ends[TAKEN] + ends[REFUSED] == CASES["client"]
 
 
 # -- Kerberos ---------------------------------------------------------------------------------------------------
