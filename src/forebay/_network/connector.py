@@ -14,12 +14,12 @@ from forebay._network._io import OPEN
 from forebay._network.connection import Connection
 from forebay._network.connection_states import NodeState, State
 from forebay._network.options import NetworkOptions
+from forebay._network.resolver import Resolution
 from forebay.errors import AuthenticationError, KafkaError, NetworkError
 
 if TYPE_CHECKING:
     from forebay._network.channel import Channel
     from forebay._network.metadata import Metadata
-    from forebay._network.resolver import Resolution
     from forebay._network.transport import Address
     from forebay.model import Node
 
@@ -94,11 +94,7 @@ class Connector:
             self._race(state, now)
             return
         if state.resolution is None:
-            try:
-                state.resolution = self._look_up(state.node)
-            except NetworkError as error:
-                self._failed(state, error, now)
-                return
+            state.resolution = self._look_up(state.node)
         if not self._take(state, now) and state not in self.waiting:
             self.waiting.append(state)
 
@@ -153,7 +149,12 @@ class Connector:
         alias = self._options.canonical_bootstrap and node.id < 0 and (node.host, node.port) not in self._canonical
         ask = self._resolver.canonical if alias else self._resolver.resolve
         proxy = self._options.proxy
-        host, port = reached_at(self._options, node) if proxy is None else (proxy.host, proxy.port)
+        try:
+            host, port = reached_at(self._options, node) if proxy is None else (proxy.host, proxy.port)
+        except NetworkError as error:
+            failed = Resolution(node.host, node.port)
+            failed.error, failed.done = error, True
+            return failed
         resolution: Resolution = ask(host, port, self._selector.wakeup)
         return resolution
 

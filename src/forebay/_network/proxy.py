@@ -37,7 +37,7 @@ _SOCKS_REFUSALS = {
     8: "it takes no address of this kind",
 }
 """By the reply code of RFC 1928, section 6."""
-_SOCKS_NO_LOGIN, _SOCKS_LOGIN, _SOCKS_NEITHER = 0, 2, 0xFF
+_SOCKS_NO_LOGIN, _SOCKS_LOGIN = 0, 2
 _SOCKS_IPV4, _SOCKS_NAME, _SOCKS_IPV6 = 1, 3, 4
 
 

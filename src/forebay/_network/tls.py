@@ -14,6 +14,7 @@ from typing import Any
 from forebay._network import tls_words
 
 FIRST = 4
+"""Bytes of an answer by which what is no TLS can be told."""
 Expiry = Callable[[str, float], None]
 """(host, Unix seconds at which its certificate ends): called after each handshake."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from forebay._network.proxy import HTTP, Proxy, Tunnel
 from forebay._network.transport import Address
+from forebay.model import Node
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector
 from forebay.testing.resolver import StaticResolver
@@ -68,6 +69,23 @@ def test_a_callable_that_fails(answer: Any, reason: str) -> None:
     text = world.client.unready_reason(node.id, world.now)
     assert text is not None and "broker.address.map" in text and reason in text and node.host in text
     assert world.selector.opened == []
+
+
+def test_a_callable_that_fails_for_a_canonical_name() -> None:
+    """It is asked again amid the turn in which the name became known, and the turn goes on."""
+    resolver = StaticResolver({"alias.example": ["10.0.0.1"], "real.example": ["10.0.0.1"]})
+    resolver.names["alias.example"] = ["real.example"]
+
+    def only_the_alias(host: str, port: int) -> tuple[str, int]:
+        if host != "alias.example":
+            raise LookupError(host)
+        return host, port
+
+    bootstrap = Node(-1, "alias.example", 9092)
+    world = World(resolver=resolver, bootstrap=[bootstrap], canonical_bootstrap=True, address_map=only_the_alias)
+    world.settle()
+    text = world.client.unready_reason(bootstrap.id, world.now)
+    assert text is not None and "LookupError('real.example')" in text
 
 
 def test_a_proxy_is_what_is_connected_to() -> None:
