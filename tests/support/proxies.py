@@ -10,6 +10,14 @@ import time
 from collections.abc import Iterator
 
 START_S = 20.0
+PROGRAM = """
+import asyncio, sys
+sys.modules["uvloop"] = None
+asyncio.set_event_loop(asyncio.new_event_loop())
+from pproxy.server import main
+main(sys.argv[1:])
+"""
+"""pproxy wants the loop of its thread to be there, which neither uvloop nor newer Pythons make."""
 
 
 @contextlib.contextmanager
@@ -27,15 +35,14 @@ def proxy(kind: str, login: str = "") -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     listens = f"{kind}://127.0.0.1:{port}" + (f"/#{login}" if login else "")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pproxy", "-l", listens], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    command = [sys.executable, "-c", PROGRAM, "-l", listens]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         _wait_for(process, port)
         yield f"127.0.0.1:{port}"
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
@@ -44,6 +51,5 @@ def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
         if process.poll() is not None or time.monotonic() > end:
-            process.kill()
-            raise AssertionError(f"pproxy did not start: {process.communicate()[0][-500:]!r}")
+            raise AssertionError(f"pproxy did not start: status {process.poll()}, see its output on stderr")
         time.sleep(0.05)
