@@ -18,10 +18,9 @@ from types import TracebackType
 from typing import Self
 
 CACHE = Path(__file__).parents[1] / ".cache" / "kerberos"
-PACKAGES = (
-    *("krb5-kdc", "krb5-admin-server", "krb5-user", "libkdb5-10", "libgssrpc4", "libkadm5clnt-mit12"),
-    *("libkadm5srv-mit12", "libverto1", "libverto-libev1", "libev4"),
-)
+PACKAGES = ("krb5-kdc", "krb5-admin-server", "krb5-user", "libkadm5clnt-mit12", "libkadm5srv-mit12")
+#: From Debian 13 and Ubuntu 24.04 on their names end in t64.
+LIBRARIES = ("libkdb5-10", "libgssrpc4", "libverto1", "libverto-libev1", "libev4")
 REALM = "FOREBAY.TEST"
 FETCH_S = 300.0
 START_S = 20.0
@@ -46,6 +45,8 @@ def ensure_programs() -> Path:
         if not _download(packages, ()):
             # The machine has no lists of packages, or old ones; ours need no root.
             lists = [f"-oDir::State::lists={packages}/lists", f"-oDir::Cache={packages}/cache"]
+            for name in ("lists/partial", "cache/archives/partial"):
+                (packages / name).mkdir(parents=True, exist_ok=True)
             _run(["apt-get", *lists, "update"], packages)
             if not _download(packages, lists):
                 raise KdcUnavailable("apt-get cannot download the packages of a KDC")
@@ -61,11 +62,13 @@ def ensure_programs() -> Path:
 
 
 def _download(folder: Path, options: Sequence[str]) -> bool:
-    try:
-        _run(["apt-get", *options, "download", *PACKAGES], folder)
-    except KdcUnavailable:
-        return False
-    return True
+    for suffix in ("", "t64"):
+        try:
+            _run(["apt-get", *options, "download", *PACKAGES, *(name + suffix for name in LIBRARIES)], folder)
+            return True
+        except KdcUnavailable:
+            pass
+    return False
 
 
 def _run(command: Sequence[str], folder: Path, environment: dict[str, str] | None = None) -> None:
