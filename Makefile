@@ -11,6 +11,7 @@ BOOTSTRAP ?=
 PYTEST_OPTIONS ?=
 BENCH_OPTIONS ?=
 SECONDS ?= 1800
+KILLS ?= 60
 SEED ?=
 SECURE ?=
 # PYTHON=... has an environment of its own, beside that of the Python which is found.
@@ -39,7 +40,7 @@ define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak clean
+.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak kill clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -133,6 +134,9 @@ bench: $(BUILT) jars  ## Everything that is measured, peers beside, and the tabl
 
 soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (SEED=... repeats a run, SECURE=1: over SASL_SSL)
 	$(PY) -m tests.soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(SECURE),--secure)
+
+kill: $(BUILT) jars  ## Kills in exactly-once Spark streams: workers, executors, drivers, broker (KILLS=60, SEED=... repeats a run)
+	$(PY) -m tests.kill --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 clean:  ## Remove what was built and cached, but not $(VENV) and not the jars
 	find src/forebay \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete
