@@ -25,7 +25,7 @@ from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._records.builder import BatchHead, RecordsBuilder
 from forebay._records.compression import CompressionType, compressor
-from forebay._records.layout import V2_RECORDS_AT
+from forebay._records.layout import BATCH_OVERHEAD
 from forebay.errors import (
     IllegalArgumentError,
     InvalidPidMappingError,
@@ -97,7 +97,7 @@ def modern_worker(kafka: RealKafka, control: Control, topic: str, name: str, tim
     for number, value in enumerate(VALUES):
         builder.append(number, 1_700_000_000_000, None, value)
     batch = builder.build()
-    entry = PartitionRecords(topic, 0, batch[:V2_RECORDS_AT], [batch[V2_RECORDS_AT:]], len(batch))
+    entry = PartitionRecords(topic, 0, batch[:BATCH_OVERHEAD], [batch[BATCH_OVERHEAD:]], len(batch))
     question = Question(
         ApiKey.PRODUCE, lambda version: encode_produce(version, name, -1, 10_000, [entry]), decode_produce, (12, 12)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,3 +50,20 @@ def forget_cimports() -> None:
     if forebay.implementation == "compiled":
         for known in [known for known in sys.modules if known.startswith(CIMPORTS)]:
             del sys.modules[known]
+
+
+def declared_enums(module: ModuleType) -> dict[str, int]:
+    """The constants that compiled code has from the ``.pxd`` beside ``module``, by name."""
+    declarations = Path(str(module.__file__)).with_suffix(".pxd").read_text(encoding="utf-8")
+    return {name: int(value) for name, value in re.findall(r"^    ([A-Z][A-Z0-9_]*) = (-?\d+)\b", declarations, re.M)}
+
+
+def differences(module: ModuleType) -> dict[str, tuple[int, object]]:
+    """Constants that are not the same in ``module`` and in the ``.pxd`` beside it; at least one is declared there."""
+    declared = declared_enums(module)
+    assert declared, f"{module.__name__} declares no constants for compiled code"
+    return {
+        name: (value, getattr(module, name, None))
+        for name, value in declared.items()
+        if getattr(module, name, None) != value
+    }

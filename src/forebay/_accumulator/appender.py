@@ -21,13 +21,12 @@ from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, MADE_FU
 from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
 from cython.cimports.forebay._delivery.future import RecordFuture, new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
 from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.mutex import acquire, give_way, release
 from cython.cimports.forebay._runtime.primitives import RecordPointer, RecordView, record_view, view_of
 
 from forebay.errors import ProducerClosedError
-
-BATCH_HEADER = cython.declare(cython.Py_ssize_t, 61)
 
 # Between the steps of append, beside what it answers (states).
 NEEDS_BATCH = cython.declare(cython.int, 8)
@@ -163,7 +162,7 @@ class BatchAppender:
         alone: cython.Py_ssize_t = record_size(
             record_body_size(0, 0, record.key_size, record.value_size, record.headers_size)
         )
-        return max(self.batch_size, BATCH_HEADER + alone)
+        return max(self.batch_size, BATCH_OVERHEAD + alone)
 
     @cython.cfunc
     def queue_of(self, topic: TopicState, partition: cython.int) -> PartitionQueue:

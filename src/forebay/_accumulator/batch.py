@@ -19,14 +19,13 @@ from cython.cimports.forebay._delivery.future import RecordFuture
 from cython.cimports.forebay._delivery.result import new_result
 from cython.cimports.forebay._gate import GatedQueue
 from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
 from cython.cimports.forebay._records.rows import RowWindow
-from cython.cimports.forebay._runtime.primitives import RecordPointer
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordPointer
 
 from forebay._accumulator.states import LIFE_MOVES, LIVES, packed
 from forebay.errors import IllegalStateError
 
-HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
-MOST_BYTES = cython.declare(cython.int, 0x7FFFFFFF)
 RATIO_MARGIN = cython.declare(cython.double, 1.05)
 """Compressed size is estimated 5 % above what the topic's ratio promises."""
 
@@ -81,7 +80,7 @@ class ProducerBatch(ChunkedBatch):
         self.payload = NO_PIECES
         self.begin_with(chunk)
         self.write_limit = write_limit
-        self.raw_limit = raw_limit if raw_limit > 0 else MOST_BYTES
+        self.raw_limit = raw_limit if raw_limit > 0 else MAX_INT32
         self.codec_id = codec_id
         self.compressed = codec_id != 0
         self.compression_ratio = compression_ratio
@@ -149,7 +148,7 @@ class ProducerBatch(ChunkedBatch):
         rows.raw_size = self.raw_size
         rows.ratio = self.compression_ratio if self.compressed else 1.0
         rows.margin = RATIO_MARGIN if self.compressed else 1.0
-        rows.limit = self.write_limit - HEADER_SIZE
+        rows.limit = self.write_limit - BATCH_OVERHEAD
         end: cython.Py_ssize_t = self.position + self.raw_room()
         base: cython.p_uchar = self.base
         if self.compressed:
@@ -176,7 +175,7 @@ class ProducerBatch(ChunkedBatch):
         # How many bytes several records may take together before compression; ``room_for`` asks for one.
         room: cython.Py_ssize_t = self.capacity - self.position
         if self.compressed:
-            room = min(room, self.raw_limit - HEADER_SIZE - self.raw_size)
+            room = min(room, self.raw_limit - BATCH_OVERHEAD - self.raw_size)
         return max(0, room)
 
     @cython.exceptval(check=False)
@@ -187,7 +186,7 @@ class ProducerBatch(ChunkedBatch):
         if self.record_count == 0:
             return room
         if not self.compressed:
-            return min(room, self.write_limit - HEADER_SIZE - self.raw_size)
+            return min(room, self.write_limit - BATCH_OVERHEAD - self.raw_size)
         return min(self.raw_room(), self.write_limit - self.estimated_size())
 
     @cython.exceptval(check=False)
@@ -198,7 +197,7 @@ class ProducerBatch(ChunkedBatch):
             if self.write_limit < self.estimated_size() + size:
                 return NO_ROOM
             # The ratio is only a guess: what compresses badly after all must still fit into a request.
-            if self.compressed and self.raw_limit < HEADER_SIZE + self.raw_size + size:
+            if self.compressed and self.raw_limit < BATCH_OVERHEAD + self.raw_size + size:
                 return NO_ROOM
         if self.position + size <= self.capacity:
             return size
@@ -272,10 +271,10 @@ class ProducerBatch(ChunkedBatch):
     def estimated_size(self) -> cython.Py_ssize_t:
         """Header and records in bytes: exact once closed or without compression, else by the topic's ratio."""
         if self.life == states.CLOSED:
-            return HEADER_SIZE + self.payload_size
+            return BATCH_OVERHEAD + self.payload_size
         if self.compressed:
-            return HEADER_SIZE + cython.cast(cython.Py_ssize_t, self.raw_size * self.compression_ratio * RATIO_MARGIN)
-        return HEADER_SIZE + self.raw_size
+            return BATCH_OVERHEAD + cython.cast(cython.Py_ssize_t, self.raw_size * self.compression_ratio * RATIO_MARGIN)
+        return BATCH_OVERHEAD + self.raw_size
 
     @cython.ccall
     @cython.exceptval(check=False)

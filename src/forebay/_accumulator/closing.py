@@ -18,6 +18,7 @@ from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool, adopt
 from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._records.batch_v2 import fill_header
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, TRANSACTIONAL_BIT, V2_ATTRIBUTES_AT, V2_CRC_AT
 from cython.cimports.forebay._runtime.memory import new_bytearray
 from cython.cimports.forebay._runtime.mutex import acquire, release
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
@@ -25,8 +26,6 @@ from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes
 from forebay._delivery.sender_lock import IN_HAND
 from forebay._runtime.threads import get_ident
 
-HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
-ATTRIBUTE_TRANSACTIONAL = cython.declare(cython.int, 0x10)
 UNIT = cython.declare(cython.Py_ssize_t, 512 * 1024)
 """Raw bytes of batches that are compressed together: a millisecond of work for two hand-overs of the GIL."""
 
@@ -343,8 +342,8 @@ def observed_ratio(batch: ProducerBatch) -> cython.double:
     if not batch.compressed:
         return 1.0
     # The conversion matters: two C integers divide as C does.
-    whole: cython.double = HEADER_SIZE + batch.payload_size
-    return whole / (HEADER_SIZE + batch.raw_size)
+    whole: cython.double = BATCH_OVERHEAD + batch.payload_size
+    return whole / (BATCH_OVERHEAD + batch.raw_size)
 
 
 @cython.cfunc
@@ -424,13 +423,13 @@ def size_to_close(queue: PartitionQueue) -> cython.Py_ssize_t:
 
 @cython.ccall
 def header_of(batch: ProducerBatch) -> bytes:
-    """The 61 bytes before the records of a closed batch, for the next request; signed."""
-    header: bytearray = new_bytearray(HEADER_SIZE)
+    """The header of a closed batch for the next request, signed."""
+    header: bytearray = new_bytearray(BATCH_OVERHEAD)
     to: cython.p_uchar = bytearray_pointer(header)
     fill_header(
         to,
-        HEADER_SIZE + batch.payload_size,
-        batch.codec_id | (ATTRIBUTE_TRANSACTIONAL if batch.transactional else 0),
+        BATCH_OVERHEAD + batch.payload_size,
+        batch.codec_id | (TRANSACTIONAL_BIT if batch.transactional else 0),
         batch.record_count,
         batch.base_timestamp,
         batch.max_timestamp,
@@ -440,8 +439,9 @@ def header_of(batch: ProducerBatch) -> bytes:
         0,
         -1,
     )
-    put_int32(to, 17, signed_with(batch, crc32c(0, to, 21, HEADER_SIZE - 21)))
-    return bytes_at(to, 0, HEADER_SIZE)
+    own: cython.longlong = crc32c(0, to, V2_ATTRIBUTES_AT, BATCH_OVERHEAD - V2_ATTRIBUTES_AT)
+    put_int32(to, V2_CRC_AT, signed_with(batch, own))
+    return bytes_at(to, 0, BATCH_OVERHEAD)
 
 
 @cython.cfunc

@@ -17,7 +17,7 @@ from zlib import crc32
 
 import cython
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
-from cython.cimports.forebay._runtime.primitives import bytes_pointer, murmur2
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytes_pointer, murmur2
 
 from forebay.errors import IllegalArgumentError, IllegalStateError
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from forebay._cluster import Cluster
 
 UNKNOWN = cython.declare(cython.int, -1)
-MASK31 = cython.declare(cython.longlong, 0x7FFFFFFF)
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 GOLDEN_GAMMA = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 FIRST_MIX = cython.declare(cython.ulonglong, 0xBF58476D1CE4E5B9)
@@ -38,7 +37,7 @@ def key_partition(key: bytes, count: cython.int) -> cython.int:
     """The partition of ``key`` as Java chooses it: murmur2, sign bit cut off, modulo ``count``; -1 if count < 1."""
     if count < 1:
         return UNKNOWN
-    return cython.cast(cython.int, (murmur2(bytes_pointer(key), len(key)) & MASK31) % count)
+    return cython.cast(cython.int, (murmur2(bytes_pointer(key), len(key)) & MAX_INT32) % count)
 
 
 @cython.ccall
@@ -280,7 +279,7 @@ class RoundRobinPartitioner:
         acquire(self.lock)
         try:
             turn = self.counters.get(topic, 0)
-            self.counters[topic] = (turn + 1) & 0x7FFFFFFF
+            self.counters[topic] = (turn + 1) & MAX_INT32
         finally:
             release(self.lock)
         return available[turn % count] if available else turn % count

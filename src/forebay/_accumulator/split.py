@@ -21,16 +21,14 @@ from cython.cimports.forebay._accumulator.states import SPLIT
 from cython.cimports.forebay._delivery.split import split_result
 from cython.cimports.forebay._gate import Gate
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-from cython.cimports.forebay._runtime.primitives import RecordView, optional_size, record_view, view_of
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordView, optional_size, record_view, view_of
 
 from forebay._records.compression import CompressionType
 from forebay._records.decoded import Record
 from forebay._records.decompression import decompress
 from forebay._records.reader import read_records
 from forebay.errors import RecordTooLargeError
-
-HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
-NO_LIMIT: cython.int = 0x7FFFFFFF
 
 
 def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, gate: Gate | None) -> int:
@@ -71,7 +69,7 @@ def split_size(batch: ProducerBatch, batch_size: cython.Py_ssize_t) -> cython.Py
     """Most bytes of header and uncompressed records for the parts of ``batch``; leads to two parts at least."""
     refused: cython.Py_ssize_t = batch.estimated_size()
     size: cython.Py_ssize_t = batch_size if batch_size < refused else refused // 2
-    return max(min(size, HEADER_SIZE + batch.raw_size - 1), HEADER_SIZE + batch.max_record_size)
+    return max(min(size, BATCH_OVERHEAD + batch.raw_size - 1), BATCH_OVERHEAD + batch.max_record_size)
 
 
 @cython.ccall
@@ -94,7 +92,7 @@ def split(batch: ProducerBatch, size: cython.Py_ssize_t) -> list[Any]:
             raw: cython.Py_ssize_t = 0
             while end < len(records):
                 more: cython.Py_ssize_t = size_of(records[end], records[begin].timestamp, end - begin)
-                if end > begin and HEADER_SIZE + raw + more > size:
+                if end > begin and BATCH_OVERHEAD + raw + more > size:
                     break
                 raw += more
                 end += 1
@@ -140,7 +138,7 @@ def part_of(batch: ProducerBatch, begin: cython.Py_ssize_t, raw: cython.Py_ssize
     child: ProducerBatch = new_batch(
         batch.queue,
         pool.create(raw, first.owner),
-        NO_LIMIT,
+        MAX_INT32,
         batch.created,
         batch.codec_id,
         1.0,

@@ -31,3 +31,6 @@ cdef enum:                 # what an append answers
 cdef enum:                 # PartitionQueue.line, where it is no node's id
     NO_LEADER = -1
     NO_LINE = -2
+
+cdef enum:                 # a partition that is not chosen yet
+    STICKY = -1

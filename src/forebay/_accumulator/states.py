@@ -67,6 +67,9 @@ NO_LEADER = -1
 NO_LINE = -2
 """A queue's line while it stands in none."""
 
+STICKY = -1
+"""In the place of a partition's number: the topic's sticky partition."""
+
 
 def packed(moves: Mapping[int, frozenset[int]]) -> int:
     """A table of moves as one integer: bit ``8 * from + to`` is set for each move."""

@@ -11,25 +11,22 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 import cython
-from cython.cimports.forebay._accumulator.states import WORTH_WAKING
+from cython.cimports.forebay._accumulator.states import STICKY, WORTH_WAKING
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._columnar.columns import Columns
 from cython.cimports.forebay._columnar.deliveries import BatchDelivery
 from cython.cimports.forebay._columnar.row import RowAppender
 from cython.cimports.forebay._columnar.shares import Share
 from cython.cimports.forebay._delivery.result import BatchResult
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from cython.cimports.forebay._records.rows import RowWindow
-from cython.cimports.forebay._runtime.primitives import RecordView, bytearray_pointer, no_bytes, view_of
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordView, bytearray_pointer, no_bytes, view_of
 from cython.cimports.forebay._send.path import OPEN, SendPath
 
 from forebay._columnar.columns import NO_HEADERS
 from forebay.errors import KafkaError
 
-STICKY = cython.declare(cython.int, -1)
 NULL = cython.declare(cython.longlong, -1)
-MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
-RECORD_OVERHEAD = cython.declare(cython.Py_ssize_t, 61 + 21)
-"""The most that a record adds to its own bytes in a batch, as in ``SendPath.check_size``."""
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
 """Rows.  Their arrays (200 KiB) stay in the processor's second cache, and a row's index fits into two bytes."""
 MOST_HEADERS = cython.declare(cython.Py_ssize_t, 1 << 20)
@@ -210,7 +207,7 @@ class TableAppender:
             for number in range(count):
                 partitions[number] = NULL
             return count
-        count = self.columns.partitions.fill(at, count, NULL, MOST_PARTITION, rows.partitions)
+        count = self.columns.partitions.fill(at, count, NULL, MAX_INT32, rows.partitions)
         for number in range(count):
             if rows.partitions[number] >= rows.limits[number]:
                 return number
@@ -222,7 +219,7 @@ class TableAppender:
         # How many rows come before the first one that is larger than any record may be.
         rows: RowWindow = self.rows
         number: cython.Py_ssize_t
-        most: cython.longlong = self.path.max_record_size - RECORD_OVERHEAD + 1
+        most: cython.longlong = self.path.max_record_size - (BATCH_OVERHEAD + MAX_RECORD_OVERHEAD) + 1
         for number in range(count):
             size: cython.longlong = rows.header_sizes[number]
             size += max(rows.key_sizes[number], 0) + max(rows.value_sizes[number], 0)

@@ -6,11 +6,9 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._arrow.columns import BytesColumn
-from cython.cimports.forebay._runtime.primitives import murmur2
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, murmur2
 
 from forebay._arrow.batch import ArrowBatch
-
-MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 
 
 def key_partitions(source: Any, partitions: cython.longlong) -> list[int]:
@@ -25,5 +23,5 @@ def key_partitions(source: Any, partitions: cython.longlong) -> list[int]:
     row: cython.Py_ssize_t
     for row in range(column.length):
         size: cython.Py_ssize_t = column.seek(row)
-        found.append(-1 if size < 0 else (murmur2(column.found(), size) & MOST_PARTITION) % partitions)
+        found.append(-1 if size < 0 else (murmur2(column.found(), size) & MAX_INT32) % partitions)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._accumulator.states import APPENDED
+from cython.cimports.forebay._accumulator.states import APPENDED, STICKY
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
 from cython.cimports.forebay._arrow.columns import BytesColumn
@@ -20,6 +20,7 @@ from cython.cimports.forebay._columnar.topics import TopicTable
 from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 from cython.cimports.forebay._runtime.primitives import (
+    MAX_INT32,
     RecordPointer,
     RecordView,
     bytes_pointer,
@@ -36,8 +37,6 @@ from forebay.errors import IllegalArgumentError
 if TYPE_CHECKING:
     from forebay._inputs import ProducerRecord
 
-STICKY = cython.declare(cython.int, -1)
-MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 UNBOUNDED = cython.declare(cython.double, -1.0)
 """No deadline yet: max.block.ms counts from the first wait of each row, as in send()."""
 NO_HEADERS = b"\x00"
@@ -92,7 +91,7 @@ class RowAppender:
                 value_bytes: bytes | None = None if columns.values is None else columns.values.get(at)
                 number = self.path.choose_partition(state, key_bytes, key_bytes, value_bytes, value_bytes)
             elif key_size >= 0 and not self.path.ignore_keys:
-                number = (murmur2(key, key_size) & MOST_PARTITION) % state.partition_count
+                number = (murmur2(key, key_size) & MAX_INT32) % state.partition_count
         return self.place(state, number, view_of(record), row, None)
 
     @cython.cfunc
@@ -133,7 +132,7 @@ class RowAppender:
         if column is None or column.is_null(at):
             return STICKY
         number: cython.longlong = column.value(at)
-        if number < 0 or number > MOST_PARTITION:
+        if number < 0 or number > MAX_INT32:
             raise IllegalArgumentError(
                 f"Invalid partition: {column.exact(at)}. Partition number should always be non-negative or null."
             )

@@ -17,7 +17,7 @@ from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._delivery.result import COMPLETING, DONE, BatchResult
 from cython.cimports.forebay._delivery.sender_lock import check_wait
 from cython.cimports.forebay._runtime.mutex import thread_ident
-from cython.cimports.forebay._runtime.ticket import ThreadTicket, keep_ticket, spare_ticket
+from cython.cimports.forebay._runtime.ticket import ThreadTicket
 
 from forebay._delivery.callback_thread import call_done_callback, check_done_callback
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
@@ -203,9 +203,8 @@ def wait_for(result: BatchResult, timeout_ms: cython.double, index: cython.int =
             )
         if timeout_ms > 0:
             check_wait("result()")
-    ticket: ThreadTicket = spare_ticket()
+    ticket: ThreadTicket = ThreadTicket()
     if result.subscribe(ticket, index):
-        keep_ticket(ticket)
         return True
     woken: cython.bint = False
     try:
@@ -213,9 +212,6 @@ def wait_for(result: BatchResult, timeout_ms: cython.double, index: cython.int =
     finally:
         if not woken:
             result.unsubscribe(ticket, index)
-    # A ticket that was given up may still be woken, so no other wait may get it.
-    if woken:
-        keep_ticket(ticket)
     return woken
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._protocol.versions import FIRST_PRODUCE_BY_ID, NEWEST_PRODUCE
 from cython.cimports.forebay._runtime.memory import new_bytearray
 from cython.cimports.forebay._runtime.piece import piece
 from cython.cimports.forebay._runtime.primitives import (
@@ -27,9 +28,6 @@ from cython.cimports.forebay._runtime.primitives import (
 
 from forebay.errors import IllegalArgumentError, UnsupportedVersionError
 
-NEWEST = cython.declare(cython.int, 13)
-FIRST_BY_ID = cython.declare(cython.int, 13)
-"""From this version on topics have no names."""
 ID_SIZE = cython.declare(cython.Py_ssize_t, 16)
 
 
@@ -149,7 +147,7 @@ def _id_of(entry: PartitionRecords) -> bytes:
     found: bytes | None = entry.topic_id
     if found is None or len(found) != ID_SIZE:
         raise IllegalArgumentError(
-            f"Produce v{FIRST_BY_ID} and later name topics by ids of {ID_SIZE} bytes; of {entry.topic!r} it "
+            f"Produce v{FIRST_PRODUCE_BY_ID} and later name topics by ids of {ID_SIZE} bytes; of {entry.topic!r} it "
             f"is {found!r}"
         )
     return found
@@ -205,8 +203,8 @@ def _bound(txn: bytes | None, by_id: cython.bint, groups: list[list[PartitionRec
 
 @cython.cfunc
 def _check(version: cython.int, transactional_id: str | None) -> object:
-    if version < 0 or version > NEWEST:
-        raise UnsupportedVersionError(f"Produce v{version} is unknown here, only v0 to v{NEWEST}")
+    if version < 0 or version > NEWEST_PRODUCE:
+        raise UnsupportedVersionError(f"Produce v{version} is unknown here, only v0 to v{NEWEST_PRODUCE}")
     if version < 3 and transactional_id is not None:
         raise UnsupportedVersionError(f"Produce v{version} carries no transactional id, v3 and later do")
     return None
@@ -234,7 +232,7 @@ def encode_produce(
             the version needs it.
     """
     _check(version, transactional_id)
-    by_id: cython.bint = version >= FIRST_BY_ID
+    by_id: cython.bint = version >= FIRST_PRODUCE_BY_ID
     txn: bytes | None = None if transactional_id is None else _encoded(transactional_id, "transactional id")
     groups: list[list[PartitionRecords]] = _grouped(entries, by_id)
     group: list[PartitionRecords]

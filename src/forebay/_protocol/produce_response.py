@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._protocol.versions import FIRST_PRODUCE_BY_ID, NEWEST_PRODUCE
 from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
 
 from forebay.errors import ProtocolError, UnsupportedVersionError
 from forebay.model import Node
 
-NEWEST = cython.declare(cython.int, 13)
-FIRST_BY_ID = cython.declare(cython.int, 13)
-"""From this version on topics have no names."""
 UUID_SIZE = cython.declare(cython.Py_ssize_t, 16)
 
 
@@ -284,9 +282,9 @@ def decode_produce(version: cython.int, payload: bytes | memoryview) -> ProduceR
         ProtocolError: the bytes make no sense.
         UnsupportedVersionError: ``version`` is not one of ours.
     """
-    if version < 0 or version > NEWEST:
-        raise UnsupportedVersionError(f"Produce v{version} is unknown here, only v0 to v{NEWEST}")
-    by_id: cython.bint = version >= FIRST_BY_ID
+    if version < 0 or version > NEWEST_PRODUCE:
+        raise UnsupportedVersionError(f"Produce v{version} is unknown here, only v0 to v{NEWEST_PRODUCE}")
+    by_id: cython.bint = version >= FIRST_PRODUCE_BY_ID
     reader: _Reader = _Reader.__new__(_Reader)
     reader.begin(version, payload if type(payload) is bytes else bytes(payload))
     fixed: cython.Py_ssize_t = 30 if version >= 5 else (22 if version >= 2 else 14)

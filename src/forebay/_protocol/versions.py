@@ -38,10 +38,16 @@ class ApiKey(IntEnum):
     PUSH_TELEMETRY = 72
 
 
+NEWEST_PRODUCE = 13
+FIRST_PRODUCE_BY_ID = 13
+"""From this version on Produce names topics by their ids alone (KIP-516).
+
+This keeps a batch out of the log of another topic with the same name.
+"""
+
 SUPPORTED: Mapping[int, Range] = MappingProxyType(
     {
-        # v13 names topics by id only, which keeps a batch out of the log of another topic with the same name.
-        ApiKey.PRODUCE: (0, 13),
+        ApiKey.PRODUCE: (0, NEWEST_PRODUCE),
         # v13 names topics by id only; nothing that is needed here came with it.  v4 is the first with transactions.
         ApiKey.FETCH: (4, 12),
         ApiKey.LIST_OFFSETS: (2, 6),

@@ -1,4 +1,4 @@
-"""The writer of record format v2: records into a buffer, and the 61-byte header that goes before them.
+"""The writer of record format v2: records into a buffer, and the header that goes before them.
 
 Records are appended as they come, uncompressed; the header is made apart from them, anew for each request, so
 that records are never touched once a batch is closed.  A record's headers arrive encoded (``encode_headers``),
@@ -13,6 +13,23 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._arguments import checked_headers
+from cython.cimports.forebay._records.layout import (
+    BATCH_OVERHEAD,
+    LOG_OVERHEAD,
+    MAGIC_AT,
+    MAGIC_V2,
+    SIZE_AT,
+    V2_ATTRIBUTES_AT,
+    V2_BASE_SEQUENCE_AT,
+    V2_BASE_TIMESTAMP_AT,
+    V2_COUNT_AT,
+    V2_CRC_AT,
+    V2_LAST_OFFSET_DELTA_AT,
+    V2_LEADER_EPOCH_AT,
+    V2_MAX_TIMESTAMP_AT,
+    V2_PRODUCER_EPOCH_AT,
+    V2_PRODUCER_ID_AT,
+)
 from cython.cimports.forebay._runtime.primitives import (
     SECTION_ROOM,
     RecordPointer,
@@ -41,12 +58,6 @@ from cython.cimports.forebay._runtime.primitives import (
     writable_pointer,
     zigzag,
 )
-
-HEADER_SIZE = 61
-"""Bytes of a v2 batch before its first record."""
-
-MAX_RECORD_OVERHEAD = 21
-"""Most bytes of a record's length, attributes, timestamp delta and offset delta together."""
 
 MOST_COUNTED = cython.declare(cython.Py_ssize_t, 63)
 """Most headers whose number is one byte, so that it can be written when they are."""
@@ -246,17 +257,17 @@ def batch_header(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytearray:
-    """The 61 bytes before a batch's records, signed over itself and ``payload``.
+    """A batch's header, signed over itself and ``payload``.
 
     Args:
         payload: the records section as it will be sent (compressed or not), in pieces.
         attributes: codec in bits 0-2, timestamp type bit 3, transactional bit 4, control bit 5.
         base_timestamp: the first record's timestamp in ms; deltas refer to it, it need not be the smallest.
     """
-    size: cython.Py_ssize_t = HEADER_SIZE
+    size: cython.Py_ssize_t = BATCH_OVERHEAD
     for piece in payload:
         size += len(piece)
-    header: bytearray = bytearray(HEADER_SIZE)
+    header: bytearray = bytearray(BATCH_OVERHEAD)
     to: cython.p_uchar = bytearray_pointer(header)
     fill_header(
         to,
@@ -271,10 +282,10 @@ def batch_header(
         base_offset,
         leader_epoch,
     )
-    checksum: cython.longlong = crc32c(0, to, 21, HEADER_SIZE - 21)
+    checksum: cython.longlong = crc32c(0, to, V2_ATTRIBUTES_AT, BATCH_OVERHEAD - V2_ATTRIBUTES_AT)
     for piece in payload:
         checksum = _continue_checksum(checksum, piece)
-    put_int32(to, 17, checksum)
+    put_int32(to, V2_CRC_AT, checksum)
     return header
 
 
@@ -296,17 +307,17 @@ def fill_header(
 ) -> cython.void:
     """All of the header but the checksum; ``size`` is that of the whole batch."""
     put_int64(to, 0, base_offset)
-    put_int32(to, 8, size - 12)
-    put_int32(to, 12, leader_epoch)
-    put_int8(to, 16, 2)
-    put_int16(to, 21, attributes)
-    put_int32(to, 23, record_count - 1)
-    put_int64(to, 27, base_timestamp)
-    put_int64(to, 35, max_timestamp)
-    put_int64(to, 43, producer_id)
-    put_int16(to, 51, producer_epoch)
-    put_int32(to, 53, base_sequence)
-    put_int32(to, 57, record_count)
+    put_int32(to, SIZE_AT, size - LOG_OVERHEAD)
+    put_int32(to, V2_LEADER_EPOCH_AT, leader_epoch)
+    put_int8(to, MAGIC_AT, MAGIC_V2)
+    put_int16(to, V2_ATTRIBUTES_AT, attributes)
+    put_int32(to, V2_LAST_OFFSET_DELTA_AT, record_count - 1)
+    put_int64(to, V2_BASE_TIMESTAMP_AT, base_timestamp)
+    put_int64(to, V2_MAX_TIMESTAMP_AT, max_timestamp)
+    put_int64(to, V2_PRODUCER_ID_AT, producer_id)
+    put_int16(to, V2_PRODUCER_EPOCH_AT, producer_epoch)
+    put_int32(to, V2_BASE_SEQUENCE_AT, base_sequence)
+    put_int32(to, V2_COUNT_AT, record_count)
 
 
 @cython.cfunc

@@ -33,7 +33,7 @@ from forebay._records.layout import (
     V2_BASE_TIMESTAMP_AT,
     V2_CRC_AT,
     V2_LAST_OFFSET_DELTA_AT,
-    V2_RECORDS_AT,
+    BATCH_OVERHEAD,
     wrap64,
 )
 from forebay._records.ratio import ESTIMATION_FACTOR
@@ -257,7 +257,7 @@ class RecordsBuilder:
     @property
     def _header_size(self) -> int:
         if self._head.magic == MAGIC_V2:
-            return V2_RECORDS_AT
+            return BATCH_OVERHEAD
         if self._compressor.type == CompressionType.NONE:
             return 0
         return LOG_OVERHEAD + LEGACY_OVERHEAD[self._head.magic]

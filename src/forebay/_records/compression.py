@@ -34,6 +34,7 @@ from forebay._records.codec_packages import (
     load_package,
     optional_package,
 )
+from forebay._records.layout import CODEC_ZSTD
 from forebay._records.zstd_tuning import TUNED_LEVEL, TopicTunings, Tuning
 from forebay.errors import IllegalArgumentError
 
@@ -48,7 +49,7 @@ class CompressionType(IntEnum):
     GZIP = 1
     SNAPPY = 2
     LZ4 = 3
-    ZSTD = 4
+    ZSTD = CODEC_ZSTD
 
     @property
     def label(self) -> str:

@@ -2,7 +2,8 @@
 
 The one place that writer, readers and tests take these numbers from.  Offsets count from the start of a batch
 (v2) or of a log entry (v0 and v1, whose first two fields, offset and size, are the same as a v2 batch's).  All
-integers are big-endian.  Nothing here knows records; nothing is imported.
+integers are big-endian.  Nothing here knows records; nothing is imported.  Compiled code has what it needs of these
+numbers from ``layout.pxd``, as constants.
 """
 
 from __future__ import annotations
@@ -35,9 +36,14 @@ V2_PRODUCER_ID_AT = 43
 V2_PRODUCER_EPOCH_AT = 51
 V2_BASE_SEQUENCE_AT = 53
 V2_COUNT_AT = 57
-V2_RECORDS_AT = 61
+BATCH_OVERHEAD = 61
+"""Bytes of a v2 batch before its first record: its header."""
+
+MAX_RECORD_OVERHEAD = 21
+"""Most bytes of a v2 record's length, attributes, timestamp delta and offset delta together."""
+
 V2_HEADER_FIELDS = ">qiibIhiqqqhii"
-"""struct format of the 61 bytes, in the order of the constants above (the CRC unsigned)."""
+"""struct format of a v2 batch's header, in the order of the constants above (the CRC unsigned)."""
 
 V2_MIN_RECORD_SIZE = 7
 """Length, attributes, timestamp delta, offset delta, key length, value length, header count: a byte each."""
@@ -54,6 +60,7 @@ LEGACY_OVERHEAD = {MAGIC_V0: 14, MAGIC_V1: 22}
 
 # Attribute bits; v0 and v1 have only the first two fields, v0 only the first.
 CODEC_MASK = 0x07
+CODEC_ZSTD = 4
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20

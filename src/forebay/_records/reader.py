@@ -34,7 +34,7 @@ from forebay._records.layout import (
     V2_HEADER_FIELDS,
     V2_MIN_HEADER_SIZE,
     V2_MIN_RECORD_SIZE,
-    V2_RECORDS_AT,
+    BATCH_OVERHEAD,
     increment_sequence,
     wrap64,
 )
@@ -97,8 +97,8 @@ def read_batches(
 
 
 def _read_v2(data: bytes, at: int, size: int, limit: int) -> Batch:
-    if size < V2_RECORDS_AT:
-        raise CorruptRecordError(f"batch at byte {at}: {size} bytes are less than a header of {V2_RECORDS_AT}")
+    if size < BATCH_OVERHEAD:
+        raise CorruptRecordError(f"batch at byte {at}: {size} bytes are less than a header of {BATCH_OVERHEAD}")
     fields = struct.unpack_from(V2_HEADER_FIELDS, data, at)
     (base_offset, _, leader_epoch, _, crc, attributes, last_delta, base_timestamp, max_timestamp) = fields[:9]
     (producer_id, producer_epoch, base_sequence, count) = fields[9:]
@@ -110,7 +110,7 @@ def _read_v2(data: bytes, at: int, size: int, limit: int) -> Batch:
     codec = attributes & CODEC_MASK
     if codec > CompressionType.ZSTD:
         raise InvalidRecordError(f"batch at byte {at}: compression codec {codec} is unknown, allowed: 0 to 4")
-    payload = data[at + V2_RECORDS_AT : at + size]
+    payload = data[at + BATCH_OVERHEAD : at + size]
     records = read_records(
         payload if codec == CompressionType.NONE else decompress(CompressionType(codec), payload, limit),
         count=count,

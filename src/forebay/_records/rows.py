@@ -13,6 +13,7 @@ from cython.cimports.forebay._arrow.columns import BytesColumn, seek_cell
 from cython.cimports.forebay._arrow.headers import HeadersColumn
 from cython.cimports.forebay._runtime.memory import drop_addresses, drop_numbers, new_addresses, new_numbers
 from cython.cimports.forebay._runtime.primitives import (
+    MAX_INT32,
     bytearray_pointer,
     bytearray_pointer_at,
     crc32c,
@@ -24,7 +25,6 @@ from cython.cimports.forebay._runtime.primitives import (
     zigzag,
 )
 
-MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 NULL = cython.declare(cython.longlong, -1)
 NO_SIZE = cython.declare(cython.longlong, -2)
 """Of no cell."""
@@ -167,7 +167,7 @@ class RowWindow:
         at: cython.Py_ssize_t
         for at in range(count):
             if self.partitions[at] < 0 and self.key_sizes[at] >= 0:
-                self.partitions[at] = (murmur2(self.key_cells[at], self.key_sizes[at]) & MOST_PARTITION) % self.limits[
+                self.partitions[at] = (murmur2(self.key_cells[at], self.key_sizes[at]) & MAX_INT32) % self.limits[
                     at
                 ]
 

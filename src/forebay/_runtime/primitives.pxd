@@ -198,6 +198,7 @@ cdef inline object finished_bytes(object fresh):
 
 
 cdef enum:
+    MAX_INT32 = 0x7FFFFFFF
     SECTION_ROOM = 512
     MAX_VARINT = 5
 

@@ -11,6 +11,7 @@ from typing import Any
 # Imported here, because the function runs under a lock, where an import may wait for another greenlet.
 from crc32c import crc32c as _checksum
 
+MAX_INT32 = 0x7FFFFFFF
 MASK32 = 0xFFFFFFFF
 MASK64 = 0xFFFFFFFFFFFFFFFF
 

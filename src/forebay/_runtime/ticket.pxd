@@ -9,6 +9,3 @@ cdef class ThreadTicket(Ticket):
     cdef object _greenlet, _lock
     cpdef bint wait(self, double timeout_ms) except? -1
 
-
-cdef ThreadTicket spare_ticket()
-cdef keep_ticket(ThreadTicket ticket)

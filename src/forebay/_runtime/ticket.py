@@ -14,13 +14,6 @@ import cython
 from forebay._runtime.threads import GreenletWait, Lock, hub_of_caller
 
 _LONGEST_S: cython.double = TIMEOUT_MAX
-SPARE: list[Any] = []
-"""Tickets that no thread will wake.  They are used again, because making a lock is most of the cost of a wait.
-
-Each has had its one wake, or was given to no other object.  Only waits for results use them, because a result wakes
-each of its tickets once (``BatchResult.wake_waiters``).
-"""
-MOST_SPARE = cython.declare(cython.Py_ssize_t, 8)
 
 
 @cython.cclass
@@ -115,20 +108,3 @@ class Latch:
             return self._set or ticket.wait(timeout_ms)
         finally:
             self._waiting.remove(ticket)
-
-
-@cython.cfunc
-def spare_ticket() -> ThreadTicket:
-    """A ticket without a wake.  After exactly one wake it may be kept with ``keep_ticket``."""
-    try:
-        return SPARE.pop() if len(SPARE) > 0 else ThreadTicket()
-    except IndexError:  # another thread took the last one in between
-        return ThreadTicket()
-
-
-@cython.cfunc
-def keep_ticket(ticket: ThreadTicket) -> object:
-    """Keeps a ticket that no thread will wake any more for the next wait."""
-    if len(SPARE) < MOST_SPARE:
-        SPARE.append(ticket)
-    return None

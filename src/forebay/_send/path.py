@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._accumulator.partitioner import key_partition
-from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
+from cython.cimports.forebay._accumulator.states import APPENDED, STICKY, WORTH_WAKING
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
 from cython.cimports.forebay._delivery.future import RecordFuture, new_future
 from cython.cimports.forebay._delivery.sender_lock import may_wait
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from cython.cimports.forebay._runtime.mutex import HAS_GIL
 from cython.cimports.forebay._runtime.primitives import (
     RecordPointer,
@@ -59,9 +60,7 @@ REFUSE = cython.declare(cython.int, 0)
 WAIT = cython.declare(cython.int, 1)
 RETURN = cython.declare(cython.int, 2)
 
-STICKY = cython.declare(cython.int, -1)
 NO_DEADLINE = cython.declare(cython.double, -1.0)
-UPPER_BOUND_OVERHEAD = cython.declare(cython.Py_ssize_t, 61 + 21)
 NO_HEADERS = cython.declare(bytes, b"\x00")
 
 
@@ -300,7 +299,8 @@ class SendPath:
         deadline: cython.double,
     ) -> RecordFuture:
         # At least check_size's, because a null's size is -1.
-        size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + UPPER_BOUND_OVERHEAD + 1
+        size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + 1
+        size += BATCH_OVERHEAD + MAX_RECORD_OVERHEAD
         future: RecordFuture = new_future()
         status: cython.int = 0
         if size <= self.max_record_size:
@@ -338,7 +338,8 @@ class SendPath:
     @cython.cfunc
     def check_size(self, record: RecordPointer) -> cython.void:
         """Refuses what could never be sent; an estimate from above, as in Java, before any memory is taken."""
-        size: cython.Py_ssize_t = UPPER_BOUND_OVERHEAD + max(record.key_size, 0) + max(record.value_size, 0)
+        size: cython.Py_ssize_t = BATCH_OVERHEAD + MAX_RECORD_OVERHEAD
+        size += max(record.key_size, 0) + max(record.value_size, 0)
         size += record.headers_size - 1
         if size > self.max_record_size:
             raise record_too_large(size, self.max_record_size)

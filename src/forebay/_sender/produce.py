@@ -14,8 +14,9 @@ from cython.cimports.forebay._accumulator.closing import header_of
 from cython.cimports.forebay._accumulator.pool import Buffer
 from cython.cimports.forebay._protocol.produce import PartitionRecords, encode_produce
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
+from cython.cimports.forebay._protocol.versions import FIRST_PRODUCE_BY_ID, NEWEST_PRODUCE
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, CODEC_ZSTD
 
-from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay.errors import (
     ClusterAuthorizationError,
     DuplicateSequenceNumberError,
@@ -29,19 +30,12 @@ from forebay.errors import (
 )
 from forebay.model import TopicPartition
 
-HEADER_SIZE = cython.declare(cython.Py_ssize_t, 61)
 FIRST_V1 = cython.declare(cython.int, 2)
 FIRST_V2 = cython.declare(cython.int, 3)
 FIRST_ZSTD = cython.declare(cython.int, 7)
-ZSTD = cython.declare(cython.int, 4)
 
 LEADER_MOVED = (6, 74)
 """NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH may name the new leader (KIP-951)."""
-
-NEWEST_PRODUCE: int = SUPPORTED[ApiKey.PRODUCE][1]
-NEWEST = cython.declare(cython.int, NEWEST_PRODUCE)
-NEWEST_BY_NAME = cython.declare(cython.int, 12)
-"""The last version that names topics by their names: for those whose id is not known."""
 
 
 @cython.freelist(8)
@@ -81,14 +75,15 @@ class ProduceCall:
         self.drained = drained
         self.compressor = compressor
         self.transactional_id = transactional_id
-        self.newest = NEWEST
+        self.newest = NEWEST_PRODUCE
         self.held: list[Any] = []
         # Batches that cannot be put into a request of the broker's version, and why; they stay out of it.
         self.refused: dict[ProducerBatch, KafkaError] | None = None
         batch: ProducerBatch
         for batch in batches:
             batch.hold(self.held)
-            self.newest = min(self.newest, NEWEST_BY_NAME if batch.topic_id is None else NEWEST)
+            if batch.topic_id is None:
+                self.newest = FIRST_PRODUCE_BY_ID - 1
         return None
 
     @cython.cfunc
@@ -119,13 +114,13 @@ class ProduceCall:
 
     @cython.cfunc
     def entry(self, batch: ProducerBatch, version: cython.int) -> PartitionRecords:
-        if batch.codec_id == ZSTD and version < FIRST_ZSTD:
+        if batch.codec_id == CODEC_ZSTD and version < FIRST_ZSTD:
             raise UnsupportedCompressionTypeError(
                 f"The broker speaks Produce up to version {version}, but zstd needs version {FIRST_ZSTD} "
                 "(Kafka 2.1); choose another compression.type",
                 node=self.node_id,
             )
-        if version <= NEWEST_BY_NAME:
+        if version < FIRST_PRODUCE_BY_ID:
             batch.by_name = True
         if version < FIRST_V2:
             return self._legacy_entry(batch, version)
@@ -136,7 +131,7 @@ class ProduceCall:
         entry.partition = batch.partition
         entry.header = header_of(batch)
         entry.buffers = batch.payload
-        entry.size = HEADER_SIZE + batch.payload_size
+        entry.size = BATCH_OVERHEAD + batch.payload_size
         return entry
 
     def _legacy_entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:

@@ -15,9 +15,9 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._gate import StampedBatch
+from cython.cimports.forebay._records.layout import MAX_SEQUENCE
 
 NONE = cython.declare(cython.int, -1)
-MAX_SEQUENCE = cython.declare(cython.longlong, 0x7FFFFFFF)
 HALF = cython.declare(cython.longlong, 0x40000000)
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pyspark import TaskContext
 
+from forebay._records.layout import BATCH_OVERHEAD
 from forebay._runtime.clock import Clock, SystemClock
 from forebay.errors import KafkaError
 from forebay.spark import producers
@@ -23,9 +24,6 @@ from forebay.spark.options import SinkOptions
 from forebay.spark.producers import RowProducer
 
 Opener = Callable[[SinkOptions], RowProducer]
-
-BATCH_OVERHEAD = 61
-"""Bytes of a record batch beside its records."""
 
 
 class DeliveryError(KafkaError):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
-from pathlib import Path
 
 import pytest
 
@@ -23,6 +21,7 @@ from forebay._accumulator.states import (
     WATCHED,
     packed,
 )
+from tests.support.forms import declared_enums, differences
 
 TABLES = {"place": (PLACE_MOVES, PLACES), "life": (LIFE_MOVES, LIVES)}
 PAIRS = [(of, *pair) for of, (_, names) in TABLES.items() for pair in itertools.product(range(len(names)), repeat=2)]
@@ -54,7 +53,6 @@ def test_a_batch_never_takes_records_again_and_ends() -> None:
 
 
 def test_compiled_code_has_the_same_numbers() -> None:
-    declared = re.findall(r"^    ([A-Z_]+) = (-?\d+)$", Path(states.__file__).with_suffix(".pxd").read_text(), re.M)
-    assert {name: int(number) for name, number in declared} == {name: getattr(states, name) for name, _ in declared}
+    assert differences(states) == {}
     known = {name for name, value in vars(states).items() if name.isupper() and isinstance(value, int)}
-    assert {name for name, _ in declared} == known
+    assert set(declared_enums(states)) == known

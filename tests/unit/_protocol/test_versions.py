@@ -10,7 +10,13 @@ from forebay._protocol import versions
 from forebay._protocol.versions import ApiKey, api_name, choose, is_flexible
 from forebay.errors import UnsupportedVersionError
 
+from tests.support.forms import differences
+
 from .kio_peer import schema
+
+
+def test_compiled_code_has_the_same_numbers() -> None:
+    assert differences(versions) == {}
 
 
 def published(api: ApiKey) -> list[int]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._records.batch_v2 import HEADER_SIZE
+from forebay._records.layout import BATCH_OVERHEAD
 from forebay._records.builder import BatchHead, RecordsBuilder
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import ControlType, EndTransactionMarker, TimestampType
@@ -116,7 +116,7 @@ def test_compression_rate(magic: int, codec: CompressionType) -> None:
     if codec == NONE:
         assert builder.compression_ratio == 1.0
         return
-    overhead = HEADER_SIZE if magic == 2 else 12 + OVERHEAD[magic]
+    overhead = BATCH_OVERHEAD if magic == 2 else 12 + OVERHEAD[magic]
     uncompressed = 3 * 15 if magic == 2 else 3 * (12 + OVERHEAD[magic] + 8)
     assert builder.uncompressed_size == uncompressed
     assert builder.compression_ratio == pytest.approx((len(built) - overhead) / uncompressed, abs=1e-5)

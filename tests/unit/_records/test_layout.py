@@ -8,6 +8,11 @@ from hypothesis import strategies as st
 
 from forebay._records import layout
 from forebay._records.layout import MAX_SEQUENCE, decrement_sequence, increment_sequence, wrap64
+from tests.support.forms import differences
+
+
+def test_compiled_code_has_the_same_numbers() -> None:
+    assert differences(layout) == {}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +49,7 @@ def test_wrapped_deltas_lead_back(base: int, other: int) -> None:
 
 
 def test_the_header_is_as_long_as_the_offsets_say() -> None:
-    assert struct.calcsize(layout.V2_HEADER_FIELDS) == layout.V2_RECORDS_AT
+    assert struct.calcsize(layout.V2_HEADER_FIELDS) == layout.BATCH_OVERHEAD
     fields = "qiibIhiqqqhii"
     ends = [struct.calcsize(">" + fields[:count]) for count in range(len(fields))]
     assert ends == [
