@@ -273,7 +273,9 @@ class ProducerBatch(ChunkedBatch):
         if self.life == states.CLOSED:
             return BATCH_OVERHEAD + self.payload_size
         if self.compressed:
-            return BATCH_OVERHEAD + cython.cast(cython.Py_ssize_t, self.raw_size * self.compression_ratio * RATIO_MARGIN)
+            return BATCH_OVERHEAD + cython.cast(
+                cython.Py_ssize_t, self.raw_size * self.compression_ratio * RATIO_MARGIN
+            )
         return BATCH_OVERHEAD + self.raw_size
 
     @cython.ccall

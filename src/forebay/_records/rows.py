@@ -167,9 +167,7 @@ class RowWindow:
         at: cython.Py_ssize_t
         for at in range(count):
             if self.partitions[at] < 0 and self.key_sizes[at] >= 0:
-                self.partitions[at] = (murmur2(self.key_cells[at], self.key_sizes[at]) & MAX_INT32) % self.limits[
-                    at
-                ]
+                self.partitions[at] = (murmur2(self.key_cells[at], self.key_sizes[at]) & MAX_INT32) % self.limits[at]
 
     @cython.cfunc
     @cython.nogil
