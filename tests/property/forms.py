@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay._accumulator.closing import header_of
 from forebay.errors import KafkaError
 from tests.fakes.world import World
 
@@ -67,7 +66,7 @@ def batches_of(world: World) -> Iterator[bytes]:
     for queue in world.accumulator.topics["t"].queues:
         for batch in queue.batches:
             world.accumulator.closer.close_batch(batch)
-            yield bytes(header_of(batch)) + b"".join(bytes(piece) for piece in batch.payload)
+            yield bytes(batch.header()) + b"".join(bytes(piece) for piece in batch.records.payload)
 
 
 def columns_of(dice: random.Random, rows: list[Row]) -> pa.RecordBatch:

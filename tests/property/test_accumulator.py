@@ -169,7 +169,7 @@ class AccumulatorMachine(SeededMachine):
     @invariant()
     def memory_is_true(self) -> None:
         incomplete = self.shelf.accumulator.incomplete()
-        held = sum(buffer.size for batch in incomplete for buffer in batch.buffers)
+        held = sum(buffer.size for batch in incomplete for buffer in batch.records.buffers)
         charged = sum(batch.account.charged for batch in incomplete)
         assert self.shelf.pool.available() == POOL - held - charged
         waiting = [batch for number in range(PARTITIONS) for batch in self.shelf.batches(number)]

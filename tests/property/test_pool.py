@@ -232,7 +232,7 @@ class PoolMachine(RuleBasedStateMachine):
             made_here = sum(buffer.size for buffer in self.held.values() if not buffer.adopted)
             assert made_here + granted <= TOTAL
             assert self.pool.queued() == len(self.line)
-            kept = self.pool.available() - self.pool.unallocated()
+            kept = len(self.pool.free) * self.pool.poolable_size
             assert 0 <= kept <= max(self.pool.available(), 0), "more is kept for reuse than there is credit for"
         first = self.first_eligible()
         if first is not None:

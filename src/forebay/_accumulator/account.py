@@ -169,7 +169,7 @@ class BatchAccount:
                 self.charged -= size
         finally:
             release(pool.lock)
-        pool.settle()
+        pool.serve_waiters()
 
     @cython.ccall
     def move(self, owner: Any, first: Buffer | None, further: list[Any] | None) -> cython.void:
@@ -195,7 +195,7 @@ class BatchAccount:
     @cython.exceptval(-1)
     def settle(self) -> cython.int:
         """Wakes whoever can go on after ``move``; outside all locks."""
-        self.pool.settle()
+        self.pool.serve_waiters()
         return 0
 
     @cython.ccall
@@ -214,7 +214,7 @@ class BatchAccount:
                     self.charged = 0
         finally:
             release(pool.lock)
-        pool.settle()
+        pool.serve_waiters()
         return 0
 
     def __repr__(self) -> str:

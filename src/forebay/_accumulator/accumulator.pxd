@@ -1,10 +1,10 @@
+from forebay._runtime.clock cimport Clock
 from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.appender cimport BatchAppender
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.incomplete cimport IncompleteBatches
 from forebay._accumulator.pool cimport BufferPool
-from forebay._accumulator.returning cimport MemoryReturn
 from forebay._accumulator.drain cimport BatchDrain
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.topic cimport TopicChange, TopicState, change_of
@@ -19,7 +19,7 @@ cdef class RecordAccumulator:
     cdef object make_partitioner
     cdef readonly BatchCloser closer
     cdef readonly IncompleteBatches incomplete_batches
-    cdef readonly MemoryReturn returning
+    cdef Clock clock
     cdef readonly BatchAppender appender
     cpdef TopicState topic(self, str name)
     cpdef TopicState refresh(self, str name, object cluster)

@@ -1,7 +1,7 @@
 """RecordAccumulator: where records wait, gathered into batches, until the sender takes them.
 
-It holds the parts together: ``appender`` (application threads) puts records into batches, ``schedule`` and ``drain``
-(sender thread) take the batches out, ``closer`` compresses, ``returning`` gives memory back.  Its own are the topics,
+It holds the parts together.  ``appender`` (application threads) puts records into batches, ``schedule`` and ``drain``
+(sender's thread) take the batches out, ``closer`` compresses, and ``pool`` bounds the memory.  Its own are the topics,
 flush, and the end.  Lock order: this lock, one queue's, then one of ``incomplete_batches``, the pool and the schedule.
 """
 
@@ -17,9 +17,9 @@ from cython.cimports.forebay._accumulator.closing import BatchCloser
 from cython.cimports.forebay._accumulator.drain import BatchDrain
 from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
 from cython.cimports.forebay._accumulator.pool import BufferPool
-from cython.cimports.forebay._accumulator.returning import MemoryReturn
 from cython.cimports.forebay._accumulator.schedule import BatchSchedule
 from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
+from cython.cimports.forebay._runtime.clock import Clock
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 
@@ -36,7 +36,7 @@ class RecordAccumulator:
         estimator: the compression ratios of this producer's topics; None without compression.
         make_partitioner: a BuiltInPartitioner for a topic's name.
         max_raw_size: as BatchAppender's.
-        clock: tells how long memory has been held back, see MemoryReturn.
+        clock: read only while threads lack memory, see ``BufferPool.defer``.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class RecordAccumulator:
         compressor: Any = None,
         estimator: Any = None,
         max_raw_size: cython.Py_ssize_t = 0,
-        clock: Any,
+        clock: Clock,
     ) -> None:
         self.pool = pool
         self.schedule = schedule
@@ -58,7 +58,7 @@ class RecordAccumulator:
         self.closer = BatchCloser(compressor, estimator)
         self.topics: dict[str, TopicState] = {}
         self.incomplete_batches = IncompleteBatches()
-        self.returning = MemoryReturn(pool, clock)
+        self.clock = clock
         self.appender = BatchAppender(pool, schedule, self.closer, self.incomplete_batches, batch_size, max_raw_size)
         if not cython.compiled:
             self.lock = Mutex()
@@ -128,9 +128,18 @@ class RecordAccumulator:
     @cython.ccall
     @cython.exceptval(-1)
     def deallocate(self, batch: ProducerBatch) -> cython.int:
-        """A batch has its outcome: it lets go of its memory, which returns once no request needs it."""
+        """A batch has its outcome: it lets go of its memory, which returns once no request needs it.
+
+        Sender's thread only.
+        """
         self.incomplete_batches.discard(batch)
-        self.returning.give_back(batch)
+        queue: PartitionQueue = batch.queue
+        if not queue.lets_go(batch):
+            return 0
+        deferred: cython.bint = self.pool.defer()
+        batch.release()
+        if deferred:
+            self.pool.serve_deferred(self.clock.now(), False)
         return 0
 
     def rebuild(self, now: float, gate: Any) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
-from cython.cimports.forebay._accumulator.closing import BatchCloser, check_ahead
+from cython.cimports.forebay._accumulator.closing import BatchCloser
 from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
 from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+from cython.cimports.forebay._accumulator.records import RecordsBuilder, new_records
 from cython.cimports.forebay._accumulator.schedule import BatchSchedule
-from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, MADE_FULL, OPEN, WAIT
+from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, CHUNK_FULL, MADE_FULL, NO_ROOM, OPEN, WAIT
 from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
 from cython.cimports.forebay._delivery.future import RecordFuture, new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
@@ -212,15 +213,16 @@ class BatchAppender:
                 return STICKY_MOVED
         if batch is None:
             return NEEDS_BATCH
-        before: cython.Py_ssize_t = batch.estimated_size() if batch.compressed else 0
+        records: RecordsBuilder = batch.records
+        before: cython.Py_ssize_t = records.estimated_size() if records.compressed else 0
         size: cython.Py_ssize_t = batch.try_append(record, future, callback)
-        if size < 0:
+        if size == CHUNK_FULL:
             return NEEDS_CHUNK
-        if size == 0:
+        if size == NO_ROOM:
             return NEEDS_BATCH | self.close_last(queue, batch)
-        full: cython.bint = batch.is_full()
+        full: cython.bint = records.is_full()
         if sticky:
-            topic.partitioner.update(batch.estimated_size() - before if batch.compressed else size, full)
+            topic.partitioner.update(records.estimated_size() - before if records.compressed else size, full)
         if not full:
             # Older batches of this queue are no news: who filled them has woken the sender.
             return APPENDED
@@ -234,8 +236,8 @@ class BatchAppender:
         if batch.life != OPEN:
             return 0
         batch.close_for_appends()
-        check_ahead(batch)
-        return CLOSED_LAST if batch.compressed and queue.keep_to_close(batch) else 0
+        batch.records.check_ahead()
+        return CLOSED_LAST if batch.records.compressed and queue.keep_to_close(batch) else 0
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -252,7 +254,8 @@ class BatchAppender:
         """A new batch that holds the record: APPENDED | BEGUN.  The batch is a further holder of the buffer then."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         ratio: cython.double = self.closer.ratio(topic.name)
-        batch: ProducerBatch = new_batch(queue, buffer, buffer.size, now, self.codec_id, ratio, self.max_raw_size, 0)
+        records: RecordsBuilder = new_records(buffer, buffer.size, self.codec_id, ratio, self.max_raw_size)
+        batch: ProducerBatch = new_batch(queue, records, now, 0)
         acquire(queue.lock)
         try:
             status: cython.int = self.start_locked(topic, partition < 0, batch, record, future, callback)
@@ -289,7 +292,7 @@ class BatchAppender:
         except BaseException:  # no memory for the callback: a flush must not wait for what is in no queue
             self.incomplete.discard(batch)
             raise
-        cython.cast(Buffer, batch.chunk).retain()
+        batch.records.buffer_at(0).retain()
         self.schedule.announce(queue)
         full: cython.bint = batch.is_full()
         if sticky:

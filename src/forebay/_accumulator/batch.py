@@ -1,8 +1,7 @@
 """ProducerBatch: the records of one partition that travel, are acknowledged and fail together.
 
-Records are written once, uncompressed, into chunks of the pool.  A batch is open, then closed for appends, then
-closed (``closing.close``: its bytes are final), and completes once.  After that its records are never touched again:
-a retry sends the same bytes under a header made anew.
+A batch is open, then closed for appends, then closed (``closing.close``: its bytes are final), and completes once.  Its
+bytes are in ``records``.  A retry sends the same bytes under a new header.
 """
 
 from __future__ import annotations
@@ -12,29 +11,20 @@ from typing import Any
 import cython
 from cython.cimports.forebay._accumulator import states
 from cython.cimports.forebay._accumulator.account import new_account
-from cython.cimports.forebay._accumulator.chunks import ChunkedBatch
 from cython.cimports.forebay._accumulator.pool import Buffer
+from cython.cimports.forebay._accumulator.records import RecordsBuilder
 from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
 from cython.cimports.forebay._delivery.future import RecordFuture
 from cython.cimports.forebay._delivery.result import new_result
-from cython.cimports.forebay._gate import GatedQueue
-from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
-from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
+from cython.cimports.forebay._gate import GatedQueue, StampedBatch
+from cython.cimports.forebay._records.batch_v2 import fill_header
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, TRANSACTIONAL_BIT, V2_ATTRIBUTES_AT, V2_CRC_AT
 from cython.cimports.forebay._records.rows import RowWindow
-from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordPointer
+from cython.cimports.forebay._runtime.memory import new_bytearray
+from cython.cimports.forebay._runtime.primitives import RecordPointer, bytearray_pointer, bytes_at, crc32c, put_int32
 
 from forebay._accumulator.states import LIFE_MOVES, LIVES, packed
 from forebay.errors import IllegalStateError
-
-RATIO_MARGIN = cython.declare(cython.double, 1.05)
-"""Compressed size is estimated 5 % above what the topic's ratio promises."""
-
-NO_PIECES: list[Any] = []
-"""The payload of a batch that is open, or has let go of it; never changed."""
-
-# What try_append answers when the record was not written.
-NO_ROOM = cython.declare(cython.Py_ssize_t, 0)
-NEEDS_CHUNK = cython.declare(cython.Py_ssize_t, -1)
 
 MOVES = cython.declare(cython.ulonglong, packed(LIFE_MOVES))
 
@@ -44,88 +34,64 @@ MOVES = cython.declare(cython.ulonglong, packed(LIFE_MOVES))
 @cython.final
 @cython.no_gc
 @cython.cclass
-class ProducerBatch(ChunkedBatch):
+class ProducerBatch(StampedBatch):
     """A batch for ``queue``'s partition; ``new_batch`` makes one, as a constructor's keywords cost half of all that.
 
     Args:
         queue: the PartitionQueue it stands in.
-        chunk: its first memory; the batch is a holder of it from now on.
-        write_limit: most bytes of header and records, estimated after compression (``batch.size``, or the size
-            of a first record that is larger).
+        records: its bytes; ``records.new_records`` makes them.
         created: monotonic ms; delivery.timeout.ms counts from here.
-        compression_ratio: the topic's estimate for its codec; 1.0 without compression.
-        codec_id: record format v2's codec number, 0 for none.
-        raw_limit: most bytes of header and records before compression, a first record excepted; 0 for no
-            limit but that of the format.
         first: of a part of a batch that was split: the index of its first record in the batch that was appended to.
     """
 
     @cython.cfunc
-    def begin(
-        self,
-        queue: GatedQueue,
-        chunk: Buffer,
-        write_limit: cython.Py_ssize_t,
-        created: cython.double,
-        codec_id: cython.int,
-        compression_ratio: cython.double,
-        raw_limit: cython.Py_ssize_t,
-        first: cython.int,
-    ) -> object:
+    def begin(self, queue: GatedQueue, records: RecordsBuilder, created: cython.double, first: cython.int) -> object:
+        chunk: Buffer = records.buffer_at(0)
         self.queue = queue
-        self.topic, self.partition = queue.topic, queue.partition
+        self.records = records
         self.account = new_account(chunk.pool, chunk.owner)
         self.result = new_result(queue.topic, queue.partition, self.account, first)
         self.callbacks: DeliveryCallbacks | None = None
-        self.payload = NO_PIECES
-        self.begin_with(chunk)
-        self.write_limit = write_limit
-        self.raw_limit = raw_limit if raw_limit > 0 else MAX_INT32
-        self.codec_id = codec_id
-        self.compressed = codec_id != 0
-        self.compression_ratio = compression_ratio
         self.created = created
         self.drained = self.retry_at = 0.0
         self.leader_epoch = self.attempts_when_leader_last_changed = self.last_node = -1
         self.topic_id: bytes | None = None
         self.set_producer_state(-1, -1, -1, False)
-        self.raw_size = self.max_record_size = self.payload_size = 0
         self.record_count = self.attempts = self.drain_number = self.incarnation = self.stamped_for = 0
         self.final_state = states.NOT_FINAL
         self.life = states.OPEN
         self.in_flight = self.by_name = False
-        self.maybe_written = False  # an earlier attempt's fate is unknown
+        self.maybe_written = False  # an earlier attempt may have been written
         self.asked = 0  # number of the metadata request that is to tell which topic it goes to; -1: answered
         self.last_error: Any = None
-        self.checked = self.checksum = 0
         self.slot = -1
         return None
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.queue.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition's number."""
+        return self.queue.partition
 
     @cython.cfunc
     @cython.exceptval(-2)
     def try_append(self, record: RecordPointer, future: RecordFuture | None, callback: Any) -> cython.Py_ssize_t:
-        """Writes the record if there is room: its size in bytes, or NO_ROOM, or NEEDS_CHUNK.  Queue's lock held."""
+        """Writes the record if there is room: its size in bytes, or NO_ROOM, or CHUNK_FULL.  Queue's lock held."""
         if self.life != states.OPEN:
-            return NO_ROOM
+            return states.NO_ROOM
         count: cython.int = self.record_count
-        if count == 0:
-            self.base_timestamp = record.timestamp
-            self.max_timestamp = record.timestamp
-        size: cython.Py_ssize_t = put_record(
-            self.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count
-        )
-        if size < 0:
-            return self.room_for(-size)
-        # What was written counts from here on.
+        size: cython.Py_ssize_t = self.records.write(record, count)
+        if size <= 0:
+            return size
+        # What was written counts only if there is memory for the rest.
         if not self.affords(callback):
-            return NO_ROOM
-        self.position += size
-        self.raw_size += size
+            return states.NO_ROOM
+        self.records.add(size, record.timestamp)
         self.record_count = count + 1
-        if record.timestamp > self.max_timestamp:
-            self.max_timestamp = record.timestamp
-        if size > self.max_record_size:
-            self.max_record_size = size
         if future is not None:
             self.attach(record, future)
         if callback is not None:
@@ -136,82 +102,22 @@ class ProducerBatch(ChunkedBatch):
 
     @cython.cfunc
     def take_rows(self, rows: RowWindow, at: cython.Py_ssize_t, until: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Writes rows ``order[at:until]`` behind what is there while there is room, without the GIL; where it stopped.
+        """Appends rows ``order[at:until]`` while there is room, without the GIL; where it stopped.
 
-        Queue's lock held; a first record, with which a batch's times and account begin, goes by ``try_append``.
+        Queue's lock held.  The first record, with which times and account begin, is for ``try_append``.
         """
         if self.life != states.OPEN or self.record_count == 0 or self.account.stopped:
             return at
-        rows.position = self.position
-        rows.largest = self.max_record_size
-        rows.latest = self.max_timestamp
-        rows.raw_size = self.raw_size
-        rows.ratio = self.compression_ratio if self.compressed else 1.0
-        rows.margin = RATIO_MARGIN if self.compressed else 1.0
-        rows.limit = self.write_limit - BATCH_OVERHEAD
-        end: cython.Py_ssize_t = self.position + self.raw_room()
-        base: cython.p_uchar = self.base
-        if self.compressed:
-            with cython.nogil:
-                until = rows.write(at, until, base, end, self.base_timestamp, self.record_count)
-        else:
-            rows.checked = self.checked
-            rows.checksum = self.checksum
-            with cython.nogil:
-                until = rows.write_checked(at, until, base, end, self.base_timestamp, self.record_count)
-            self.checked = rows.checked
-            self.checksum = rows.checksum
-        rows.written = rows.position - self.position
-        self.raw_size = rows.raw_size
-        self.position = rows.position
-        self.max_record_size = rows.largest
-        self.max_timestamp = rows.latest
+        until = self.records.write_rows(rows, at, until, self.record_count)
         self.record_count += cython.cast(cython.int, until - at)
         return until
-
-    @cython.exceptval(check=False)
-    @cython.cfunc
-    def raw_room(self) -> cython.Py_ssize_t:
-        # How many bytes several records may take together before compression; ``room_for`` asks for one.
-        room: cython.Py_ssize_t = self.capacity - self.position
-        if self.compressed:
-            room = min(room, self.raw_limit - BATCH_OVERHEAD - self.raw_size)
-        return max(0, room)
-
-    @cython.exceptval(check=False)
-    @cython.cfunc
-    def room(self) -> cython.Py_ssize_t:
-        # For one more record, in bytes; not above 0 for none.
-        room: cython.Py_ssize_t = self.capacity - self.position
-        if self.record_count == 0:
-            return room
-        if not self.compressed:
-            return min(room, self.write_limit - BATCH_OVERHEAD - self.raw_size)
-        return min(self.raw_room(), self.write_limit - self.estimated_size())
-
-    @cython.exceptval(check=False)
-    @cython.cfunc
-    def room_for(self, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        # ``size`` itself if so many bytes can be written now, else NO_ROOM or NEEDS_CHUNK.
-        if self.record_count > 0:
-            if self.write_limit < self.estimated_size() + size:
-                return NO_ROOM
-            # The ratio is only a guess: what compresses badly after all must still fit into a request.
-            if self.compressed and self.raw_limit < BATCH_OVERHEAD + self.raw_size + size:
-                return NO_ROOM
-        if self.position + size <= self.capacity:
-            return size
-        # A record that no chunk can hold gets a batch with memory of its own.
-        if self.record_count > 0 and self.compressed and size <= cython.cast(Buffer, self.chunk).pool.poolable_size:
-            return NEEDS_CHUNK
-        return NO_ROOM
 
     @cython.cfunc
     @cython.inline
     @cython.exceptval(-1)
     def affords(self, callback: Any) -> cython.bint:
-        # Whether there is memory for what the record costs beside its bytes.  For a first record it need not be there:
-        # who waited in line for the chunk has a place in it.
+        # Whether there is memory for what the record costs beside its bytes.  A first record needs none to be left: its
+        # thread has waited for the chunk.
         if self.record_count == 0:
             self.account.open(callback)
         elif self.account.stopped:
@@ -242,20 +148,10 @@ class ProducerBatch(ChunkedBatch):
             return False
         # The batch's records so far tell how many it will have.
         expected: cython.Py_ssize_t = 0
-        if self.raw_size > 0:
-            expected = index * self.write_limit // self.raw_size + 1
+        if self.records.raw_size > 0:
+            expected = index * self.records.write_limit // self.records.raw_size + 1
         callbacks.reserve(index, expected)
         return True
-
-    @cython.exceptval(check=False)
-    @cython.cfunc
-    def lacks_chunk(self, record: RecordPointer) -> cython.bint:
-        """True if nothing but a further chunk is missing for the record; queue's lock held."""
-        delta: cython.longlong = record.timestamp - self.base_timestamp
-        body: cython.Py_ssize_t = record_body_size(
-            delta, self.record_count, record.key_size, record.value_size, record.headers_size
-        )
-        return self.life == states.OPEN and self.room_for(record_size(body)) == NEEDS_CHUNK
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -269,24 +165,24 @@ class ProducerBatch(ChunkedBatch):
     @cython.ccall
     @cython.exceptval(check=False)
     def estimated_size(self) -> cython.Py_ssize_t:
-        """Header and records in bytes: exact once closed or without compression, else by the topic's ratio."""
-        if self.life == states.CLOSED:
-            return BATCH_OVERHEAD + self.payload_size
-        if self.compressed:
-            return BATCH_OVERHEAD + cython.cast(
-                cython.Py_ssize_t, self.raw_size * self.compression_ratio * RATIO_MARGIN
-            )
-        return BATCH_OVERHEAD + self.raw_size
+        """Header and records in bytes, see ``RecordsBuilder.estimated_size``."""
+        return self.records.estimated_size()
 
     @cython.ccall
     @cython.exceptval(check=False)
     def is_full(self) -> cython.bint:
         """True if it takes no more records: closed for appends, or at its limit."""
-        return self.life != states.OPEN or (self.record_count > 0 and self.write_limit <= self.estimated_size())
+        return self.life != states.OPEN or self.records.is_full()
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def lacks_chunk(self, record: RecordPointer) -> cython.bint:
+        """True if nothing but a further chunk is missing for the record; queue's lock held."""
+        return self.life == states.OPEN and self.records.lacks_chunk(record, self.record_count)
 
     @cython.cfunc
     def add_chunk(self, chunk: Buffer, spare: list[Any]) -> cython.void:
-        self.go_on_in(chunk, spare)
+        self.records.go_on_in(chunk, spare)
         self.account.add_chunk()
 
     @cython.ccall
@@ -320,11 +216,10 @@ class ProducerBatch(ChunkedBatch):
     def release(self) -> cython.int:
         """The batch itself lets go of its memory; idempotent.
 
-        Of the bytes too: a flush holds on to its batches until the last of them has its outcome.
+        Of the bytes too: a flush keeps its batches until the last of them has its outcome.
         """
-        self.payload = NO_PIECES
         self.callbacks = None
-        self.replace_chunks(None)
+        self.records.release()
         self.account.close()
         return 0
 
@@ -338,7 +233,7 @@ class ProducerBatch(ChunkedBatch):
         """
         if owner == self.account.owner:
             return False
-        self.account.move(owner, self.first_chunk, self.further_chunks)
+        self.account.move(owner, self.records.first_chunk, self.records.further_chunks)
         return True
 
     @cython.cfunc
@@ -435,6 +330,29 @@ class ProducerBatch(ChunkedBatch):
         """Another thread is to compress it, or does so."""
         return self.is_others()
 
+    @cython.ccall
+    def header(self) -> bytes:
+        """The header of a closed batch for the next request, signed."""
+        records: RecordsBuilder = self.records
+        header: bytearray = new_bytearray(BATCH_OVERHEAD)
+        to: cython.p_uchar = bytearray_pointer(header)
+        fill_header(
+            to,
+            BATCH_OVERHEAD + records.payload_size,
+            records.codec_id | (TRANSACTIONAL_BIT if self.transactional else 0),
+            self.record_count,
+            records.base_timestamp,
+            records.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            0,
+            -1,
+        )
+        signed: cython.longlong = crc32c(0, to, V2_ATTRIBUTES_AT, BATCH_OVERHEAD - V2_ATTRIBUTES_AT)
+        put_int32(to, V2_CRC_AT, records.checksum_after(signed))
+        return bytes_at(to, 0, BATCH_OVERHEAD)
+
     def __reduce__(self) -> Any:
         raise TypeError("a ProducerBatch cannot be pickled: its memory belongs to a producer of this process")
 
@@ -451,17 +369,8 @@ class ProducerBatch(ChunkedBatch):
 
 
 @cython.cfunc
-def new_batch(
-    queue: GatedQueue,
-    chunk: Buffer,
-    write_limit: cython.Py_ssize_t,
-    created: cython.double,
-    codec_id: cython.int,
-    compression_ratio: cython.double,
-    raw_limit: cython.Py_ssize_t,
-    first: cython.int,
-) -> ProducerBatch:
+def new_batch(queue: GatedQueue, records: RecordsBuilder, created: cython.double, first: cython.int) -> ProducerBatch:
     """See ``ProducerBatch``."""
     batch: ProducerBatch = ProducerBatch.__new__(ProducerBatch)
-    batch.begin(queue, chunk, write_limit, created, codec_id, compression_ratio, raw_limit, first)
+    batch.begin(queue, records, created, first)
     return batch

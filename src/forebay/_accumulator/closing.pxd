@@ -25,16 +25,12 @@ cdef class BatchCloser:
     cpdef void close_batches(self, list batches)
 
 
-cpdef double observed_ratio(ProducerBatch batch) except? -1
 cdef void charge(list batches, list charges)
 cdef void credit(list charges)
 cdef bint take_unit(list queues, list taken) except? -1
 cdef void hand_back(list taken)
 cdef Py_ssize_t size_to_close(PartitionQueue queue) except? -1
-cpdef bytes header_of(ProducerBatch batch)
-cdef void check_ahead(ProducerBatch batch) noexcept
 cpdef int close(ProducerBatch batch, object compressor) except? -1
 cdef int sealed(ProducerBatch batch) except? -1
 cpdef list pieces_of(ProducerBatch batch)
-cpdef void close_with(ProducerBatch batch, bytes packed)
-cdef void close_with_pieces(ProducerBatch batch, list packed)
+cpdef void close_with(ProducerBatch batch, list packed)

@@ -14,23 +14,17 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool, adopt
+from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+from cython.cimports.forebay._accumulator.records import RecordsBuilder
 from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
-from cython.cimports.forebay._records.batch_v2 import fill_header
-from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, TRANSACTIONAL_BIT, V2_ATTRIBUTES_AT, V2_CRC_AT
-from cython.cimports.forebay._runtime.memory import new_bytearray
 from cython.cimports.forebay._runtime.mutex import acquire, release
-from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_at, crc32c, crc32c_combined, put_int32
 
 from forebay._delivery.sender_lock import IN_HAND
 from forebay._runtime.threads import get_ident
 
 UNIT = cython.declare(cython.Py_ssize_t, 512 * 1024)
 """Raw bytes of batches that are compressed together: a millisecond of work for two hand-overs of the GIL."""
-
-CACHED = cython.declare(cython.Py_ssize_t, 128 << 10)
-"""Bytes that the processor's own cache still has when the last of them is written."""
 
 logger = logging.getLogger("forebay.sender")
 
@@ -86,8 +80,8 @@ class BatchCloser:
     @cython.cfunc
     def forget_ratio(self, batch: ProducerBatch) -> cython.void:
         """``batch`` turned out too large: the topic's estimate promised too much, and begins again."""
-        if batch.compressed:
-            self.estimator.set(batch.topic, self.codec, max(1.0, observed_ratio(batch)))
+        if batch.records.compressed:
+            self.estimator.set(batch.topic, self.codec, max(1.0, batch.records.observed_ratio()))
 
     @cython.cfunc
     def close_full(self, queue: PartitionQueue) -> cython.void:
@@ -213,7 +207,7 @@ class BatchCloser:
         """Makes a batch's bytes final and lets the ratio estimate learn from it."""
         if batch.life == CLOSED:
             return
-        if not batch.compressed:
+        if not batch.records.compressed:
             close(batch, None)
             return
         pool: BufferPool = batch.account.pool
@@ -227,16 +221,16 @@ class BatchCloser:
         finally:
             if copied > 0:
                 pool.credit(owner, copied)
-        if len(batch.payload) > 0:  # else the sender closes it (``let_go``)
-            self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
+        if len(batch.records.payload) > 0:  # else the sender closes it (``let_go``)
+            self.estimator.update(batch.topic, self.codec, batch.records.observed_ratio())
 
     @cython.cfunc
     @cython.exceptval(-1)
     def copied(self, batch: ProducerBatch) -> cython.Py_ssize_t:
         # Bytes of a copy that the compressor will make of the raw records.
-        if batch.buffer_count() < 2:
+        if batch.records.buffer_count() < 2:
             return 0
-        size: cython.Py_ssize_t = self.compressor.copied(batch.raw_size, batch.buffer_count())
+        size: cython.Py_ssize_t = self.compressor.copied(batch.records.raw_size, batch.records.buffer_count())
         return size
 
     @cython.ccall
@@ -262,15 +256,15 @@ class BatchCloser:
             return
         charges: list[Any] = []
         try:
-            if self.compressor.copied_by_many([batch.raw_size for batch in small]):
+            if self.compressor.copied_by_many([batch.records.raw_size for batch in small]):
                 charge(small, charges)
             topics = [batch.topic for batch in small]
             packed = self.compressor.compress_many([pieces_of(batch) for batch in small], topics)
         finally:
             credit(charges)
         for batch, output in zip(small, packed, strict=True):
-            close_with(batch, output)
-            self.estimator.update(batch.topic, self.codec, observed_ratio(batch))
+            close_with(batch, [output])
+            self.estimator.update(batch.topic, self.codec, batch.records.observed_ratio())
 
 
 @cython.ccall
@@ -279,17 +273,16 @@ def close(batch: ProducerBatch, compressor: Any) -> cython.int:
     """Makes a batch's bytes final, compressing them with ``compressor`` if it has a codec; idempotent."""
     if batch.life == CLOSED:
         return 0
-    if batch.compressed:
-        others: cython.bint = batch.life == CLOSING
-        packed: list[Any] = compressor.compress_to_pieces(pieces_of(batch), batch.topic)
-        # Not if it was let go: the sender closes it then, or has closed it.
-        if not others or batch.is_others() or batch.life == ABANDONED:
-            close_with_pieces(batch, packed)
-        return 0
-    batch.payload = pieces_of(batch)
-    batch.payload_size = batch.raw_size
-    batch.chunk = None
-    return sealed(batch)
+    if not batch.records.compressed:
+        batch.close_for_appends()
+        batch.records.keep()
+        return sealed(batch)
+    others: cython.bint = batch.life == CLOSING
+    packed: list[Any] = compressor.compress_to_pieces(pieces_of(batch), batch.topic)
+    # Not if it was let go: the sender closes it then, or has closed it.
+    if not others or batch.is_others() or batch.life == ABANDONED:
+        close_with(batch, packed)
+    return 0
 
 
 @cython.cfunc
@@ -303,47 +296,19 @@ def sealed(batch: ProducerBatch) -> cython.int:
 def pieces_of(batch: ProducerBatch) -> list[Any]:
     """A batch's raw records in the chunks they stand in; closes it for appends."""
     batch.close_for_appends()
-    return batch.written()
+    return batch.records.written()
 
 
 @cython.ccall
-def close_with(batch: ProducerBatch, packed: bytes) -> cython.void:
-    """Makes ``packed``, the compressed records, a batch's bytes, and lets the raw chunks go."""
-    if batch.first_chunk is None:
+def close_with(batch: ProducerBatch, packed: list[Any]) -> cython.void:
+    """Makes ``packed``, the compressed records in pieces, a batch's bytes, and lets the raw chunks go."""
+    records: RecordsBuilder = batch.records
+    if records.first_chunk is None:
         return  # aborted meanwhile (a forced close), and its memory let go
-    output: Buffer = adopt(batch.first_chunk.pool, packed, batch.first_chunk.owner)
-    batch.payload = [packed]
-    batch.payload_size = len(packed)
+    output: Buffer = records.keep_packed(packed)
+    # Before the raw records go: if Ctrl-C comes between, nothing may close the batch again.
     sealed(batch)
-    batch.replace_chunks(output)
-
-
-@cython.cfunc
-def close_with_pieces(batch: ProducerBatch, packed: list[Any]) -> cython.void:
-    """The same with pieces, which are put together in the first chunk, over its records, if that suits.
-
-    A join of a megabyte would be memory fresh from the system, which goes back to it afterwards page by page.
-    """
-    payload: list[Any] = batch.write_over(packed) if len(packed) > 1 else []
-    if len(payload) == 0:
-        close_with(batch, packed[0] if len(packed) == 1 else b"".join(packed))
-        return
-    # Nothing may fail or come between until it is closed: the records are not there any more.
-    batch.payload = payload
-    batch.payload_size = cython.cast(Buffer, batch.first_chunk).used
-    sealed(batch)
-    batch.replace_chunks(batch.first_chunk)
-
-
-@cython.ccall
-@cython.exceptval(-1)
-def observed_ratio(batch: ProducerBatch) -> cython.double:
-    """Compressed size by uncompressed size, headers included; 1.0 without compression."""
-    if not batch.compressed:
-        return 1.0
-    # The conversion matters: two C integers divide as C does.
-    whole: cython.double = BATCH_OVERHEAD + batch.payload_size
-    return whole / (BATCH_OVERHEAD + batch.raw_size)
+    records.replace_chunks(output)
 
 
 @cython.cfunc
@@ -355,8 +320,8 @@ def charge(batches: list[Any], charges: list[Any]) -> cython.void:
         # With the owner of now: it may be another one when the charge is given back.
         pool = batch.account.pool
         owner: Any = batch.account.owner
-        charges.append((pool, owner, batch.raw_size))
-        pool.charge(owner, batch.raw_size)
+        charges.append((pool, owner, batch.records.raw_size))
+        pool.charge(owner, batch.records.raw_size)
 
 
 @cython.cfunc
@@ -384,7 +349,7 @@ def take_unit(queues: list[Any], taken: list[Any]) -> cython.bint:
                 if batch.life == LEFT:
                     batch.become(CLOSING)
                 del queue.to_close[0]
-                size += batch.raw_size
+                size += batch.records.raw_size
         finally:
             release(queue.lock)
     return len(taken) > 0
@@ -399,7 +364,7 @@ def hand_back(taken: list[Any]) -> cython.void:
     try:
         abandoned: cython.bint = batch.life == ABANDONED
         if batch.life == CLOSING:  # and not let go
-            batch.become(CLOSED if len(batch.payload) > 0 else FULL)
+            batch.become(CLOSED if len(batch.records.payload) > 0 else FULL)
     finally:
         release(queue.lock)
     if abandoned:
@@ -418,57 +383,4 @@ def size_to_close(queue: PartitionQueue) -> cython.Py_ssize_t:
             batch = queue.to_close[0]
     finally:
         release(queue.lock)
-    return 0 if batch is None else batch.raw_size
-
-
-@cython.ccall
-def header_of(batch: ProducerBatch) -> bytes:
-    """The header of a closed batch for the next request, signed."""
-    header: bytearray = new_bytearray(BATCH_OVERHEAD)
-    to: cython.p_uchar = bytearray_pointer(header)
-    fill_header(
-        to,
-        BATCH_OVERHEAD + batch.payload_size,
-        batch.codec_id | (TRANSACTIONAL_BIT if batch.transactional else 0),
-        batch.record_count,
-        batch.base_timestamp,
-        batch.max_timestamp,
-        batch.producer_id,
-        batch.producer_epoch,
-        batch.base_sequence,
-        0,
-        -1,
-    )
-    own: cython.longlong = crc32c(0, to, V2_ATTRIBUTES_AT, BATCH_OVERHEAD - V2_ATTRIBUTES_AT)
-    put_int32(to, V2_CRC_AT, signed_with(batch, own))
-    return bytes_at(to, 0, BATCH_OVERHEAD)
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def check_ahead(batch: ProducerBatch) -> cython.void:
-    """The checksum of a full batch's records by who has just written them; its queue's lock held.
-
-    The sender would read them out of another processor's cache, and hold the GIL for that.
-    """
-    if not batch.compressed and batch.position <= CACHED:
-        batch.checksum = crc32c(batch.checksum, batch.base, batch.checked, batch.position - batch.checked)
-        batch.checked = batch.position
-
-
-@cython.cfunc
-def signed_with(batch: ProducerBatch, checksum: cython.longlong) -> cython.longlong:
-    # The checksum of the header's end and the records behind it.
-    chunk: Buffer
-    at: cython.Py_ssize_t
-    if batch.checked > 0:
-        # Who wrote a table's rows, without the GIL, has read most of them for this already; who filled a batch, all.
-        chunk = batch.buffer_at(0)
-        rest: cython.Py_ssize_t = chunk.used - batch.checked
-        records: cython.longlong = crc32c(batch.checksum, chunk.base, batch.checked, rest)
-        return crc32c_combined(checksum, records, chunk.used)
-    for at in range(len(batch.payload)):
-        chunk = batch.buffer_at(at)
-        size: cython.Py_ssize_t = batch.payload_size if batch.compressed else chunk.used
-        checksum = crc32c(checksum, chunk.base, 0, size)
-    return checksum
+    return 0 if batch is None else batch.records.raw_size

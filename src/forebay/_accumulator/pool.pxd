@@ -1,4 +1,4 @@
-from forebay._accumulator.shares cimport Shares
+from forebay._accumulator.waiters cimport PoolWaiter, PoolWaiters, Shares
 from forebay._runtime.flag cimport Flag
 from forebay._runtime.mutex cimport Mutex
 
@@ -22,30 +22,26 @@ cdef class Buffer:
 cpdef Buffer adopt(BufferPool pool, bytes data, object owner)
 
 
-cdef class PoolWaiter:
-    cdef readonly Py_ssize_t size
-    cdef readonly bint roaming
-    cdef readonly object owner
-    cdef readonly object ticket
-    cdef readonly int state
-    cdef Buffer buffer
-
-
 cdef class BufferPool:
     cdef Mutex lock
+    # Set once.
     cdef readonly long long total
     cdef readonly Py_ssize_t poolable_size
     cdef readonly long long owner_limit
     cdef readonly long long overdraft
     cdef readonly long long share_overdraft
     cdef readonly Py_ssize_t overhead
+    # Guarded by lock.
     cdef long long overhead_left
     cdef readonly bint closed
     cdef long long left
-    cdef list free
-    cdef list waiters
+    cdef readonly list free
+    cdef PoolWaiters waiters
     cdef Shares shares
-    cdef long long looks
+    # Sender's thread only; other threads read the first.
+    cdef bint deferring
+    cdef double deferred_since
+    cdef long long deferred_from
     cpdef Buffer allocate(self, Py_ssize_t size, object owner, object ticket, bint roaming=*)
     cpdef Buffer try_chunk(self, object owner)
     cpdef void cancel(self, object ticket)
@@ -55,17 +51,16 @@ cdef class BufferPool:
     cpdef bint starved(self) except? -1
     cpdef Py_ssize_t queued(self) noexcept
     cpdef long long available(self)
-    cpdef long long unallocated(self)
     cpdef void close(self)
     cpdef void wake_waiters(self)
     cdef Buffer claim(self, PoolWaiter waiter, object owner)
-    cdef Buffer claim_now(self, PoolWaiter waiter)
+    cdef bint defer(self) except? -1
+    cpdef double serve_deferred(self, double now, bint idle) except? -1
+    cpdef bint serve_now(self) except? -1
     cdef Buffer create(self, Py_ssize_t size, object owner)
     cdef bint may_have(self, Py_ssize_t size, object owner) except? -1
     cdef bint may_fill(self, Py_ssize_t size, object owner) except? -1
-    cdef bint stays_behind(self, PoolWaiter waiter) except? -1
     cdef int take(self, object owner, long long size) except? -1
     cdef Buffer take_free(self, Py_ssize_t size, object owner)
-    cdef PoolWaiter grant_next(self)
     cdef int grant_all(self) except? -1
-    cdef int settle(self) except? -1
+    cdef int serve_waiters(self) except? -1

@@ -1,36 +1,34 @@
 """BufferPool: the bound on the memory of all batches, in bytes that are really held.
 
-Memory is credit against ``buffer.memory``.  Chunks of ``batch.size`` that come back are kept for reuse, within
-the credit that is left; other sizes are credit only.  Who finds too little leaves a ticket and waits in line.
-The line is strictly first in, first out (the Java pool lets a newcomer take memory ahead of those who wait), so
-what is let go gathers for the head of the line and a large request cannot starve; who lacks only his own share holds
-up those who wait for the same share, and nobody else.  The front end waits on its ticket and calls again.  Only what
-is there already (``charge``: compressed output, what a batch costs beside its records) may overdraw, and, by little,
-what fills a batch that has its chunk.
+Memory is credit against ``buffer.memory``.  Chunks of ``batch.size`` that come back are kept for reuse, within the
+credit that is left; other sizes are credit only.  A caller that finds too little leaves a ticket, waits on it, and
+calls again.  Waiters are served in order (``waiters``), so a large request cannot starve; the Java pool lets a newcomer
+take memory ahead of waiters.  Only two things may overdraw: memory that exists already (``charge``: compressed output,
+what a batch costs beside its records), and, by little, what fills a batch that has its chunk.
 
-Each buffer counts its holders: its batch, and every request whose bytes may still be written.  It goes back when
-the last one lets go and never before (KAFKA-19012: memory was given back that a socket still read).
+Each buffer counts its holders: its batch, and every request whose bytes may still be written.  It goes back when the
+last one lets go and never before (KAFKA-19012: memory was given back that a socket still read).
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.shares import Share, Shares
+from cython.cimports.forebay._accumulator.states import ENDED, GRANTED, QUEUED
+from cython.cimports.forebay._accumulator.waiters import PoolWaiter, PoolWaiters, Shares
 from cython.cimports.forebay._runtime.memory import free_memory, new_memory, show_memory, whole_view
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 from cython.cimports.forebay._runtime.primitives import kept_bytes_pointer
 
 from forebay.errors import IllegalArgumentError, ProducerClosedError
 
-# A waiter's states; QUEUED is left once, under the pool's lock.
-QUEUED = cython.declare(cython.int, 0)
-GRANTED = cython.declare(cython.int, 1)
-ENDED = cython.declare(cython.int, 2)
-
-# An eighth of the total or of a share, and this much at most, may be overdrawn to fill batches.
+INFINITY: cython.double = math.inf
 MOST_OVERDRAFT = cython.declare(cython.longlong, 4 << 20)
+"""Bytes.  To fill batches, an eighth of the total or of a share may be overdrawn, and this much at most."""
+DEFER_MS = cython.declare(cython.double, 5.0)
+"""How long waiters may be left asleep after memory came back for them, see ``BufferPool.defer``."""
 
 
 # Not tracked by the garbage collector, which would walk all that waits again and again.  A closed pool keeps none for
@@ -52,8 +50,8 @@ class Buffer:
         self.pool = pool
 
     def __dealloc__(self) -> None:
-        # Views of the memory hold this object, so nobody looks at it any more.  Memory of its own, and not a bytearray:
-        # 64 bytes less for each batch, and none of it written before the records are.
+        # Views of the memory hold this object, so there are none any more.  The road not taken: a bytearray.  It costs
+        # 64 bytes more for each batch, and it is written once before the records are.
         if not self.adopted:
             free_memory(self.base)
 
@@ -73,7 +71,7 @@ class Buffer:
     @cython.ccall
     @cython.exceptval(-1)
     def release(self) -> cython.int:
-        """One holder lets go; the last one gives the memory back and wakes whoever can go on."""
+        """One holder lets go.  The last one gives the memory back, and waiters that can go on are woken."""
         pool: BufferPool = self.pool
         acquire(pool.lock)
         try:
@@ -85,16 +83,12 @@ class Buffer:
                     if (len(pool.free) + 1) * self.size <= pool.left:
                         pool.free.append(self)
         except MemoryError:
-            pass  # of the list: the chunk goes to the system
+            pass  # the list could not grow: the chunk goes to the system
         finally:
             release(pool.lock)
         if given_back:
-            pool.settle()
+            pool.serve_waiters()
         return 0
-
-    def view(self, start: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> memoryview:
-        """The bytes from ``start`` to ``stop``, not copied."""
-        return self.data[start:stop]
 
     @property
     def data(self) -> memoryview:
@@ -118,20 +112,6 @@ def adopt(pool: BufferPool, data: bytes, owner: Any) -> Buffer:
     buffer.pool = pool
     pool.charge(owner, len(data))
     return buffer
-
-
-@cython.final
-@cython.cclass
-class PoolWaiter:
-    """A place in the line; its ticket's ``grant`` refers to it."""
-
-    def __init__(self, size: cython.Py_ssize_t, owner: Any, ticket: Any, roaming: cython.bint) -> None:
-        self.size = size
-        self.owner = owner
-        self.roaming = roaming
-        self.ticket = ticket
-        self.state = QUEUED
-        self.buffer: Buffer | None = None
 
 
 @cython.final
@@ -165,22 +145,27 @@ class BufferPool:
         # Half of what a share leaves to the others stays theirs.
         self.share_overdraft = min(owner_limit >> 3, (total - owner_limit) >> 1, MOST_OVERDRAFT)
         self.free: list[Any] = []
-        self.waiters: list[Any] = []
         self.shares = Shares(owner_limit)
-        self.looks = 0  # how often the line was looked through
+        self.waiters = PoolWaiters(self.shares)
+        self.deferring = False
+        self.deferred_since = -1.0
+        self.deferred_from = 0
         self.closed = False
         if not cython.compiled:
             self.lock = Mutex()
 
     @cython.ccall
     def allocate(self, size: cython.Py_ssize_t, owner: Any, ticket: Any, roaming: cython.bint = False) -> Buffer | None:
-        """A buffer of ``size`` bytes, or None: then ``ticket`` (unless it is None) stands in line.
+        """A buffer of ``size`` bytes, or None: then ``ticket`` waits, unless it is None.
 
-        After the ticket was woken the same call with the same ticket takes what was granted, or returns None if
-        it was woken early.  A caller that gives up calls ``cancel``.  ``owner`` names whose share it counts
-        against; with another owner than before a ticket keeps its place in the line.  ``roaming`` says that the
-        caller could use the share of another owner: it is woken early, to look, whenever memory comes back that
-        it may not have.
+        When the ticket was woken, the same call with the same ticket takes what was granted.  It returns None if the
+        ticket was woken early.  A caller that gives up calls ``cancel``.
+
+        Args:
+            owner: the owner whose share the buffer counts against.  It may be another one in a later call with the same
+                ticket, which keeps its place.
+            roaming: the caller could use another owner's share.  It is woken early, to look, whenever memory comes back
+                that it may not have.
 
         Raises:
             IllegalArgumentError: ``size`` is more than the whole pool.
@@ -207,7 +192,7 @@ class BufferPool:
                 buffer = self.take_free(size, owner)
             elif waiter is not None:
                 ticket.grant = waiter
-                self.waiters.append(waiter)
+                self.waiters.waiting.append(waiter)
         finally:
             release(self.lock)
         if closed:
@@ -218,21 +203,21 @@ class BufferPool:
 
     @cython.ccall
     def try_chunk(self, owner: Any) -> Buffer | None:
-        """A further chunk for an open batch, if one is free at once and nobody waits; else None."""
+        """A further chunk for an open batch, if one is free at once and no other caller waits; else None."""
         if self.closed:
             return None
         return self.allocate(self.poolable_size, owner, None)
 
     @cython.ccall
     def cancel(self, ticket: Any) -> cython.void:
-        """Leaves the line, or gives back a grant that nobody took (timeout, Ctrl-C, cancellation)."""
+        """The ticket waits no longer; a grant that was not taken goes back (timeout, Ctrl-C, cancellation)."""
         waiter: PoolWaiter = ticket.grant
         if waiter is None:
             return
         acquire(self.lock)
         try:
-            if waiter.state == QUEUED and waiter in self.waiters:
-                self.waiters.remove(waiter)
+            if waiter.state == QUEUED and waiter in self.waiters.waiting:
+                self.waiters.waiting.remove(waiter)
             elif waiter.state == GRANTED:
                 self.take(waiter.owner, -waiter.size)
             waiter.state = ENDED
@@ -240,7 +225,7 @@ class BufferPool:
         finally:
             release(self.lock)
         waiter.buffer = None
-        self.settle()
+        self.serve_waiters()
 
     @cython.ccall
     def charge(self, owner: Any, size: cython.Py_ssize_t) -> cython.void:
@@ -259,52 +244,39 @@ class BufferPool:
             self.take(owner, -size)
         finally:
             release(self.lock)
-        self.settle()
+        self.serve_waiters()
 
     @cython.ccall
     @cython.exceptval(-1)
     def exceeds_share(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
-        """Whether ``size`` bytes more are above what ``owner`` may hold, or somebody waits for just that.
-
-        The answer may be old at once.
-        """
-        waiter: PoolWaiter
+        """Whether ``size`` more bytes are above ``owner``'s share, or a caller waits for that share.  Old at once."""
         acquire(self.lock)
         try:
-            if self.shares.lacks(size, owner, 0):
-                return True
-            if self.owner_limit > 0:
-                for waiter in self.waiters:
-                    if waiter.owner == owner and self.shares.lacks(waiter.size, owner, 0):
-                        return True
-            return False
+            return self.shares.lacks(size, owner, 0) or self.waiters.wants_share(owner)
         finally:
             release(self.lock)
 
     def holders(self) -> list[tuple[Any, int]]:
-        """Who holds how many bytes, the largest first; nobody who holds none."""
+        """The owners that hold anything, with their bytes, the largest first."""
         return self.shares.held()
 
     @cython.ccall
     @cython.exceptval(-1)
     def starved(self) -> cython.bint:
-        """Whether somebody stands in line for whom there is no memory, not only none of his node's share."""
-        if len(self.waiters) == 0:
+        """Whether a caller waits because there is no memory, not only none of its owner's share."""
+        if len(self.waiters.waiting) == 0:
             return False
         acquire(self.lock)
         try:
-            for waiter in self.waiters:
-                if cython.cast(PoolWaiter, waiter).size > self.left:
-                    return True
+            return self.waiters.lack_memory(self.left)
         finally:
             release(self.lock)
-        return False
 
     @cython.ccall
     @cython.exceptval(check=False)
     def queued(self) -> cython.Py_ssize_t:
-        """How many callers stand in line."""
-        return len(self.waiters)
+        """How many callers wait."""
+        return len(self.waiters.waiting)
 
     @cython.ccall
     def available(self) -> cython.longlong:
@@ -312,24 +284,15 @@ class BufferPool:
         return self.left
 
     @cython.ccall
-    def unallocated(self) -> cython.longlong:
-        """Bytes neither handed out nor kept for reuse."""
-        acquire(self.lock)
-        try:
-            return self.left - cython.cast(cython.longlong, len(self.free)) * self.poolable_size
-        finally:
-            release(self.lock)
-
-    @cython.ccall
     def close(self) -> cython.void:
-        """Wakes everybody in line, to be told that the producer is closed; buffers still come back, to be let go."""
+        """Wakes all waiters, which are told that the producer is closed.  Buffers that come back are freed."""
         none: list[Any] = []
         acquire(self.lock)
         try:
             self.closed = True
             self.free.clear()
-            waiting: list[Any] = self.waiters
-            self.waiters = none
+            waiting: list[Any] = self.waiters.waiting
+            self.waiters.waiting = none
             for waiter in waiting:
                 cython.cast(PoolWaiter, waiter).state = ENDED
         finally:
@@ -339,45 +302,79 @@ class BufferPool:
 
     @cython.ccall
     def wake_waiters(self) -> cython.void:
-        """Wakes everybody in line to look around; their places stay theirs."""
-        acquire(self.lock)
-        try:
-            # Only to come before or after whoever is joining; a list must not be made under the lock.
-            pass
-        finally:
-            release(self.lock)
-        waiting: list[Any] = list(self.waiters)
-        for waiter in waiting:
-            waiter.ticket.wake()
+        """Wakes all waiters to look around; they keep their places."""
+        self.waiters.wake(False)
+
+    # Waking in one go
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def defer(self) -> cython.bint:
+        """Whether waiters are left asleep while memory comes back, until ``serve_deferred``.  Sender's thread only.
+
+        A waiter that is woken for one batch fills it and waits again: a switch of threads for each request.  So where
+        threads lack memory, it gathers first, for milliseconds.  They lose nothing: the buffer is full meanwhile.
+        """
+        if not self.deferring and self.starved():
+            self.deferred_since = -1.0
+            self.deferred_from = self.left
+            self.deferring = True
+        return self.deferring
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def serve_deferred(self, now: cython.double, idle: cython.bint) -> cython.double:
+        """Serves the waiters if it is time to; ms until it is, infinite if none is left asleep.  Sender's thread only.
+
+        Args:
+            idle: nothing is in flight that could give back more.
+        """
+        if not self.deferring:
+            return INFINITY
+        if self.deferred_since < 0:
+            self.deferred_since = now
+        wait: cython.double = self.deferred_since + DEFER_MS - now
+        if wait > 0 and not idle and self.left - self.deferred_from < self.total >> 3:
+            return wait
+        self.serve_now()
+        return INFINITY
+
+    @cython.ccall
+    @cython.exceptval(-1)
+    def serve_now(self) -> cython.bint:
+        """Ends what ``defer`` began, for a caller that cannot wait; whether it had begun.  Sender's thread only."""
+        deferred: cython.bint = self.deferring
+        self.deferring = False
+        if deferred:
+            self.serve_waiters()
+        return deferred
 
     @cython.cfunc
     def claim(self, waiter: PoolWaiter, owner: Any) -> Buffer | None:
         acquire(self.lock)
         try:
-            state: cython.int = waiter.state
-            if state == GRANTED:
-                waiter.state = ENDED
-                waiter.ticket.grant = None
-            elif state == QUEUED:
+            if waiter.state == QUEUED:
                 waiter.owner = owner
         finally:
             release(self.lock)
+        if self.owner_limit > 0:
+            # Of another owner there may be room at once, and no other event may come to say so.
+            self.grant_all()
+        acquire(self.lock)
+        try:
+            state: cython.int = waiter.state
+            if state == GRANTED:
+                waiter.state = ENDED
+        finally:
+            release(self.lock)
         if state == QUEUED:
-            return self.claim_now(waiter)
+            return None
+        waiter.ticket.grant = None
         if state == ENDED:
-            waiter.ticket.grant = None
             raise ProducerClosedError("Producer closed while allocating memory")
         buffer: Buffer | None = waiter.buffer
         waiter.buffer = None
         return self.create(waiter.size, waiter.owner) if buffer is None else buffer
-
-    @cython.cfunc
-    def claim_now(self, waiter: PoolWaiter) -> Buffer | None:
-        # Of another owner there may be room at once, and nothing else might come back to say so.
-        if self.owner_limit == 0:
-            return None
-        self.grant_all()
-        return self.claim(waiter, waiter.owner) if waiter.state != QUEUED else None
 
     @cython.cfunc
     def create(self, size: cython.Py_ssize_t, owner: Any) -> Buffer:
@@ -391,40 +388,21 @@ class BufferPool:
     @cython.cfunc
     @cython.exceptval(-1)
     def may_have(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
-        # A newcomer may pass those in line who wait for the share of somebody else, and nobody else.
-        if self.left < size or self.shares.lacks(size, owner, 0):
-            return False
-        self.looks += 1
-        waiter: PoolWaiter
-        for waiter in self.waiters:
-            if waiter.owner == owner or not self.stays_behind(waiter):
-                return False
-        return True
+        # A newcomer may pass those that wait for other owners' shares, and no others.
+        return self.left >= size and not self.shares.lacks(size, owner, 0) and self.waiters.lets_pass(owner)
 
     @cython.cfunc
     @cython.exceptval(-1)
     def may_fill(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
-        # For a batch that has its chunk, whoever waits: were the line asked, then with a line that never ends, which
-        # is what a busy producer has, every batch would go out with the one record that it was made for.
+        # For a batch that has its chunk, also ahead of waiters.  A busy producer always has waiters: if they came first,
+        # every batch would go out with the one record that it was made for.
         return size <= self.left + self.overdraft and not self.shares.lacks(size, owner, self.share_overdraft)
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def stays_behind(self, waiter: PoolWaiter) -> cython.bint:
-        # Whether it, or one ahead of it in this look, lacks its owner's share.
-        if self.owner_limit == 0:
-            return False
-        share: Share = self.shares.of(waiter.owner)
-        if share.stopped_at != self.looks and share.used + waiter.size <= self.owner_limit:
-            return False
-        share.stopped_at = self.looks
-        return True
-
-    @cython.cfunc
-    @cython.exceptval(-1)
     def take(self, owner: Any, size: cython.longlong) -> cython.int:
-        # Kept buffers beyond the credit left are dropped, which only frees plain memory: nothing of the user's can
-        # run here.  The share, for which memory may lack, first: nothing is taken then.
+        # The share first: counting it may raise MemoryError, and then nothing is taken.  Kept buffers beyond the credit
+        # that is left are dropped; this frees plain memory and runs no code of the user.
         self.shares.count(owner, size)
         self.left -= size
         while len(self.free) > 0 and cython.cast(cython.longlong, len(self.free)) * self.poolable_size > self.left:
@@ -433,7 +411,7 @@ class BufferPool:
 
     @cython.cfunc
     def take_free(self, size: cython.Py_ssize_t, owner: Any) -> Buffer | None:
-        # A kept buffer if one fits; taken out before the credit, which may drop those that are left.
+        # A kept buffer if one fits.  It is taken out before the credit, because ``take`` may drop kept buffers.
         buffer: Buffer | None = None
         if size == self.poolable_size and len(self.free) > 0:
             kept: Buffer = self.free.pop()
@@ -444,31 +422,17 @@ class BufferPool:
         return buffer
 
     @cython.cfunc
-    def grant_next(self) -> PoolWaiter | None:
-        self.looks += 1
-        waiter: PoolWaiter
-        for waiter in self.waiters:
-            # One who lacks his owner's share holds up those behind him who want of it too, or small ones would go on
-            # taking what gathers for a large one; the others he does not.
-            if self.stays_behind(waiter):
-                continue
-            if self.left < waiter.size:
-                return None
-            self.waiters.remove(waiter)
-            waiter.buffer = self.take_free(waiter.size, waiter.owner)
-            waiter.state = GRANTED
-            return waiter
-        return None
-
-    @cython.cfunc
     @cython.exceptval(-1)
     def grant_all(self) -> cython.int:
-        # Grants what the line can have, and wakes outside the lock.
+        # Grants what the waiters can have, in order, and wakes outside the lock.
         waiter: PoolWaiter | None
-        while len(self.waiters) > 0:
+        while len(self.waiters.waiting) > 0 and not self.deferring:
             acquire(self.lock)
             try:
-                waiter = self.grant_next()
+                waiter = self.waiters.next(self.left)
+                if waiter is not None:
+                    waiter.buffer = self.take_free(waiter.size, waiter.owner)
+                    waiter.state = GRANTED
             finally:
                 release(self.lock)
             if waiter is None:
@@ -478,12 +442,9 @@ class BufferPool:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def settle(self) -> cython.int:
+    def serve_waiters(self) -> cython.int:
         # Memory came back, or moved from one owner to another.
         self.grant_all()
-        waiter: PoolWaiter
-        if self.owner_limit > 0 and len(self.waiters) > 0:
-            for waiter in list(self.waiters):
-                if waiter.roaming:
-                    waiter.ticket.wake()
+        if self.owner_limit > 0 and len(self.waiters.waiting) > 0:
+            self.waiters.wake(True)
         return 0

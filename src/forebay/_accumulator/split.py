@@ -17,6 +17,7 @@ import cython
 from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
 from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
 from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
+from cython.cimports.forebay._accumulator.records import RecordsBuilder, new_records
 from cython.cimports.forebay._accumulator.states import SPLIT
 from cython.cimports.forebay._delivery.split import split_result
 from cython.cimports.forebay._gate import Gate
@@ -69,7 +70,7 @@ def split_size(batch: ProducerBatch, batch_size: cython.Py_ssize_t) -> cython.Py
     """Most bytes of header and uncompressed records for the parts of ``batch``; leads to two parts at least."""
     refused: cython.Py_ssize_t = batch.estimated_size()
     size: cython.Py_ssize_t = batch_size if batch_size < refused else refused // 2
-    return max(min(size, BATCH_OVERHEAD + batch.raw_size - 1), BATCH_OVERHEAD + batch.max_record_size)
+    return max(min(size, BATCH_OVERHEAD + batch.records.raw_size - 1), BATCH_OVERHEAD + batch.records.max_record_size)
 
 
 @cython.ccall
@@ -113,10 +114,11 @@ def records_of(batch: ProducerBatch) -> tuple[Record, ...]:
     Raises:
         CorruptRecordError, InvalidRecordError: its bytes are not what was written.
     """
-    section = b"".join([bytes(piece) for piece in batch.payload])
-    if batch.compressed:
-        section = decompress(CompressionType(batch.codec_id), section, batch.raw_size)
-    return read_records(section, count=batch.record_count, base_timestamp=batch.base_timestamp)
+    records: RecordsBuilder = batch.records
+    section = b"".join([bytes(piece) for piece in records.payload])
+    if records.compressed:
+        section = decompress(CompressionType(records.codec_id), section, records.raw_size)
+    return read_records(section, count=batch.record_count, base_timestamp=records.base_timestamp)
 
 
 @cython.cfunc
@@ -132,19 +134,13 @@ def size_of(record: Any, base_timestamp: cython.longlong, offset: cython.int) ->
 
 @cython.cfunc
 def part_of(batch: ProducerBatch, begin: cython.Py_ssize_t, raw: cython.Py_ssize_t) -> ProducerBatch:
-    first: Buffer = batch.buffers[0]
+    first: Buffer = batch.records.buffer_at(0)
     pool: BufferPool = first.pool
     pool.charge(first.owner, raw)
-    child: ProducerBatch = new_batch(
-        batch.queue,
-        pool.create(raw, first.owner),
-        MAX_INT32,
-        batch.created,
-        batch.codec_id,
-        1.0,
-        0,
-        cython.cast(cython.int, batch.result.first + begin),
-    )
+    chunk: Buffer = pool.create(raw, first.owner)
+    records: RecordsBuilder = new_records(chunk, MAX_INT32, batch.records.codec_id, 1.0, 0)
+    at: cython.int = cython.cast(cython.int, batch.result.first + begin)
+    child: ProducerBatch = new_batch(batch.queue, records, batch.created, at)
     child.drain_number = batch.drain_number
     child.last_node = batch.last_node
     child.last_error = batch.last_error
@@ -174,5 +170,5 @@ def write(child: ProducerBatch, record: Any) -> cython.void:
     if child.try_append(view_of(view), None, None) <= 0:
         raise RecordTooLargeError(
             f"A batch for {child.topic}-{child.partition} is too large to be split: "
-            f"{child.raw_size} bytes and one more record"
+            f"{child.records.raw_size} bytes and one more record"
         )

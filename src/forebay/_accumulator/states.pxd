@@ -21,12 +21,21 @@ cdef enum:                 # ProducerBatch.final_state
     ABORTED = 3
     SPLIT = 4
 
+cdef enum:                 # what a write answers in the place of a size
+    NO_ROOM = 0
+    CHUNK_FULL = -1
+
 cdef enum:                 # what an append answers
     WAIT = 0
     APPENDED = 1
     MADE_FULL = 2
     BEGUN = 4
     WORTH_WAKING = 6
+
+cdef enum:                 # PoolWaiter.state
+    QUEUED = 0
+    GRANTED = 1
+    ENDED = 2
 
 cdef enum:                 # PartitionQueue.line, where it is no node's id
     NO_LEADER = -1

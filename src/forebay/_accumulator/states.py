@@ -54,6 +54,10 @@ LIFE_MOVES: Mapping[int, frozenset[int]] = {
 NOT_FINAL, SUCCEEDED, FAILED, ABORTED, SPLIT = range(5)
 """A batch's outcome, set once by the sender's thread.  A batch may be in flight still when it fails: it expired."""
 
+NO_ROOM = 0
+CHUNK_FULL = -1
+"""What a write of a record answers in the place of its size.  CHUNK_FULL: there would be room in a further chunk."""
+
 WAIT = 0
 APPENDED = 1
 MADE_FULL = 2
@@ -61,6 +65,9 @@ BEGUN = 4
 WORTH_WAKING = MADE_FULL | BEGUN
 """What an append answers.  WAIT: there is no memory now.  APPENDED, with the other bits where the sender is woken: the
 record made its batch full, or began a batch, whose linger has begun."""
+
+QUEUED, GRANTED, ENDED = range(3)
+"""A waiter for memory: QUEUED until it is granted, GRANTED until it takes the memory, then ENDED."""
 
 NO_LEADER = -1
 """A queue's line while nobody leads its partition."""

@@ -15,6 +15,7 @@ from forebay._records.batch_v2 import append_record, batch_header, checksum, enc
 from forebay._records.compression import CompressionType, Compressor
 from forebay._records.decoded import EndTransactionMarker, TimestampType
 from forebay._records.layout import (
+    BATCH_OVERHEAD,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     LEGACY_OVERHEAD,
@@ -33,7 +34,6 @@ from forebay._records.layout import (
     V2_BASE_TIMESTAMP_AT,
     V2_CRC_AT,
     V2_LAST_OFFSET_DELTA_AT,
-    BATCH_OVERHEAD,
     wrap64,
 )
 from forebay._records.ratio import ESTIMATION_FACTOR

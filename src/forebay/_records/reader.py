@@ -18,6 +18,7 @@ from forebay._records.compression import CompressionType
 from forebay._records.decoded import Batch, Record, TimestampType
 from forebay._records.decompression import decompress
 from forebay._records.layout import (
+    BATCH_OVERHEAD,
     CODEC_MASK,
     DELETE_HORIZON_BIT,
     LEGACY_OVERHEAD,
@@ -34,7 +35,6 @@ from forebay._records.layout import (
     V2_HEADER_FIELDS,
     V2_MIN_HEADER_SIZE,
     V2_MIN_RECORD_SIZE,
-    BATCH_OVERHEAD,
     increment_sequence,
     wrap64,
 )

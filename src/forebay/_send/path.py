@@ -360,7 +360,7 @@ class SendPath:
         now: cython.double = self.clock.now()
         self.metadata.add_topic(state.name, now)
         status: cython.int = self.appender.append(state, partition, record, future, callback, None, now)
-        if not status & APPENDED and self._on_sender_thread() and self.accumulator.returning.let_go():
+        if not status & APPENDED and self._on_sender_thread() and self.accumulator.pool.serve_now():
             status = self.appender.append(state, partition, record, future, callback, None, now)
         if status & APPENDED:
             return status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from forebay._accumulator.shares import held_by, share_used_up
+from forebay._accumulator.waiters import held_by, share_used_up
 from forebay.errors import BufferExhaustedError, RecordTooLargeError, TimeoutError
 
 _CALLBACKS = "callbacks run on the sender's thread, which cannot wait for"

@@ -12,7 +12,6 @@ from typing import Any
 import cython
 from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.closing import observed_ratio
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
@@ -414,14 +413,12 @@ class RequestSensors:
         batch: ProducerBatch
         for batch in batches:
             size: cython.Py_ssize_t = batch.estimated_size()
-            ratio: cython.double = 1.0
-            if batch.compressed:
-                ratio = observed_ratio(batch)
+            ratio: cython.double = batch.records.observed_ratio()
             records += batch.record_count
             self.batch_size.record(size)
             self.queue_time.record(batch.drained - batch.created)
             self.compression_rate.record(ratio)
-            self.record_size.record_many(batch.raw_size, batch.record_count, batch.max_record_size)
+            self.record_size.record_many(batch.records.raw_size, batch.record_count, batch.records.max_record_size)
             topic: TopicSensors = outcomes.topic_sensors(batch, now)
             topic.records.record(batch.record_count)
             topic.bytes.record(size)

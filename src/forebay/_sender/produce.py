@@ -10,7 +10,6 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.closing import header_of
 from cython.cimports.forebay._accumulator.pool import Buffer
 from cython.cimports.forebay._protocol.produce import PartitionRecords, encode_produce
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
@@ -81,7 +80,7 @@ class ProduceCall:
         self.refused: dict[ProducerBatch, KafkaError] | None = None
         batch: ProducerBatch
         for batch in batches:
-            batch.hold(self.held)
+            batch.records.hold(self.held)
             if batch.topic_id is None:
                 self.newest = FIRST_PRODUCE_BY_ID - 1
         return None
@@ -114,7 +113,7 @@ class ProduceCall:
 
     @cython.cfunc
     def entry(self, batch: ProducerBatch, version: cython.int) -> PartitionRecords:
-        if batch.codec_id == CODEC_ZSTD and version < FIRST_ZSTD:
+        if batch.records.codec_id == CODEC_ZSTD and version < FIRST_ZSTD:
             raise UnsupportedCompressionTypeError(
                 f"The broker speaks Produce up to version {version}, but zstd needs version {FIRST_ZSTD} "
                 "(Kafka 2.1); choose another compression.type",
@@ -126,12 +125,12 @@ class ProduceCall:
             return self._legacy_entry(batch, version)
         # The constructor's arguments would cost more than the entry.
         entry: PartitionRecords = PartitionRecords.__new__(PartitionRecords)
-        entry.topic = batch.topic
+        entry.topic = batch.queue.topic
         entry.topic_id = batch.topic_id
-        entry.partition = batch.partition
-        entry.header = header_of(batch)
-        entry.buffers = batch.payload
-        entry.size = BATCH_OVERHEAD + batch.payload_size
+        entry.partition = batch.queue.partition
+        entry.header = batch.header()
+        entry.buffers = batch.records.payload
+        entry.size = BATCH_OVERHEAD + batch.records.payload_size
         return entry
 
     def _legacy_entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
@@ -142,7 +141,7 @@ class ProduceCall:
                 "enable.idempotence=false to write to it",
                 node=self.node_id,
             )
-        section = b"".join(bytes(piece) for piece in (header_of(batch), *batch.payload))
+        section = b"".join(bytes(piece) for piece in (batch.header(), *batch.records.payload))
         # For brokers before 0.11 alone: a start does not wait for the modules that read records.
         from forebay._records.batch_legacy import convert_v2
         from forebay._records.reader import read_batches
@@ -182,13 +181,13 @@ def match(batches: list[Any], answers: list[Any]) -> list[Any]:
 @cython.exceptval(-1)
 def is_about(answer: PartitionResponse, batch: ProducerBatch) -> cython.bint:
     # And if so, it gets the topic's name where the broker did not say it.
-    if answer.partition != batch.partition:
+    if answer.partition != batch.queue.partition:
         return False
     if answer.topic_id is None:
-        return answer.topic == batch.topic
+        return answer.topic == batch.queue.topic
     if answer.topic_id != batch.topic_id:
         return False
-    answer.topic = batch.topic
+    answer.topic = batch.queue.topic
     return True
 
 

@@ -153,7 +153,7 @@ class Sender:
         # manager's turn, in which it acts on what failed.
         self._expire(now)
         delay: cython.double = -1 if self.transactions is None else self._prepare(now)
-        held: cython.double = self.accumulator.returning.serve(now, len(self.in_flight) == 0)
+        waking: cython.double = self.accumulator.pool.serve_deferred(now, len(self.in_flight) == 0)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
         if self.requests is not None:
             # After the batches: what the gate did not let out yet is asked for in the same turn.
@@ -161,7 +161,7 @@ class Sender:
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
             delay = 0  # what failed may have changed what there is to do, and an end may be waiting for just that
         self.unsettled = False
-        self.client.poll(min(delay, held), now)
+        self.client.poll(min(delay, waking), now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
         return None
@@ -430,7 +430,7 @@ class Sender:
                 self.dialog.close(KafkaError(FORCED_TRANSACTION))
         finally:
             self.outcomes.fail_all(error)
-            self.accumulator.returning.serve(0, True)
+            self.accumulator.pool.serve_now()
 
     def settle_early(self) -> tuple[int, int]:
         """See ``BatchOutcomes.settle_early``; also ends waits for a transaction or metadata.  Any thread."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import close, header_of
+from forebay._accumulator.closing import close
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
@@ -144,7 +144,7 @@ class Shelf:
         """Acknowledges a drained batch, after which nothing is in flight."""
         assert batch.complete(offset, -1, quiet)
         self.accumulator.deallocate(batch)
-        self.accumulator.returning.serve(self.now, True)
+        self.pool.serve_deferred(self.now, True)
 
 
 class Holding(Gate):
@@ -168,5 +168,5 @@ class Holding(Gate):
 def read(batch: ProducerBatch, compressor: Any = None) -> Batch:
     """Closes a batch, and reads its bytes back."""
     close(batch, compressor)
-    (found,) = read_batches(bytes(header_of(batch)) + b"".join(bytes(piece) for piece in batch.payload))
+    (found,) = read_batches(bytes(batch.header()) + b"".join(bytes(piece) for piece in batch.records.payload))
     return found

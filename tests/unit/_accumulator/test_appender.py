@@ -75,7 +75,7 @@ def test_how_many_records_fit() -> None:
     shelf = Shelf(batch_size=1025 + 61)
     shelf.append(0, EXPECTED_APPENDS)
     (batch,) = shelf.batches()
-    assert batch.raw_size == 1024 == 64 * RECORD + 4 * (RECORD + 1)
+    assert batch.records.raw_size == 1024 == 64 * RECORD + 4 * (RECORD + 1)
     assert shelf.status() & (FULL | NEW) == FULL | NEW
     assert [batch.record_count for batch in shelf.batches()] == [68, 1]
 
@@ -171,8 +171,8 @@ def test_compressed_batches_hold_more_than_their_memory() -> None:
         shelf.estimator.update("test", CompressionType.ZSTD, 0.1)
     shelf.append(0, 300, b"value" * 4)
     first = shelf.batches()[0]
-    assert first.raw_size > 4 * 1024
-    assert len(first.buffers) == len(shelf.batches()[0].buffers)
+    assert first.records.raw_size > 4 * 1024
+    assert len(first.records.buffers) == len(shelf.batches()[0].records.buffers)
     assert first.estimated_size() <= 1024 + 61
     count = sum(batch.record_count for batch in shelf.batches())
     assert count == 300
@@ -191,8 +191,8 @@ def test_no_further_chunk_while_somebody_waits_for_memory() -> None:
     first = shelf.batches()[0]
     while first.life == OPEN:
         assert shelf.accumulator.appender.append_bytes(shelf.topic, 0, b"value", now=shelf.now)[0] in (WAIT, APPENDED)
-    assert len(first.payload) == 1 and first.closed  # closed and compressed by the thread that filled it
-    assert waiting.woken == 0 and first.raw_size <= 1024
+    assert len(first.records.payload) == 1 and first.closed  # closed and compressed by the thread that filled it
+    assert waiting.woken == 0 and first.records.raw_size <= 1024
 
 
 def test_who_fills_a_batch_compresses_it() -> None:
@@ -226,7 +226,7 @@ def test_an_abort_while_compressing_keeps_the_memory_until_the_end_of_it() -> No
     (batch,) = shelf.accumulator.take_waiting()
     batch.abort(KafkaError("forced"), quiet)
     shelf.accumulator.deallocate(batch)
-    assert shelf.pool.available() == 400 - batch.write_limit
+    assert shelf.pool.available() == 400 - batch.records.write_limit
     codec.go_on.set()
     filler.join(30)
     assert shelf.pool.available() == 400
@@ -319,7 +319,7 @@ def test_ctrl_c_while_a_first_batch_is_compressed() -> None:
         shelf.append(0, 1, bytes(range(250)))
     assert shelf.ready().nodes == [0]
     (batch,) = shelf.drain(0)
-    assert shelf.pool.available() == 1000 - batch.write_limit
+    assert shelf.pool.available() == 1000 - batch.records.write_limit
     shelf.finish(batch)
     assert shelf.pool.available() == 1000
 
@@ -346,7 +346,7 @@ def test_a_record_larger_than_a_chunk_takes_one_piece_of_memory() -> None:
     shelf.append(0, 1, bytes(10_000))
     first, second = shelf.batches()
     assert (first.record_count, second.record_count) == (1, 1)
-    assert second.raw_size > 10_000
+    assert second.records.raw_size > 10_000
 
 
 def test_a_compressed_batch_is_capped_by_its_raw_size() -> None:
@@ -356,4 +356,4 @@ def test_a_compressed_batch_is_capped_by_its_raw_size() -> None:
         shelf.estimator.update("test", CompressionType.ZSTD, 0.01)
     shelf.append(0, 30, bytes(500))
     assert [batch.record_count for batch in shelf.batches()] == [7, 7, 7, 7, 2]
-    assert all(61 + batch.raw_size <= 4000 for batch in shelf.batches())
+    assert all(61 + batch.records.raw_size <= 4000 for batch in shelf.batches())

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import close, header_of, observed_ratio
+from forebay._accumulator.closing import close
 from forebay._delivery.future import RecordFuture
 from forebay._records.compression import CompressionType, compressor
 from forebay.errors import IllegalStateError, KafkaError, NotLeaderOrFollowerError
@@ -158,12 +158,12 @@ def test_compressed(kind: CompressionType) -> None:
     for number in range(100):
         shelf.append(0, 1, b"value" * 3, b"%d" % number, headers=[("h", b"v")])
     (batch,) = shelf.batches()
-    raw = batch.raw_size
+    raw = batch.records.raw_size
     found = read(batch, codec)
     assert found.codec == kind
     assert [record.key for record in found.records] == [b"%d" % number for number in range(100)]
     assert all(record.headers == (("h", b"v"),) for record in found.records)
-    assert observed_ratio(batch) == pytest.approx(found.size / (61 + raw))
+    assert batch.records.observed_ratio() == pytest.approx(found.size / (61 + raw))
     assert batch.estimated_size() == found.size < 61 + raw
 
 
@@ -174,10 +174,10 @@ def test_closing_lets_the_raw_memory_go() -> None:
     (batch,) = shelf.batches()
     assert shelf.pool.available() == 4096
     close(batch, codec)
-    assert shelf.pool.available() == 8192 - batch.payload_size
-    payload = bytes(batch.payload[0])
+    assert shelf.pool.available() == 8192 - batch.records.payload_size
+    payload = bytes(batch.records.payload[0])
     close(batch, codec)  # a second time changes nothing
-    assert bytes(batch.payload[0]) == payload
+    assert bytes(batch.records.payload[0]) == payload
     batch.release()
     assert shelf.pool.available() == 8192
 
@@ -187,11 +187,11 @@ def test_records_are_never_touched_again() -> None:
     batch, _, _ = batch_of(3)
     batch.set_producer_state(1, 0, 5, False)
     close(batch, None)
-    first, payload = bytes(header_of(batch)), bytes(batch.payload[0])
-    assert bytes(header_of(batch)) == first
+    first, payload = bytes(batch.header()), bytes(batch.records.payload[0])
+    assert bytes(batch.header()) == first
     batch.set_producer_state(1, 1, 0, False)
-    assert bytes(header_of(batch)) != first
-    assert bytes(batch.payload[0]) == payload
+    assert bytes(batch.header()) != first
+    assert bytes(batch.records.payload[0]) == payload
     assert read(batch).producer_epoch == 1
 
 
@@ -201,7 +201,7 @@ def test_a_request_holds_the_memory() -> None:
     shelf.append()
     (batch,) = shelf.drain(0)
     held: list[object] = []
-    batch.hold(held)
+    batch.records.hold(held)
     batch.release()
     batch.release()  # once is enough
     assert shelf.pool.available() == 0
@@ -218,10 +218,10 @@ def test_a_batch_with_its_outcome_keeps_no_bytes(kind: CompressionType) -> None:
     shelf.append(1, 3, b"0123456789", None)
     (batch,) = shelf.batches(1)
     close(batch, codec)
-    assert batch.payload
+    assert batch.records.payload
     batch.complete(0, -1, quiet)
     batch.release()
-    assert batch.payload == []
+    assert batch.records.payload == []
 
 
 def test_what_does_not_shrink_is_still_taken() -> None:
@@ -230,7 +230,7 @@ def test_what_does_not_shrink_is_still_taken() -> None:
     shelf.append(0, 1, os.urandom(900))
     (batch,) = shelf.batches()
     assert read(batch, codec).records[0].value is not None
-    assert observed_ratio(batch) > 0.9
+    assert batch.records.observed_ratio() > 0.9
 
 
 def test_stamp() -> None:

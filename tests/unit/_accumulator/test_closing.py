@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import BatchCloser, close, header_of, observed_ratio
+from forebay._accumulator.closing import BatchCloser, close
 from forebay._accumulator.helpers import CompressionHelpers
 from forebay._accumulator.states import CLOSING, FULL, LEFT, OPEN
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
@@ -39,7 +39,7 @@ def test_without_compression_nothing_is_learned() -> None:
     sealed(shelf)
     (batch,) = shelf.drain(0)
     shelf.accumulator.closer.close_batches([batch])
-    assert batch.closed and observed_ratio(batch) == 1.0
+    assert batch.closed and batch.records.observed_ratio() == 1.0
     assert (shelf.accumulator.closer.codec_id, BatchCloser().codec_id) == (0, 0)
 
 
@@ -51,10 +51,10 @@ def test_each_batch_is_compressed_once_and_counts_for_the_estimate(count: int) -
         shelf.append(partition, 30, b"0123456789" * 10)
     batches = [batch for node in (0, 1) for batch in shelf.drain(node)]
     shelf.accumulator.closer.close_batches(batches)
-    payloads = [batch.payload[0] for batch in batches]
+    payloads = [batch.records.payload[0] for batch in batches]
     shelf.accumulator.closer.close_batches(batches)
     assert len(batches) == count and all(batch.closed for batch in batches)
-    assert [batch.payload[0] for batch in batches] == payloads
+    assert [batch.records.payload[0] for batch in batches] == payloads
     assert shelf.estimator.estimation("test", LZ4) == pytest.approx(1 - 0.005 * count)
     assert all(read(batch, codec).count == 30 for batch in batches)
 
@@ -133,14 +133,14 @@ def test_the_compressor_s_copies_are_counted_while_they_last(copies_all: bool) -
         shelf.append(partition, count, b"0123456789" * 10)
     batches = [batch for node in (0, 1) for batch in shelf.drain(node)]
     large, *small = batches
-    assert [len(batch.buffers) for batch in batches] == [3, 1, 1]
-    before, raw = shelf.pool.available(), large.raw_size
+    assert [len(batch.records.buffers) for batch in batches] == [3, 1, 1]
+    before, raw = shelf.pool.available(), large.records.raw_size
     shelf.accumulator.closer.close_batches(batches)
     # The large one is closed alone, the small ones in one call.
-    after_the_large_one = before + 3 * 4096 - large.payload_size
-    together = sum(batch.raw_size for batch in small) if copies_all else 0
+    after_the_large_one = before + 3 * 4096 - large.records.payload_size
+    together = sum(batch.records.raw_size for batch in small) if copies_all else 0
     assert codec.left == [before - raw, after_the_large_one - together] and codec.many == 2
-    assert shelf.pool.available() == before + 5 * 4096 - sum(batch.payload_size for batch in batches)
+    assert shelf.pool.available() == before + 5 * 4096 - sum(batch.records.payload_size for batch in batches)
     assert all(read(batch, codec.codec).count == batch.record_count for batch in batches)
 
 
@@ -169,8 +169,8 @@ def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -
     world.producer.send("t", b"behind them")
     (batch,) = world.queue("t").batches
     close(batch, None)
-    header = header_of(batch)
-    payload = bytes(batch.payload[0])
+    header = batch.header()
+    payload = bytes(batch.records.payload[0])
     assert int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
     assert payload.count(b"behind them") == 1
 
@@ -178,10 +178,10 @@ def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -
 def signed_before(batch: ProducerBatch) -> bool:
     """Whether the records' checksum had been taken before now: a byte that changes now is none of it."""
     close(batch, None)
-    before = bytes(batch.payload[0])
-    ctypes.memset(pa.py_buffer(batch.payload[0]).address + 10, before[10] ^ 1, 1)
-    header = header_of(batch)
-    taken = {checksum(payload, checksum(header[21:])): payload for payload in (before, bytes(batch.payload[0]))}
+    before = bytes(batch.records.payload[0])
+    ctypes.memset(pa.py_buffer(batch.records.payload[0]).address + 10, before[10] ^ 1, 1)
+    header = batch.header()
+    taken = {checksum(payload, checksum(header[21:])): payload for payload in (before, bytes(batch.records.payload[0]))}
     return taken[int.from_bytes(header[17:21], "big")] is before
 
 

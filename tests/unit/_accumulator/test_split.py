@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import observed_ratio
 from forebay._accumulator.split import split, split_and_reenqueue, split_size, write
 from forebay._accumulator.states import OPEN
 from forebay._gate import Gate
@@ -77,7 +76,7 @@ def test_parts_are_batches_of_the_same_kind(kind: CompressionType | None) -> Non
     for part in parts:
         found = read(part, shelf.compressor)
         assert (found.magic, found.codec, found.base_offset) == (2, kind or CompressionType.NONE, 0)
-        assert part.raw_size + HEADER <= 512
+        assert part.records.raw_size + HEADER <= 512
         assert (part.created, part.attempts) == (batch.created, 0)
         assert part.life != OPEN and not part.has_sequence()
 
@@ -107,7 +106,7 @@ def test_targets_shrink(batch_size: int, largest: int, expected: int) -> None:
     (batch,) = shelf.batches()
     while batch.estimated_size() + 20 <= 1000:
         shelf.append(0, 1, bytes(13), None)
-    assert batch.max_record_size == largest and 980 <= batch.estimated_size() <= 1000
+    assert batch.records.max_record_size == largest and 980 <= batch.estimated_size() <= 1000
     assert split_size(batch, batch_size) == pytest.approx(expected, abs=10)
 
 
@@ -182,11 +181,11 @@ def test_memory_of_parts_is_counted(kind: CompressionType | None) -> None:
         shelf.append(0, 1, source.randbytes(100), None)
     batch = drained(shelf)
     assert split_and_reenqueue(shelf.accumulator, batch, None) > 0
-    assert batch.buffers == [] and batch.done
+    assert batch.records.buffers == [] and batch.done
     parts = shelf.batches()
     assert set(shelf.accumulator.incomplete()) == set(parts)
-    held = sum(buffer.size for part in parts for buffer in part.buffers)
-    assert held == sum(part.raw_size for part in parts)
+    held = sum(buffer.size for part in parts for buffer in part.records.buffers)
+    assert held == sum(part.records.raw_size for part in parts)
     assert shelf.pool.available() <= pool - held
     while found := shelf.drain(0):
         assert len(found) == 1
@@ -201,7 +200,7 @@ def test_the_ratio_starts_again() -> None:
     shelf.estimator.set("test", CompressionType.GZIP, 0.2)
     shelf.append(0, 20, b"0123456789" * 10)
     batch = drained(shelf)
-    assert observed_ratio(batch) < 1
+    assert batch.records.observed_ratio() < 1
     split_and_reenqueue(shelf.accumulator, batch, None)
     assert shelf.estimator.estimation("test", CompressionType.GZIP) == 1.0
 
@@ -266,7 +265,7 @@ def test_what_cannot_be_read_back_changes_nothing() -> None:
     shelf = shelf_of(CompressionType.GZIP, batch_size=1024)
     future = shelf.append(0, 5)
     batch = drained(shelf)
-    batch.payload[0] = b"damaged"
+    batch.records.payload[0] = b"damaged"
     free = shelf.pool.available()
     with pytest.raises(CorruptRecordError):
         split_and_reenqueue(shelf.accumulator, batch, None)
@@ -323,6 +322,6 @@ def test_a_record_that_a_part_does_not_take_is_not_lost() -> None:
     batch = drained(shelf)
     part = split(batch, 100)[0]
     before = part.record_count
-    with pytest.raises(RecordTooLargeError, match=f"{part.raw_size} bytes and one more record"):
+    with pytest.raises(RecordTooLargeError, match=f"{part.records.raw_size} bytes and one more record"):
         write(part, read(batch).records[0])
     assert part.record_count == before

@@ -9,7 +9,6 @@ from kio.schema.index import api_key_map
 from forebay._protocol import versions
 from forebay._protocol.versions import ApiKey, api_name, choose, is_flexible
 from forebay.errors import UnsupportedVersionError
-
 from tests.support.forms import differences
 
 from .kio_peer import schema

@@ -6,7 +6,7 @@ import random
 
 from forebay._accumulator.account import BatchAccount
 from forebay._accumulator.pool import BufferPool
-from forebay._accumulator.shares import Shares, held_by, share_used_up
+from forebay._accumulator.waiters import Shares, held_by, share_used_up
 
 
 def test_owners_that_take_turns_are_counted_apart() -> None:

@@ -1,4 +1,4 @@
-"""What a batch's records are written into; how chunks are filled is in test_batch and test_accumulator."""
+"""A batch's bytes: written into chunks, closed, held by requests.  How a batch is filled is in test_batch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from forebay._accumulator import chunks
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import close, close_with, header_of, pieces_of
+from forebay._accumulator import records
+from forebay._accumulator.closing import close, close_with, pieces_of
 from forebay._accumulator.pool import Buffer
 from forebay._records.batch_v2 import checksum
 from forebay._records.codec_packages import Chunk
@@ -19,7 +19,7 @@ from forebay._records.ratio import CompressionRatioEstimator
 from tests.unit._accumulator.shelf import Shelf, read
 
 LZ4 = CompressionType.LZ4
-INTERPRETED = str(chunks.__file__).endswith(".py")
+INTERPRETED = str(records.__file__).endswith(".py")
 
 
 def filled(count: int) -> Shelf:
@@ -27,7 +27,7 @@ def filled(count: int) -> Shelf:
     estimator = CompressionRatioEstimator()
     estimator.set("test", LZ4, 0.01)
     shelf = Shelf(batch_size=1000, compressor=compressor(LZ4), estimator=estimator)
-    while not shelf.batches() or len(shelf.batches()[0].buffers) < count:
+    while not shelf.batches() or len(shelf.batches()[0].records.buffers) < count:
         shelf.append(value=b"0123456789" * 10)
     return shelf
 
@@ -37,9 +37,9 @@ def test_what_is_written_is_in_the_chunks_in_their_order(count: int) -> None:
     shelf = filled(count)
     (batch,) = shelf.batches()
     pieces = pieces_of(batch)
-    assert len(pieces) == len(batch.buffers) == count
+    assert len(pieces) == len(batch.records.buffers) == count
     assert [bytes(piece) for piece in pieces] == [
-        bytes(buffer.view(0, len(piece))) for buffer, piece in zip(batch.buffers, pieces, strict=True)
+        bytes(buffer.data[0 : len(piece)]) for buffer, piece in zip(batch.records.buffers, pieces, strict=True)
     ]
     assert b"".join(bytes(piece) for piece in pieces).count(b"0123456789" * 10) == batch.record_count
 
@@ -48,13 +48,13 @@ def test_what_is_written_is_in_the_chunks_in_their_order(count: int) -> None:
 def test_a_request_holds_them_all_and_the_batch_lets_go_of_them_all(count: int) -> None:
     shelf = filled(count)
     (batch,) = shelf.batches()
-    buffers: list[Buffer] = batch.buffers
+    buffers: list[Buffer] = batch.records.buffers
     held: list[Any] = []
-    batch.hold(held)
+    batch.records.hold(held)
     assert held == buffers and [buffer.holds for buffer in buffers] == [2] * count
     batch.release()
     batch.release()
-    assert batch.buffers == [] and [buffer.holds for buffer in buffers] == [1] * count
+    assert batch.records.buffers == [] and [buffer.holds for buffer in buffers] == [1] * count
     assert shelf.pool.available() <= shelf.pool.total - sum(buffer.size for buffer in buffers)
     for buffer in held:
         buffer.release()
@@ -65,10 +65,10 @@ def test_a_request_holds_them_all_and_the_batch_lets_go_of_them_all(count: int) 
 def test_compressed_bytes_take_their_place(count: int) -> None:
     shelf = filled(count)
     (batch,) = shelf.batches()
-    raw: list[Buffer] = batch.buffers
+    raw: list[Buffer] = batch.records.buffers
     close(batch, shelf.compressor)
-    (output,) = batch.buffers
-    assert bytes(output.data) == batch.payload[0] and output not in raw
+    (output,) = batch.records.buffers
+    assert bytes(output.data) == batch.records.payload[0] and output not in raw
     assert [buffer.holds for buffer in raw] == [0] * count
 
 
@@ -91,7 +91,7 @@ class InPieces(Compressor):
 
 
 def signed(batch: ProducerBatch, payload: bytes) -> bool:
-    header = header_of(batch)
+    header = batch.header()
     return int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
 
 
@@ -100,13 +100,13 @@ def signed(batch: ProducerBatch, payload: bytes) -> bool:
 def test_pieces_are_put_together_in_the_first_chunk_if_they_fill_most_of_it(count: int, size: int, suits: bool) -> None:
     shelf = filled(count)
     (batch,) = shelf.batches()
-    raw: list[Buffer] = batch.buffers
+    raw: list[Buffer] = batch.records.buffers
     before = shelf.pool.available()
     packed = bytes(range(250)) * 5
     close(batch, InPieces(b"", packed[:300], packed[300:301], packed[301:size]))
-    (output,), (payload,) = batch.buffers, batch.payload
+    (output,), (payload,) = batch.records.buffers, batch.records.payload
     assert (output is raw[0]) == (suits and not INTERPRETED)
-    assert batch.closed and bytes(payload) == packed[:size] and batch.payload_size == size
+    assert batch.closed and bytes(payload) == packed[:size] and batch.records.payload_size == size
     assert signed(batch, packed[:size])
     assert [buffer.holds for buffer in raw] == [int(output is raw[0])] + [0] * (count - 1)
     assert shelf.pool.available() == before + 1000 * count - output.size
@@ -118,18 +118,18 @@ def test_a_piece_alone_is_kept_as_it_is() -> None:
     (batch,) = filled(2).batches()
     packed = bytes(900)
     close(batch, InPieces(packed))
-    assert batch.payload[0] is packed
+    assert batch.records.payload[0] is packed
 
 
 @pytest.mark.skipif(INTERPRETED, reason="compressed bytes never stand in a chunk")
 def test_a_chunk_with_compressed_bytes_is_used_again_when_nobody_sends_them_any_more() -> None:
     shelf = filled(2)
     (batch,) = shelf.batches()
-    first = batch.buffers[0]
+    first = batch.records.buffers[0]
     close(batch, InPieces(b"1" * 450, b"2" * 450))
-    (payload,) = batch.payload
+    (payload,) = batch.records.payload
     held: list[Any] = []
-    batch.hold(held)
+    batch.records.hold(held)
     batch.release()
     # The second one came back before, and the pool keeps it.
     others = [shelf.pool.allocate(1000, None, None) for _ in range(3)]
@@ -143,7 +143,7 @@ def test_pieces_of_what_was_let_go_are_dropped() -> None:
     (batch,) = shelf.batches()
     batch.release()
     close(batch, InPieces(bytes(450), bytes(450)))
-    assert batch.buffers == [] and not batch.closed
+    assert batch.records.buffers == [] and not batch.closed
     assert shelf.pool.available() == shelf.pool.total
 
 
@@ -180,11 +180,11 @@ def large(kind: CompressionType) -> Shelf:
 def test_what_is_compressed_from_several_chunks_goes_back_into_the_first(kind: CompressionType, in_chunk: bool) -> None:
     shelf = large(kind)
     (batch,) = shelf.batches()
-    first, *further = batch.buffers
+    first, *further = batch.records.buffers
     found = read(batch, shelf.compressor)
-    assert len(further) == 2 and 98304 <= batch.payload_size <= first.size
-    assert (batch.buffers == [first]) == (in_chunk and not INTERPRETED)
-    assert found.count == 270 and signed(batch, b"".join(bytes(piece) for piece in batch.payload))
+    assert len(further) == 2 and 98304 <= batch.records.payload_size <= first.size
+    assert (batch.records.buffers == [first]) == (in_chunk and not INTERPRETED)
+    assert found.count == 270 and signed(batch, b"".join(bytes(piece) for piece in batch.records.payload))
     again = random.Random(5)
     assert all(record.value == again.randbytes(400) + bytes(600) for record in found.records)
 
@@ -207,7 +207,7 @@ def test_a_lack_of_memory_never_leaves_half_of_a_batch_overwritten() -> None:
             testcapi.remove_mem_hooks()
         if batch.closed:
             outcomes.add("pieces")
-            assert b"".join(bytes(piece) for piece in batch.payload) == b"1" * 450 + b"2" * 450, number
+            assert b"".join(bytes(piece) for piece in batch.records.payload) == b"1" * 450 + b"2" * 450, number
         else:
             outcomes.add("records")
             assert read(batch, shelf.compressor).count == batch.record_count, number
@@ -223,15 +223,16 @@ def test_a_batch_that_was_let_go_takes_no_compressed_bytes() -> None:
     shelf = filled(2)
     (batch,) = shelf.batches()
     batch.release()
-    close_with(batch, b"too late")
-    assert batch.buffers == [] and not batch.closed
+    close_with(batch, [b"too late"])
+    assert batch.records.buffers == [] and not batch.closed
     assert shelf.pool.available() == shelf.pool.total
 
 
 def test_batches_are_not_known_to_the_garbage_collector() -> None:
     collected = 1 << 14  # Py_TPFLAGS_HAVE_GC
     (batch,) = filled(1).batches()
-    assert [bool(kind.__flags__ & collected) for kind in type(batch).__mro__[:3]] == [INTERPRETED] * 3
+    kinds = (*type(batch).__mro__[:2], type(batch.records))
+    assert [bool(kind.__flags__ & collected) for kind in kinds] == [INTERPRETED] * 3
 
 
 def test_a_lack_of_memory_leaves_no_chunk_behind() -> None:

@@ -1,4 +1,4 @@
-"""Memory of batches with an outcome: to those who wait in one go, and never late for long."""
+"""Threads that wait for memory are woken together, and never late for long."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.returning import MemoryReturn
+from forebay._accumulator.pool import BufferPool
 from tests.fakes.tickets import CountingTicket
 from tests.unit._accumulator.shelf import WAIT, Shelf, quiet
 
@@ -15,7 +15,7 @@ BATCH = 1024
 
 
 class Full:
-    """All memory in drained batches, and so many callers in line for more."""
+    """All memory is in drained batches, and so many callers wait for more."""
 
     def __init__(self, waiting: int, batches: int = 32, value: bytes = bytes(BATCH - 100)) -> None:
         self.shelf = Shelf(batch_size=BATCH, pool=batches * BATCH, leaders=[0] * batches)
@@ -25,7 +25,7 @@ class Full:
         self.tickets = [CountingTicket() for _ in range(waiting)]
         for ticket in self.tickets:
             assert self.shelf.status(0, ticket=ticket) == WAIT
-        self.returning: MemoryReturn = self.shelf.accumulator.returning
+        self.pool: BufferPool = self.shelf.pool
 
     def finish(self, count: int) -> None:
         for _ in range(count):
@@ -34,14 +34,14 @@ class Full:
             self.shelf.accumulator.deallocate(batch)
 
     def serve(self, idle: bool = False) -> float:
-        return self.returning.serve(self.shelf.now, idle)
+        return self.pool.serve_deferred(self.shelf.now, idle)
 
     @property
     def woken(self) -> list[int]:
         return [ticket.woken for ticket in self.tickets]
 
 
-def test_where_nobody_waits_it_is_back_at_once() -> None:
+def test_without_waiters_nothing_is_deferred() -> None:
     full = Full(0)
     full.finish(3)
     assert full.shelf.pool.available() == 3 * BATCH
@@ -49,14 +49,14 @@ def test_where_nobody_waits_it_is_back_at_once() -> None:
 
 
 @pytest.mark.parametrize("waiting", [1, 4])
-def test_those_who_wait_are_served_in_one_go(waiting: int) -> None:
+def test_waiters_are_woken_in_one_go(waiting: int) -> None:
     """After five milliseconds here."""
     full = Full(waiting)
     full.finish(3)
     assert full.serve() == 5.0
     full.shelf.clock.advance(4)
     assert full.serve() == 1.0
-    assert full.woken == [0] * waiting and full.shelf.pool.available() == 0
+    assert full.woken == [0] * waiting and full.shelf.status(0) == WAIT, "no newcomer gets the memory"
     full.shelf.clock.advance(1)
     assert full.serve() == math.inf
     assert full.woken == [1, 1, 1, 0][:waiting]
@@ -71,7 +71,7 @@ def test_an_eighth_of_all_is_worth_it_in_the_middle_of_an_answer() -> None:
     assert full.woken == [1] * 4 + [0] * 4 and full.serve() == math.inf
 
 
-def test_callbacks_that_take_their_time_keep_nobody_waiting_for_longer() -> None:
+def test_slow_callbacks_keep_no_waiter_asleep_for_longer() -> None:
     """Each of them a millisecond, in one answer."""
     full = Full(1, batches=64)
     for held in (0, 0, 0, 0, 0, 1):
@@ -88,7 +88,7 @@ def test_what_counts_is_memory_and_not_what_is_in_it() -> None:
     assert full.woken == [1] and full.serve() == math.inf
 
 
-def test_nothing_is_held_while_nothing_can_follow() -> None:
+def test_nothing_is_deferred_while_nothing_can_follow() -> None:
     full = Full(4)
     full.finish(1)
     assert full.serve(idle=True) == math.inf
@@ -105,17 +105,17 @@ def test_the_time_counts_anew_each_time() -> None:
     assert full.woken == [1, 0, 0, 0, 0]
 
 
-def test_what_is_held_can_be_let_go_for_who_cannot_wait() -> None:
+def test_a_caller_that_cannot_wait_has_them_served_at_once() -> None:
     full = Full(1)
     full.finish(2)
     assert full.shelf.status(0) == WAIT
-    assert full.returning.let_go() and not full.returning.let_go()
+    assert full.pool.serve_now() and not full.pool.serve_now()
     assert full.woken == [1] and full.shelf.pool.available() == BATCH
     assert full.serve() == math.inf
 
 
-def test_nothing_is_held_for_who_lacks_only_his_node_s_share() -> None:
-    """There is memory for all the others, who must not wait for that."""
+def test_nothing_is_deferred_for_a_waiter_that_lacks_only_its_share() -> None:
+    """There is memory for all others, and they must not wait for that."""
     shelf = Shelf(batch_size=BATCH, pool=16 * BATCH, leaders=[0, 0, 1, 1], node_share=2 * BATCH)
     for partition in range(4):
         shelf.append(partition, value=bytes(BATCH - 100))
