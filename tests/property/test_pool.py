@@ -200,7 +200,7 @@ class PoolMachine(RuleBasedStateMachine):
             account = self.accounts[at % len(self.accounts)]
             buffers = [buffer for buffer in self.held.values() if buffer.owner == account.owner]
             account.move(owner, buffers[0] if buffers else None, buffers[1:2])
-            account.settle()
+            self.pool.serve_waiters()
             self.notice_grants()
 
     @rule(at=st.integers(0, 5))

@@ -13,7 +13,7 @@ cdef class BatchAccount:
     cdef Flag closed
     # Set once, without a lock; every append looks at it.
     cdef readonly Flag stopped
-    cdef void begin(self, BufferPool pool, object owner) noexcept
+    cdef void set_up(self, BufferPool pool, object owner) noexcept
     cpdef int open(self, object callback) except? -1
     cdef void add_chunk(self)
     cdef bint afford_another(self) noexcept
@@ -23,7 +23,6 @@ cdef class BatchAccount:
     cpdef void charge_callback(self, object callback)
     cpdef void credit_callback(self, object callback)
     cpdef void move(self, object owner, Buffer first, list further)
-    cpdef int settle(self) except? -1
     cpdef int close(self) except? -1
 
 

@@ -53,11 +53,11 @@ class BatchAccount:
     """
 
     def __init__(self, pool: BufferPool, owner: Any) -> None:
-        self.begin(pool, owner)
+        self.set_up(pool, owner)
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def begin(self, pool: BufferPool, owner: Any) -> cython.void:
+    def set_up(self, pool: BufferPool, owner: Any) -> cython.void:
         self.pool = pool
         self.owner = owner
         self.charged = 0
@@ -80,7 +80,7 @@ class BatchAccount:
             else:
                 cost += pool.overhead
             if cost > 0:
-                pool.take(self.owner, cost)
+                pool.count(self.owner, cost)
                 self.charged += cost
         finally:
             release(pool.lock)
@@ -122,7 +122,7 @@ class BatchAccount:
         try:
             granted: cython.bint = pool.may_fill(more, self.owner)
             if granted:
-                pool.take(self.owner, more)
+                pool.count(self.owner, more)
                 self.charged += more
         finally:
             release(pool.lock)
@@ -137,7 +137,7 @@ class BatchAccount:
         acquire(pool.lock)
         try:
             if not self.closed:
-                pool.take(self.owner, size)
+                pool.count(self.owner, size)
                 self.charged += size
         finally:
             release(pool.lock)
@@ -165,7 +165,7 @@ class BatchAccount:
         acquire(pool.lock)
         try:
             if not self.closed:
-                pool.take(self.owner, -size)
+                pool.count(self.owner, -size)
                 self.charged -= size
         finally:
             release(pool.lock)
@@ -173,7 +173,10 @@ class BatchAccount:
 
     @cython.ccall
     def move(self, owner: Any, first: Buffer | None, further: list[Any] | None) -> cython.void:
-        """Counts the account and the batch's buffers against another owner from now on; ``settle`` is due."""
+        """Counts the account and the batch's buffers against another owner from now on.
+
+        Afterwards, outside all locks, ``pool.serve_waiters`` is due.
+        """
         pool: BufferPool = self.pool
         buffer: Buffer
         acquire(pool.lock)
@@ -193,13 +196,6 @@ class BatchAccount:
 
     @cython.ccall
     @cython.exceptval(-1)
-    def settle(self) -> cython.int:
-        """Wakes whoever can go on after ``move``; outside all locks."""
-        self.pool.serve_waiters()
-        return 0
-
-    @cython.ccall
-    @cython.exceptval(-1)
     def close(self) -> cython.int:
         """Gives everything back; idempotent."""
         pool: BufferPool = self.pool
@@ -210,7 +206,7 @@ class BatchAccount:
                 if self.spared:
                     pool.overhead_left += pool.overhead
                 if self.charged != 0:
-                    pool.take(self.owner, -self.charged)
+                    pool.count(self.owner, -self.charged)
                     self.charged = 0
         finally:
             release(pool.lock)
@@ -225,5 +221,5 @@ class BatchAccount:
 def new_account(pool: BufferPool, owner: Any) -> BatchAccount:
     """A constructor's call costs more than the account."""
     account: BatchAccount = BatchAccount.__new__(BatchAccount)
-    account.begin(pool, owner)
+    account.set_up(pool, owner)
     return account

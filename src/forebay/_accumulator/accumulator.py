@@ -134,8 +134,8 @@ class RecordAccumulator:
         """
         self.incomplete_batches.discard(batch)
         queue: PartitionQueue = batch.queue
-        if not queue.lets_go(batch):
-            return 0
+        if queue.abandon(batch):
+            return 0  # the thread that compresses it releases it
         deferred: cython.bint = self.pool.defer()
         batch.release()
         if deferred:
@@ -189,7 +189,7 @@ class RecordAccumulator:
         Who waits for memory is woken, and gets ``appender.guard.refusal()`` as everybody else does.
         """
         self.incomplete_batches.seal()
-        self.schedule.look_at_all()
+        self.schedule.make_all_due()
         self.pool.wake_waiters()
 
     def unseal(self) -> None:

@@ -48,7 +48,7 @@ cdef class BatchAppender:
         self, TopicState topic, bint sticky, ProducerBatch batch, RecordPointer record, RecordFuture future, object callback
     ) except? -1
     cdef Buffer allocate(self, TopicState topic, int partition, RecordPointer record, object ticket)
-    cdef int settle(self, Buffer buffer, object ticket) except? -1
+    cdef int drop_unused(self, Buffer buffer, object ticket) except? -1
     cdef void extend(self, TopicState topic, int partition, RecordPointer record)
     cdef Py_ssize_t size_for(self, RecordPointer record) noexcept
     cdef PartitionQueue queue_of(self, TopicState topic, int partition)

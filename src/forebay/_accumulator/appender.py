@@ -114,9 +114,9 @@ class BatchAppender:
                     break
         except BaseException:
             # Ctrl-C and a lack of memory included.
-            self.settle(buffer, ticket)
+            self.drop_unused(buffer, ticket)
             raise
-        self.settle(buffer, ticket)
+        self.drop_unused(buffer, ticket)
         return status
 
     @cython.cfunc
@@ -130,7 +130,7 @@ class BatchAppender:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def settle(self, buffer: Buffer | None, ticket: Any) -> cython.int:
+    def drop_unused(self, buffer: Buffer | None, ticket: Any) -> cython.int:
         # The caller's hold ends (a batch that took the buffer has its own), and a grant that is not needed goes back.
         if buffer is not None:
             buffer.release()
@@ -237,7 +237,7 @@ class BatchAppender:
             return 0
         batch.close_for_appends()
         batch.records.check_ahead()
-        return CLOSED_LAST if batch.records.compressed and queue.keep_to_close(batch) else 0
+        return CLOSED_LAST if batch.records.compressed and queue.leave_to_filler(batch) else 0
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -362,7 +362,7 @@ class BatchAppender:
             before: cython.Py_ssize_t = batch.estimated_size()
             rows.taker = batch.result
             rows.first_index = batch.record_count
-            until = batch.take_rows(rows, at, until)
+            until = batch.append_rows(rows, at, until)
             rows.taken = until
             rows.filled = batch.is_full()
             if partition < 0 and until > at:

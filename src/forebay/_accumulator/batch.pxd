@@ -33,9 +33,9 @@ cdef class ProducerBatch(StampedBatch):
     cdef readonly signed char final_state
     cdef public Flag in_flight
     cdef public Flag maybe_written
-    cdef begin(self, GatedQueue queue, RecordsBuilder records, double created, int first)
+    cdef set_up(self, GatedQueue queue, RecordsBuilder records, double created, int first)
     cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback) except? -2
-    cdef Py_ssize_t take_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until)
+    cdef Py_ssize_t append_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until)
     cdef bint affords(self, object callback) except? -1
     cdef bint affords_callback(self, object callback) except? -1
     cdef bint lacks_chunk(self, RecordPointer record) noexcept
@@ -45,8 +45,8 @@ cdef class ProducerBatch(StampedBatch):
     cdef void add_chunk(self, Buffer chunk, list spare)
     cpdef void close_for_appends(self) noexcept
     cpdef int become(self, int life) except? -1
-    cdef bint is_others(self) noexcept
-    cdef void aim_at(self, int incarnation, bytes topic_id, int leader_epoch) noexcept
+    cdef bint is_being_closed(self) noexcept
+    cdef void set_target(self, int incarnation, bytes topic_id, int leader_epoch) noexcept
     cpdef bint update_leader_epoch(self, int epoch) noexcept
     cpdef bint leader_changed_for_retry(self) noexcept
     cpdef int release(self) except? -1

@@ -45,7 +45,7 @@ class ProducerBatch(StampedBatch):
     """
 
     @cython.cfunc
-    def begin(self, queue: GatedQueue, records: RecordsBuilder, created: cython.double, first: cython.int) -> object:
+    def set_up(self, queue: GatedQueue, records: RecordsBuilder, created: cython.double, first: cython.int) -> object:
         chunk: Buffer = records.buffer_at(0)
         self.queue = queue
         self.records = records
@@ -101,7 +101,7 @@ class ProducerBatch(StampedBatch):
         return size
 
     @cython.cfunc
-    def take_rows(self, rows: RowWindow, at: cython.Py_ssize_t, until: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    def append_rows(self, rows: RowWindow, at: cython.Py_ssize_t, until: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Appends rows ``order[at:until]`` while there is room, without the GIL; where it stopped.
 
         Queue's lock held.  The first record, with which times and account begin, is for ``try_append``.
@@ -207,7 +207,7 @@ class ProducerBatch(StampedBatch):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def is_others(self) -> cython.bint:
+    def is_being_closed(self) -> cython.bint:
         """Whether another thread is to compress it, or does so; queue's lock held."""
         return self.life == states.LEFT or self.life == states.CLOSING
 
@@ -228,8 +228,8 @@ class ProducerBatch(StampedBatch):
     def move_to(self, owner: Any) -> cython.bint:
         """Counts its memory against another owner's share: another node leads its partition now.
 
-        Queue's lock held if the batch is open.  True if something changed: ``account.settle()`` is due then, outside
-        that lock.
+        Queue's lock held if the batch is open.  True if something changed: then ``pool.serve_waiters`` is due, outside that
+        lock.
         """
         if owner == self.account.owner:
             return False
@@ -238,7 +238,7 @@ class ProducerBatch(StampedBatch):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def aim_at(self, incarnation: cython.int, topic_id: bytes | None, leader_epoch: cython.int) -> cython.void:
+    def set_target(self, incarnation: cython.int, topic_id: bytes | None, leader_epoch: cython.int) -> cython.void:
         """Notes what it is drained for: the topic's incarnation and id, and the leader's epoch."""
         if incarnation != self.incarnation:
             self.leader_epoch = -1  # those of another topic say nothing
@@ -328,7 +328,7 @@ class ProducerBatch(StampedBatch):
     @property
     def closing(self) -> bool:
         """Another thread is to compress it, or does so."""
-        return self.is_others()
+        return self.is_being_closed()
 
     @cython.ccall
     def header(self) -> bytes:
@@ -372,5 +372,5 @@ class ProducerBatch(StampedBatch):
 def new_batch(queue: GatedQueue, records: RecordsBuilder, created: cython.double, first: cython.int) -> ProducerBatch:
     """See ``ProducerBatch``."""
     batch: ProducerBatch = ProducerBatch.__new__(ProducerBatch)
-    batch.begin(queue, records, created, first)
+    batch.set_up(queue, records, created, first)
     return batch

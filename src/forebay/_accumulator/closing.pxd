@@ -17,9 +17,9 @@ cdef class BatchCloser:
     cpdef void close_queues(self, list queues)
     cdef bint close_unit(self, list queues) except? -1
     cdef void try_closing(self, ProducerBatch batch)
-    cdef void hand_on(self, list taken)
+    cdef void finish_all(self, list taken)
     cdef void wake_sender(self)
-    cdef void leave(self, PartitionQueue queue)
+    cdef void leave_to_sender(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)
     cdef Py_ssize_t copied(self, ProducerBatch batch) except? -1
     cpdef void close_batches(self, list batches)
@@ -27,8 +27,8 @@ cdef class BatchCloser:
 
 cdef void charge(list batches, list charges)
 cdef void credit(list charges)
-cdef bint take_unit(list queues, list taken) except? -1
-cdef void hand_back(list taken)
+cdef bint take_full(list queues, list taken) except? -1
+cdef void finish_first(list taken)
 cdef Py_ssize_t size_to_close(PartitionQueue queue) except? -1
 cpdef int close(ProducerBatch batch, object compressor) except? -1
 cdef int sealed(ProducerBatch batch) except? -1

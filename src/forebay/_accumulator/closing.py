@@ -90,7 +90,7 @@ class BatchCloser:
             self.close_queues([queue])
             return
         # A handler may come before somebody has taken the batches, and wait for them.
-        in_hand: Any = (get_ident(), partial(self.let_go, [queue], []))
+        in_hand: Any = (get_ident(), partial(self.leave_all_to_sender, [queue], []))
         IN_HAND.append(in_hand)
         try:
             self.have_closed(queue)
@@ -105,12 +105,12 @@ class BatchCloser:
             if size == 0:
                 return  # a helper came by meanwhile
             try:
-                if self.helpers.take(queue, size):
+                if self.helpers.accept(queue, size):
                     return
                 queues: list[Any] = self.helpers.unit(queue)
             except BaseException:
                 # Ctrl-C: nobody may come for them.
-                self.leave(queue)
+                self.leave_to_sender(queue)
                 raise
             if len(queues) > 1:
                 self.close_queues(queues)  # nobody else comes for the others now
@@ -132,26 +132,26 @@ class BatchCloser:
         queue: PartitionQueue
         in_hand: Any = None
         try:
-            in_hand = (get_ident(), partial(self.let_go, queues, taken))
+            in_hand = (get_ident(), partial(self.leave_all_to_sender, queues, taken))
             IN_HAND.append(in_hand)
-            if not take_unit(queues, taken):
+            if not take_full(queues, taken):
                 return False
             while len(taken) > 0:
                 self.try_closing(taken[0])
-                hand_back(taken)
+                finish_first(taken)
             self.wake_sender()
             return True
         except BaseException:
             for queue in queues:
-                self.leave(queue)
+                self.leave_to_sender(queue)
             raise
         finally:
             # Ctrl-C in the middle: the sender closes them then.
-            self.hand_on(taken)
+            self.finish_all(taken)
             if in_hand in IN_HAND:
                 IN_HAND.remove(in_hand)
 
-    def let_go(self, queues: list[Any], taken: list[Any]) -> None:
+    def leave_all_to_sender(self, queues: list[Any], taken: list[Any]) -> None:
         """Leaves what is being compressed to the sender: a handler that interrupted this is going to wait for it.
 
         What the interrupted call makes of these batches is not used then.
@@ -167,7 +167,7 @@ class BatchCloser:
             finally:
                 release(queue.lock)
         for queue in queues:
-            self.leave(queue)
+            self.leave_to_sender(queue)
         self.wake_sender()
 
     @cython.cfunc
@@ -181,12 +181,12 @@ class BatchCloser:
             logger.debug("closing %r failed", batch, exc_info=True)
 
     @cython.cfunc
-    def hand_on(self, taken: list[Any]) -> cython.void:
+    def finish_all(self, taken: list[Any]) -> cython.void:
         """Nobody closes these any more: they are the sender's."""
         if len(taken) == 0:
             return
         while len(taken) > 0:
-            hand_back(taken)
+            finish_first(taken)
         self.wake_sender()
 
     @cython.cfunc
@@ -196,11 +196,11 @@ class BatchCloser:
             self.wake()
 
     @cython.cfunc
-    def leave(self, queue: PartitionQueue) -> cython.void:
+    def leave_to_sender(self, queue: PartitionQueue) -> cython.void:
         """Leaves the full batches of ``queue`` to the sender, as they are."""
         taken: list[Any] = []
-        while take_unit([queue], taken):
-            self.hand_on(taken)
+        while take_full([queue], taken):
+            self.finish_all(taken)
 
     @cython.ccall
     def close_batch(self, batch: ProducerBatch) -> cython.void:
@@ -221,7 +221,7 @@ class BatchCloser:
         finally:
             if copied > 0:
                 pool.credit(owner, copied)
-        if len(batch.records.payload) > 0:  # else the sender closes it (``let_go``)
+        if len(batch.records.payload) > 0:  # else the sender closes it (``leave_all_to_sender``)
             self.estimator.update(batch.topic, self.codec, batch.records.observed_ratio())
 
     @cython.cfunc
@@ -280,7 +280,7 @@ def close(batch: ProducerBatch, compressor: Any) -> cython.int:
     others: cython.bint = batch.life == CLOSING
     packed: list[Any] = compressor.compress_to_pieces(pieces_of(batch), batch.topic)
     # Not if it was let go: the sender closes it then, or has closed it.
-    if not others or batch.is_others() or batch.life == ABANDONED:
+    if not others or batch.is_being_closed() or batch.life == ABANDONED:
         close_with(batch, packed)
     return 0
 
@@ -288,7 +288,7 @@ def close(batch: ProducerBatch, compressor: Any) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1)
 def sealed(batch: ProducerBatch) -> cython.int:
-    # The payload is final.  Of a batch that is CLOSING the thread that compressed it says so, in ``hand_back``.
+    # The payload is final.  Of a batch that is CLOSING the thread that compressed it says so, in ``finish_first``.
     return batch.become(CLOSED) if batch.life == FULL else 0
 
 
@@ -334,7 +334,7 @@ def credit(charges: list[Any]) -> cython.void:
 
 @cython.cfunc
 @cython.exceptval(-1)
-def take_unit(queues: list[Any], taken: list[Any]) -> cython.bint:
+def take_full(queues: list[Any], taken: list[Any]) -> cython.bint:
     # Full batches of those that are to be compressed, several if they are small.  Under the lock nothing is made that
     # the garbage collector knows.
     queue: PartitionQueue
@@ -356,7 +356,7 @@ def take_unit(queues: list[Any], taken: list[Any]) -> cython.bint:
 
 
 @cython.cfunc
-def hand_back(taken: list[Any]) -> cython.void:
+def finish_first(taken: list[Any]) -> cython.void:
     # Nobody is closing the first of these any more: it is the sender's.
     batch: ProducerBatch = taken[0]
     queue: PartitionQueue = batch.queue

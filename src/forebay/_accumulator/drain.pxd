@@ -15,4 +15,4 @@ cdef class BatchDrain:
     cdef ProducerBatch take(self, PartitionQueue queue, Py_ssize_t room, double now, Gate gate)
     cdef ProducerBatch head_for(self, PartitionQueue queue, Py_ssize_t room, double now)
     cdef int take_head(self, PartitionQueue queue) except? -1
-    cdef int look_behind(self, PartitionQueue queue, double now) except? -1
+    cdef int check_behind(self, PartitionQueue queue, double now) except? -1

@@ -74,7 +74,7 @@ class BatchDrain:
                 batches.append(batch)
                 if len(line) > 1:
                     line.rotate(-1)
-                self.look_behind(queue, now)
+                self.check_behind(queue, now)
             elif queue.place == IDLE:
                 # An append that comes now announces it, and so it gets a line again.
                 line.popleft()
@@ -90,13 +90,13 @@ class BatchDrain:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def look_behind(self, queue: PartitionQueue, now: cython.double) -> cython.int:
+    def check_behind(self, queue: PartitionQueue, now: cython.double) -> cython.int:
         # The batch behind the one that was taken: it may be due at once, or before anything that ``ready`` saw.
         wait: cython.double = INFINITY
         acquire(queue.lock)
         try:
             if len(queue.batches) > 0:
-                wait = self.schedule.held_back(queue, now)
+                wait = self.schedule.drainable_in(queue, now)
                 if wait == 0:
                     wait = max(self.schedule.lingers_until(queue) - now, 0)
         finally:
@@ -115,7 +115,7 @@ class BatchDrain:
             if len(queue.batches) == 0:
                 return False
             head: ProducerBatch = queue.batches[0]
-            return not head.is_others() and head.estimated_size() > room
+            return not head.is_being_closed() and head.estimated_size() > room
         finally:
             release(queue.lock)
 
@@ -128,7 +128,7 @@ class BatchDrain:
             return None
         # One look, before the gate judges it and for as long as the request lives.
         incarnation: TopicIncarnation = queue.state.incarnation
-        batch.aim_at(incarnation.number, incarnation.topic_id, queue.leader_epoch)
+        batch.set_target(incarnation.number, incarnation.topic_id, queue.leader_epoch)
         # Only this thread takes from the head, so it is still there after the gate, which may run longer.
         if gate is not None and not gate.may_drain(queue, batch):
             return None
@@ -152,7 +152,9 @@ class BatchDrain:
             if len(queue.batches) > 0:
                 batch: ProducerBatch = queue.batches[0]
                 fits: cython.bint = room < 0 or batch.estimated_size() <= room
-                return batch if fits and not batch.is_others() and not self.schedule.backs_off(batch, now) else None
+                return (
+                    batch if fits and not batch.is_being_closed() and not self.schedule.backs_off(batch, now) else None
+                )
             if queue.place != IDLE:
                 queue.move(IDLE)
         finally:

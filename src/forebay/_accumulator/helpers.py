@@ -57,7 +57,7 @@ class CompressionHelpers:
         # So many batches are a unit; a caller's guess by its latest, which the helpers read.
         self._together = 1
 
-    def take(self, queue: Any, size: int) -> bool:
+    def accept(self, queue: Any, size: int) -> bool:
         """Whether a helper will compress the full batches of ``queue``; if not, the caller has to (``unit``).
 
         Args:

@@ -53,14 +53,14 @@ cdef class BufferPool:
     cpdef long long available(self)
     cpdef void close(self)
     cpdef void wake_waiters(self)
-    cdef Buffer claim(self, PoolWaiter waiter, object owner)
+    cdef Buffer granted_to(self, PoolWaiter waiter, object owner)
     cdef bint defer(self) except? -1
     cpdef double serve_deferred(self, double now, bint idle) except? -1
     cpdef bint serve_now(self) except? -1
     cdef Buffer create(self, Py_ssize_t size, object owner)
     cdef bint may_have(self, Py_ssize_t size, object owner) except? -1
     cdef bint may_fill(self, Py_ssize_t size, object owner) except? -1
-    cdef int take(self, object owner, long long size) except? -1
+    cdef int count(self, object owner, long long size) except? -1
     cdef Buffer take_free(self, Py_ssize_t size, object owner)
     cdef int grant_all(self) except? -1
-    cdef int serve_waiters(self) except? -1
+    cpdef int serve_waiters(self) except? -1

@@ -78,7 +78,7 @@ class Buffer:
             self.holds -= 1
             given_back: cython.bint = self.holds == 0
             if given_back:
-                pool.take(self.owner, -self.size)
+                pool.count(self.owner, -self.size)
                 if self.size == pool.poolable_size and not self.adopted and not pool.closed:
                     if (len(pool.free) + 1) * self.size <= pool.left:
                         pool.free.append(self)
@@ -178,7 +178,7 @@ class BufferPool:
                 "(buffer.memory)."
             )
         if ticket is not None and ticket.grant is not None:
-            return self.claim(ticket.grant, owner)
+            return self.granted_to(ticket.grant, owner)
         waiter: PoolWaiter | None = None if ticket is None else PoolWaiter(size, owner, ticket, roaming)
         granted: cython.bint = False
         buffer: Buffer | None = None
@@ -219,7 +219,7 @@ class BufferPool:
             if waiter.state == QUEUED and waiter in self.waiters.waiting:
                 self.waiters.waiting.remove(waiter)
             elif waiter.state == GRANTED:
-                self.take(waiter.owner, -waiter.size)
+                self.count(waiter.owner, -waiter.size)
             waiter.state = ENDED
             ticket.grant = None
         finally:
@@ -232,7 +232,7 @@ class BufferPool:
         """Counts memory made elsewhere (compressed output); may overdraw, never waits."""
         acquire(self.lock)
         try:
-            self.take(owner, size)
+            self.count(owner, size)
         finally:
             release(self.lock)
 
@@ -241,7 +241,7 @@ class BufferPool:
         """Takes back what ``charge`` counted."""
         acquire(self.lock)
         try:
-            self.take(owner, -size)
+            self.count(owner, -size)
         finally:
             release(self.lock)
         self.serve_waiters()
@@ -350,7 +350,7 @@ class BufferPool:
         return deferred
 
     @cython.cfunc
-    def claim(self, waiter: PoolWaiter, owner: Any) -> Buffer | None:
+    def granted_to(self, waiter: PoolWaiter, owner: Any) -> Buffer | None:
         acquire(self.lock)
         try:
             if waiter.state == QUEUED:
@@ -400,7 +400,7 @@ class BufferPool:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def take(self, owner: Any, size: cython.longlong) -> cython.int:
+    def count(self, owner: Any, size: cython.longlong) -> cython.int:
         # The share first: counting it may raise MemoryError, and then nothing is taken.  Kept buffers beyond the credit
         # that is left are dropped; this frees plain memory and runs no code of the user.
         self.shares.count(owner, size)
@@ -418,7 +418,7 @@ class BufferPool:
             kept.owner = owner
             kept.holds = 1
             buffer = kept
-        self.take(owner, size)
+        self.count(owner, size)
         return buffer
 
     @cython.cfunc
@@ -440,10 +440,10 @@ class BufferPool:
             waiter.ticket.wake()
         return 0
 
-    @cython.cfunc
+    @cython.ccall
     @cython.exceptval(-1)
     def serve_waiters(self) -> cython.int:
-        # Memory came back, or moved from one owner to another.
+        """Memory came back, or moved from one owner to another: grants it to waiters.  Outside all locks."""
         self.grant_all()
         if self.owner_limit > 0 and len(self.waiters.waiting) > 0:
             self.waiters.wake(True)

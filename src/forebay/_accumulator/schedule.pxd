@@ -21,7 +21,7 @@ cdef class BatchSchedule:
     cdef list announced                  # guarded by lock
     cdef readonly dict nodes
     cdef readonly double linger_ms
-    cdef readonly double looked_at
+    cdef readonly double checked_at
     cdef readonly double delivery_timeout_ms
     cdef readonly bint adaptive
     cdef object backoff
@@ -40,8 +40,8 @@ cdef class BatchSchedule:
     cpdef void follow_leaders(self)
     cdef void move_memory(self, PartitionQueue queue)
     cpdef ReadyNodes ready(self, double now, bint send_all)
-    cdef bint look_at(self, PartitionQueue queue, double now, ReadyNodes found) except? -1
-    cdef double held_back(self, PartitionQueue queue, double now) except? -2
+    cdef bint check(self, PartitionQueue queue, double now, ReadyNodes found) except? -1
+    cdef double drainable_in(self, PartitionQueue queue, double now) except? -2
     cdef double lingers_until(self, PartitionQueue queue) noexcept
     cdef int wake_parked(self, double now) except? -1
     cdef bint backs_off(self, ProducerBatch batch, double now) noexcept

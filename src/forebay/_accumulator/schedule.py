@@ -6,7 +6,7 @@ A turn costs what there is to do, not what waits: ``ready`` looks at the queues 
 lingers is PARKED until its time comes, or until its batch is full (``announce``).  It stays in its line meanwhile,
 since a request takes along what lingers, as in Java.  ``states.PLACE_MOVES`` has the moves; the containers follow.
 
-All methods run on the sender's thread but ``announce`` and ``look_at_all``.
+All methods run on the sender's thread but ``announce`` and ``make_all_due``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class BatchSchedule:
         availability_timeout_ms: cython.double = 0,
     ) -> None:
         self.linger_ms = linger_ms
-        self.looked_at = -INFINITY  # the time of the last `ready`
+        self.checked_at = -INFINITY  # the time of the last `ready`
         self.delivery_timeout_ms = delivery_timeout_ms
         self.backoff = backoff
         self.adaptive = adaptive
@@ -117,7 +117,7 @@ class BatchSchedule:
             release(self.lock)
         return 0
 
-    def look_at_all(self) -> None:
+    def make_all_due(self) -> None:
         """Nothing lingers in the next ``ready``: batches were closed without a word to their queues; any thread."""
         self.all_due = True
 
@@ -215,7 +215,7 @@ class BatchSchedule:
         finally:
             release(queue.lock)
         if moved is not None:
-            moved.account.settle()
+            moved.account.pool.serve_waiters()
 
     # Which nodes are ready
 
@@ -230,7 +230,7 @@ class BatchSchedule:
         if not cython.compiled:
             check_owner(self)
         self.collect()
-        self.looked_at = now
+        self.checked_at = now
         self.sending_all = send_all
         everything: cython.bint = send_all
         if self.all_due:
@@ -241,7 +241,7 @@ class BatchSchedule:
         at: cython.Py_ssize_t = 0
         while at < len(self.watched):
             # One that is not watched any more leaves its place to the last one.
-            if self.look_at(self.watched[at], now, found):
+            if self.check(self.watched[at], now, found):
                 at += 1
         found.next_check = min(found.next_check, self.parked.next_due() - now)
         if self.adaptive:
@@ -250,7 +250,7 @@ class BatchSchedule:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def look_at(self, queue: PartitionQueue, now: cython.double, found: ReadyNodes) -> cython.bint:
+    def check(self, queue: PartitionQueue, now: cython.double, found: ReadyNodes) -> cython.bint:
         """Notes in ``found`` what can be sent of a watched queue, and when; False if it is not watched any more."""
         if queue.line == NO_LEADER and len(queue.batches) > 0:
             found.note_leaderless(queue.topic)
@@ -262,7 +262,7 @@ class BatchSchedule:
             if len(queue.batches) == 0:
                 place = IDLE
             else:
-                wait = self.held_back(queue, now)
+                wait = self.drainable_in(queue, now)
                 # In the same moment, so that nobody can fill the batch in between without a word.
                 if wait == 0 and self.lingers_until(queue) > now:
                     place = PARKED
@@ -282,7 +282,7 @@ class BatchSchedule:
 
     @cython.cfunc
     @cython.exceptval(-2)
-    def held_back(self, queue: PartitionQueue, now: cython.double) -> cython.double:
+    def drainable_in(self, queue: PartitionQueue, now: cython.double) -> cython.double:
         """Ms until the first batch may be drained, whether it lingers or not; infinite where an event decides.
 
         The queue's lock is held, and it has a batch.
@@ -291,7 +291,7 @@ class BatchSchedule:
         if len(queue.batches) > 1 and self.adaptive:
             self.loads.note(queue.state)
         head: ProducerBatch = queue.batches[0]
-        wait: cython.double = queue.kept_back(head, now)
+        wait: cython.double = queue.blocked_for(head, now)
         if wait > 0:
             return wait
         head.update_leader_epoch(queue.leader_epoch)
@@ -336,7 +336,7 @@ class BatchSchedule:
         """Puts a batch where it belongs in its queue, and the queue where it is looked at."""
         queue: PartitionQueue = batch.queue
         if batch.move_to(queue.leader_id):
-            batch.account.settle()
+            batch.account.pool.serve_waiters()
         queue.insert(batch, gate)
         self._expect_expiry(batch)
         self.watch(queue)
@@ -368,7 +368,7 @@ class BatchSchedule:
         try:
             while at < len(queue.batches):
                 batch = queue.batches[at]
-                if not batch.is_others() and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+                if not batch.is_being_closed() and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
                     gone.append(queue.pop_at(at))
                     continue
                 self._expect_expiry(batch)

@@ -27,13 +27,13 @@ cdef class PartitionQueue(GatedQueue):
     cdef readonly TopicState state
     cpdef int move(self, int place) except? -1
     cdef int add(self, ProducerBatch batch) except? -1
-    cdef bint keep_to_close(self, ProducerBatch batch) except? -1
+    cdef bint leave_to_filler(self, ProducerBatch batch) except? -1
     cdef ProducerBatch pop_head(self)
     cdef ProducerBatch pop_at(self, Py_ssize_t at)
     cdef void take_all(self, bint unsent_only, list taken)
     cpdef bint has(self, ProducerBatch batch)
-    cpdef bint lets_go(self, ProducerBatch batch)
-    cdef double kept_back(self, ProducerBatch head, double now) except? -2
+    cpdef bint abandon(self, ProducerBatch batch)
+    cdef double blocked_for(self, ProducerBatch head, double now) except? -2
     cpdef void insert(self, ProducerBatch batch, Gate gate)
 
 

@@ -79,7 +79,7 @@ class PartitionQueue(GatedQueue):
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def keep_to_close(self, batch: ProducerBatch) -> cython.bint:
+    def leave_to_filler(self, batch: ProducerBatch) -> cython.bint:
         """Leaves a full batch to whoever filled it; False if there is no memory for that: the sender compresses it."""
         try:
             self.to_close.append(batch)
@@ -147,27 +147,30 @@ class PartitionQueue(GatedQueue):
             release(self.lock)
 
     @cython.ccall
-    def lets_go(self, batch: ProducerBatch) -> cython.bint:
-        """Whether the memory of a batch with an outcome can go now; else whoever compresses it lets go of it."""
+    def abandon(self, batch: ProducerBatch) -> cython.bint:
+        """Marks a batch with an outcome that another thread compresses; False if no thread does.
+
+        That thread releases its memory then.
+        """
         acquire(self.lock)
         try:
-            if not batch.is_others():
-                return True
+            if not batch.is_being_closed():
+                return False
             batch.become(ABANDONED)
-            return False
+            return True
         finally:
             release(self.lock)
 
     @cython.cfunc
     @cython.exceptval(-2)
-    def kept_back(self, head: ProducerBatch, now: cython.double) -> cython.double:
+    def blocked_for(self, head: ProducerBatch, now: cython.double) -> cython.double:
         """Ms until the first batch may be drained, infinite where an event decides.  Lock held.
 
         A thread that was to compress it may have died: what nobody has begun to for long is the sender's again.
         """
         if self.muted:
             return INFINITY
-        if not head.is_others():
+        if not head.is_being_closed():
             return 0
         if head.life == CLOSING:
             self.left_since = -1

@@ -35,7 +35,7 @@ def waiting_phase(batch: Any, now: float, *, client: Any, transactions: Any, sch
         return "held back until the batches before it are settled"
     if batch.attempts > 0:
         # Nobody looked since its back-off has ended: it was never free to go, however late this is noticed.
-        return "backing off" if schedule.looked_at < batch.retry_at else "queued"
+        return "backing off" if schedule.checked_at < batch.retry_at else "queued"
     return "lingering" if now - batch.created < schedule.linger_ms else "queued"
 
 

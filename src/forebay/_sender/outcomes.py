@@ -319,7 +319,7 @@ class BatchOutcomes:
             try:
                 self.abort(batch, error)
             except Exception as failure:  # noqa: BLE001 - the others have to end too, and this one has ended
-                self.tell(batch, failure)
+                self.log_failure(batch, failure)
 
     def fail_waiting(self, error: KafkaError) -> None:
         """Fails every batch that waits; those in flight get their answers."""
@@ -331,7 +331,7 @@ class BatchOutcomes:
         # Not only those known to be in flight: one that an error left in between must not be forgotten.
         self.abort_each([batch for batch in self.accumulator.incomplete() if not batch.queue.has(batch)], error)
 
-    def settle_after(self, batch: ProducerBatch, failure: Exception) -> None:
+    def end_after_error(self, batch: ProducerBatch, failure: Exception) -> None:
         """A batch whose outcome could not be applied to the end: it waits for another attempt, or it has failed."""
         if batch.done:
             self.accumulator.deallocate(batch)
@@ -339,7 +339,7 @@ class BatchOutcomes:
             error = KafkaError(f"The outcome of a batch for {batch.topic}-{batch.partition} could not be applied")
             error.__cause__ = failure
             self.abort_each([batch], error)
-        self.tell(batch, failure)
+        self.log_failure(batch, failure)
 
     def settle_early(self, error: KafkaError) -> tuple[int, int]:
         """Gives every batch its outcome while a callback holds the sender's thread, which runs the others later.
@@ -370,7 +370,7 @@ class BatchOutcomes:
         sensors: TopicSensors = queue.state.sensors  # type: ignore[assignment]
         return sensors
 
-    def tell(self, batch: ProducerBatch, failure: Exception) -> None:
+    def log_failure(self, batch: ProducerBatch, failure: Exception) -> None:
         """Logs what went wrong while an outcome was applied; never raises."""
         try:
             self.log.exception("Uncaught error in the outcome of %r", batch, error=failure)

@@ -13,7 +13,7 @@ cdef class ProduceCall:
     cdef readonly double drained
     cdef object compressor
     cdef str transactional_id
-    cdef begin(
+    cdef set_up(
         self,
         int node_id,
         list batches,

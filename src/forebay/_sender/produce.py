@@ -53,10 +53,10 @@ class ProduceCall:
         compressor: Any,
         transactional_id: str | None = None,
     ) -> None:
-        self.begin(node_id, batches, drained, acks, timeout_ms, compressor, transactional_id)
+        self.set_up(node_id, batches, drained, acks, timeout_ms, compressor, transactional_id)
 
     @cython.cfunc
-    def begin(
+    def set_up(
         self,
         node_id: cython.int,
         batches: list[Any],

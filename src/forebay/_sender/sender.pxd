@@ -39,7 +39,7 @@ cdef class Sender:
     cdef double next_in_flight_expiry
     cdef readonly bint closing
     cdef readonly bint forced
-    cdef bint unsettled                  # a turn began to drain and did not come to its wait
+    cdef bint unfinished_turn                  # a turn began to drain and did not come to its wait
     cpdef run_once(self, double now)
     cdef _begin_turn(self, double now)
     cpdef double _prepare(self, double now) except? -2
@@ -50,7 +50,7 @@ cdef class Sender:
     cdef _follow_metadata(self)
     cdef send(self, int node_id, list batches, double now, bint prompt)
     cdef _note_in_flight(self, int node_id, list batches)
-    cdef _let_go(self, ProduceCall call, double now)
+    cdef _end_call(self, ProduceCall call, double now)
     cdef _apply_response(self, ProduceCall call, ClientResponse response, double now)
     cpdef complete(self, ProducerBatch batch, PartitionResponse answer, object error, double now)
     cdef _apply(self, ProduceCall call, ProduceResponse body, double now)

@@ -108,7 +108,7 @@ class Sender:
         self.followed: Any = None  # the picture that was looked at last
         self.in_flight: dict[ProducerBatch, None] = {}
         self.next_roll, self.next_in_flight_expiry = -INFINITY, INFINITY
-        self.closing = self.forced = self.unsettled = False
+        self.closing = self.forced = self.unfinished_turn = False
 
     def _make_outcomes(self, report: Callable[[BaseException, Any], None]) -> BatchOutcomes:
         return BatchOutcomes(
@@ -160,7 +160,7 @@ class Sender:
             delay = min(delay, self.requests.turn(now))
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
             delay = 0  # what failed may have changed what there is to do, and an end may be waiting for just that
-        self.unsettled = False
+        self.unfinished_turn = False
         self.client.poll(min(delay, waking), now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
@@ -169,7 +169,7 @@ class Sender:
     @cython.cfunc
     def _begin_turn(self, now: cython.double) -> object:
         """Mends what the turn before left half done."""
-        before, self.unsettled = self.unsettled, True  # this may fail, too
+        before, self.unfinished_turn = self.unfinished_turn, True  # this may fail, too
         if before or self.schedule.torn:
             self.accumulator.rebuild(now, self.transactions)
         return None
@@ -282,7 +282,7 @@ class Sender:
         call: ProduceCall = ProduceCall.__new__(ProduceCall)
         name: str | None = None if self.dialog is None else self.dialog.transactional_id
         compressor = self.accumulator.closer.compressor
-        call.begin(node_id, batches, now, self.acks, self.timeout_ms, compressor, name)
+        call.set_up(node_id, batches, now, self.acks, self.timeout_ms, compressor, name)
         oldest: cython.int = 0
         newest: cython.int = call.newest
         if self.requests is not None:
@@ -325,10 +325,10 @@ class Sender:
         try:
             self._apply_response(call, response, now)
         finally:
-            self._let_go(call, now)
+            self._end_call(call, now)
 
     @cython.cfunc
-    def _let_go(self, call: ProduceCall, now: cython.double) -> object:
+    def _end_call(self, call: ProduceCall, now: cython.double) -> object:
         """Nothing of the request is in flight any more, whatever went wrong while its answer was applied."""
         batch: ProducerBatch
         self.outcomes.heard = None
@@ -368,7 +368,7 @@ class Sender:
         try:
             self.outcomes.apply(batch, answer, error, now)
         except Exception as failure:  # noqa: BLE001 - the other batches of the request have outcomes of their own
-            self.outcomes.settle_after(batch, failure)
+            self.outcomes.end_after_error(batch, failure)
         return None
 
     def _fail_call(self, call: ProduceCall, response: ClientResponse, now: cython.double) -> None:
@@ -420,7 +420,7 @@ class Sender:
             try:
                 self.outcomes.expire(batch, now)
             except Exception as failure:  # noqa: BLE001 - nobody else knows of the others: they have to end too
-                self.outcomes.settle_after(batch, failure)
+                self.outcomes.end_after_error(batch, failure)
         return None
 
     def give_up(self, error: KafkaError) -> None:

@@ -162,7 +162,7 @@ def test_moving_to_another_owner() -> None:
     ticket = CountingTicket()
     assert pool.allocate(900, 1, ticket) is None
     moving.move(2, buffer, None)
-    moving.settle()
+    pool.serve_waiters()
     assert ticket.woken == 1
     assert pool.holders() == [(1, 900), (2, 100 + FUTURE + FUNCTION)]
     assert (moving.owner, buffer.owner) == (2, 2)

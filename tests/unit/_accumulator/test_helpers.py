@@ -47,7 +47,7 @@ def test_all_that_is_taken_is_done_once(most: int, size: int) -> None:
     helpers = CompressionHelpers(done.extend, most, UNIT)
     left: list[int] = []
     for number in range(500):
-        if not helpers.take(number, size):
+        if not helpers.accept(number, size):
             left += helpers.unit(number)
     helpers.end()
     until_ended()
@@ -62,9 +62,9 @@ def test_while_helpers_are_busy_the_caller_has_to_do_it() -> None:
         busy.wait(WAIT_S)
 
     helpers = CompressionHelpers(close, 1, UNIT)
-    taken = [helpers.take(0, LARGE)]
+    taken = [helpers.accept(0, LARGE)]
     until_running(helpers, 1)
-    taken += [helpers.take(number, LARGE) for number in range(1, 10)]
+    taken += [helpers.accept(number, LARGE) for number in range(1, 10)]
     busy.set()
     helpers.end()
     until_ended()
@@ -83,9 +83,9 @@ def test_small_batches_wait_and_are_done_by_the_unit() -> None:
         done.append(numbers)
 
     helpers = CompressionHelpers(close, 1, UNIT)
-    assert helpers.take(0, UNIT // 4)
+    assert helpers.accept(0, UNIT // 4)
     assert begun.wait(WAIT_S)
-    taken = [number for number in range(1, 100) if helpers.take(number, UNIT // 4)]
+    taken = [number for number in range(1, 100) if helpers.accept(number, UNIT // 4)]
     assert len(taken) == AHEAD * 4
     assert helpers.unit(99) == [99, 1, 2, 3]
     hold.set()
@@ -102,14 +102,14 @@ def test_helpers_outlive_a_call_and_end_once_they_are_told() -> None:
 
     helpers = CompressionHelpers(close, 1, UNIT)
     for _ in range(2):
-        assert helpers.take(1, LARGE)
+        assert helpers.accept(1, LARGE)
         assert done.wait(WAIT_S)
         done.clear()
     assert [thread.name for thread in threading.enumerate()].count("forebay-compression") == 1
     helpers.end()
     helpers.end()
     until_ended()
-    assert not helpers.take(1, LARGE)
+    assert not helpers.accept(1, LARGE)
     assert helpers.unit(1) == [1]
 
 
@@ -120,7 +120,7 @@ def test_a_caller_that_meets_the_end_leaves_it_to_the_helpers() -> None:
         hold.wait(WAIT_S)
 
     helpers = CompressionHelpers(close, 1, UNIT)
-    assert helpers.take(1, 1)
+    assert helpers.accept(1, 1)
     helpers.end()
     helpers.unit(2)
     hold.set()
@@ -137,7 +137,7 @@ def test_one_that_was_never_made_is_not_counted_on(monkeypatch: pytest.MonkeyPat
     taken = []
     for number in range(3):
         with contextlib.suppress(KeyboardInterrupt):
-            taken.append(helpers.take(number, LARGE))
+            taken.append(helpers.accept(number, LARGE))
     assert taken and not any(taken)
 
 
@@ -150,9 +150,9 @@ def test_one_that_meets_an_error_goes_on(caplog: pytest.LogCaptureFixture) -> No
         done.extend(numbers)
 
     helpers = CompressionHelpers(close, 1, UNIT)
-    assert helpers.take(0, LARGE)
+    assert helpers.accept(0, LARGE)
     until_running(helpers, 1)
-    assert helpers.take(1, LARGE)
+    assert helpers.accept(1, LARGE)
     helpers.end()
     until_ended()
     assert done == [1]
@@ -163,7 +163,7 @@ def test_one_that_meets_an_error_goes_on(caplog: pytest.LogCaptureFixture) -> No
 def test_what_a_signal_s_handler_does_while_one_is_started(monkeypatch: pytest.MonkeyPatch, act: str) -> None:
     def start(thread: threading.Thread) -> None:
         if act == "take":
-            assert not helpers.take(2, LARGE)
+            assert not helpers.accept(2, LARGE)
         else:
             helpers.end()
         begin(thread)
@@ -172,7 +172,7 @@ def test_what_a_signal_s_handler_does_while_one_is_started(monkeypatch: pytest.M
     monkeypatch.setattr(threading.Thread, "start", start)
     done: list[int] = []
     helpers = CompressionHelpers(done.extend, 1, UNIT)
-    assert helpers.take(1, LARGE) is (act == "take")
+    assert helpers.accept(1, LARGE) is (act == "take")
     helpers.end()
     until_ended()
     assert done == ([1] if act == "take" else [])
@@ -180,7 +180,7 @@ def test_what_a_signal_s_handler_does_while_one_is_started(monkeypatch: pytest.M
 
 def test_without_a_processor_to_spare_there_are_none() -> None:
     helpers = CompressionHelpers(print, 0, UNIT)
-    assert not helpers.take(1, LARGE)
+    assert not helpers.accept(1, LARGE)
     helpers.end()
 
 
@@ -193,7 +193,7 @@ def test_a_helper_whose_start_was_interrupted_ends_too(monkeypatch: pytest.Monke
     monkeypatch.setattr(threading.Thread, "start", start)
     helpers = CompressionHelpers(print, 1, UNIT)
     with pytest.raises(KeyboardInterrupt):
-        helpers.take(1, LARGE)
+        helpers.accept(1, LARGE)
     helpers.end()
     until_ended()
 
@@ -204,7 +204,7 @@ def test_where_no_thread_can_be_had_the_caller_has_to_do_it(monkeypatch: pytest.
 
     monkeypatch.setattr(threading.Thread, "start", start)
     helpers = CompressionHelpers(print, 2, UNIT)
-    assert [helpers.take(number, LARGE) for number in range(3)] == [False] * 3
+    assert [helpers.accept(number, LARGE) for number in range(3)] == [False] * 3
     helpers.end()
 
 
@@ -246,7 +246,7 @@ def test_what_left_the_line_and_was_not_begun_is_done_by_the_helpers() -> None:
     helpers = CompressionHelpers(close, 1, UNIT)
     line = Unlucky()
     helpers._waiting = line
-    taken = {number for number in range(10) if helpers.take(number, LARGE)}
+    taken = {number for number in range(10) if helpers.accept(number, LARGE)}
     helpers._together = 2
     with pytest.raises(KeyboardInterrupt):
         helpers.unit(99)
