@@ -228,8 +228,8 @@ class ProducerBatch(StampedBatch):
     def move_to(self, owner: Any) -> cython.bint:
         """Counts its memory against another owner's share: another node leads its partition now.
 
-        Queue's lock held if the batch is open.  True if something changed: then ``pool.serve_waiters`` is due, outside that
-        lock.
+        Queue's lock held if the batch is open.  True if something changed: then ``pool.serve_waiters`` is due, outside
+        that lock.
         """
         if owner == self.account.owner:
             return False

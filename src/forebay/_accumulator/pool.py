@@ -394,8 +394,8 @@ class BufferPool:
     @cython.cfunc
     @cython.exceptval(-1)
     def may_fill(self, size: cython.Py_ssize_t, owner: Any) -> cython.bint:
-        # For a batch that has its chunk, also ahead of waiters.  A busy producer always has waiters: if they came first,
-        # every batch would go out with the one record that it was made for.
+        # For a batch that has its chunk, also ahead of waiters.  A busy producer always has waiters.  If they came
+        # first, every batch would go out with the one record that it was made for.
         return size <= self.left + self.overdraft and not self.shares.lacks(size, owner, self.share_overdraft)
 
     @cython.cfunc

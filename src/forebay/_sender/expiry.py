@@ -70,8 +70,8 @@ def too_large(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:
     """The error for a single record that the broker refused as too large: nothing is left to be split."""
     said = "" if error.message == error.default_message() else f" (the broker: {error.message})"
     return RecordTooLargeError(
-        f"A record of {batch.records.max_record_size} bytes, {batch.estimated_size()} in a batch of its own as it was sent, is "
-        f"larger than the broker takes{said}; the limit is max.message.bytes of topic {batch.topic}, or "
+        f"A record of {batch.records.max_record_size} bytes, {batch.estimated_size()} in a batch of its own as it was "
+        f"sent, is larger than the broker takes{said}; the limit is max.message.bytes of topic {batch.topic}, or "
         "message.max.bytes of the broker where the topic has none"
     )
 

@@ -155,7 +155,7 @@ def test_what_was_filled_first_is_compressed_first(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Lz4Compressor, "compress_to_pieces", compress)
     # Some wait in line, where nobody takes them, until the caller has to do it.
     world = World(topics={"t": 1}, batch_size=500, compression_type="lz4", linger_ms=1000)
-    monkeypatch.setattr(CompressionHelpers, "take", lambda helpers, queue, size: len(world.queue("t").batches) < 6)
+    monkeypatch.setattr(CompressionHelpers, "accept", lambda helpers, queue, size: len(world.queue("t").batches) < 6)
     monkeypatch.setattr(CompressionHelpers, "unit", lambda helpers, queue: [queue])
     world.producer.send_batch("t", [b"%06d" % number for number in range(300)])
     assert len(pieces) > 5
@@ -247,7 +247,7 @@ class Line:
     def __init__(self, takes: int) -> None:
         self.left = takes
 
-    def take(self, queue: object, size: int) -> bool:
+    def accept(self, queue: object, size: int) -> bool:
         assert size > 0
         self.left -= 1
         if self.left < 0:
@@ -286,7 +286,7 @@ class FullLine:
     def __init__(self) -> None:
         self.answers = [True, False, True]
 
-    def take(self, queue: object, size: int) -> bool:
+    def accept(self, queue: object, size: int) -> bool:
         return self.answers.pop(0)
 
     def unit(self, queue: object) -> list[object]:
@@ -419,7 +419,7 @@ class InterruptedHelpers:
     def __init__(self, handler: Callable[[], None]) -> None:
         self.handler = handler
 
-    def take(self, queue: Any, size: int) -> bool:
+    def accept(self, queue: Any, size: int) -> bool:
         handler, self.handler = self.handler, lambda: None
         handler()
         return False

@@ -159,10 +159,10 @@ def test_one_that_meets_an_error_goes_on(caplog: pytest.LogCaptureFixture) -> No
     assert "met an error" in caplog.text
 
 
-@pytest.mark.parametrize("act", ["take", "end"])
+@pytest.mark.parametrize("act", ["accept", "end"])
 def test_what_a_signal_s_handler_does_while_one_is_started(monkeypatch: pytest.MonkeyPatch, act: str) -> None:
     def start(thread: threading.Thread) -> None:
-        if act == "take":
+        if act == "accept":
             assert not helpers.accept(2, LARGE)
         else:
             helpers.end()
@@ -172,10 +172,10 @@ def test_what_a_signal_s_handler_does_while_one_is_started(monkeypatch: pytest.M
     monkeypatch.setattr(threading.Thread, "start", start)
     done: list[int] = []
     helpers = CompressionHelpers(done.extend, 1, UNIT)
-    assert helpers.accept(1, LARGE) is (act == "take")
+    assert helpers.accept(1, LARGE) is (act == "accept")
     helpers.end()
     until_ended()
-    assert done == ([1] if act == "take" else [])
+    assert done == ([1] if act == "accept" else [])
 
 
 def test_without_a_processor_to_spare_there_are_none() -> None:
@@ -259,10 +259,10 @@ def test_what_left_the_line_and_was_not_begun_is_done_by_the_helpers() -> None:
 
 
 def test_ctrl_c_before_a_helper_is_told_leaves_the_batch_to_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take(self: CompressionHelpers, queue: object, size: int) -> bool:
+    def accept(self: CompressionHelpers, queue: object, size: int) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(CompressionHelpers, "take", take)
+    monkeypatch.setattr(CompressionHelpers, "accept", accept)
     world = World(topics={"t": 1}, batch_size=1000, compression_type="lz4")
     help_with(world.accumulator.closer, 1)
     with pytest.raises(KeyboardInterrupt) as caught:

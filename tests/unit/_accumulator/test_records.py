@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator import records
+from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import close, close_with, pieces_of
 from forebay._accumulator.pool import Buffer
 from forebay._records.batch_v2 import checksum
