@@ -11,7 +11,7 @@ cdef class BatchAccount:
     cdef readonly Py_ssize_t charged
     cdef Flag spared
     cdef Flag closed
-    # Set once, without a lock; every append looks at it.
+    # Set once, without a lock; every append reads it.
     cdef readonly Flag stopped
     cdef void set_up(self, BufferPool pool, object owner) noexcept
     cpdef int open(self, object callback) except? -1

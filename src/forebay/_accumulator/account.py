@@ -1,11 +1,13 @@
-"""BatchAccount: what a batch costs beside its records' bytes, counted against ``buffer.memory`` like these.
+"""BatchAccount: what a batch costs beside its records' bytes.  It counts against ``buffer.memory`` too.
 
-A record with a callback keeps two numbers and, unless the one before had the same, the function itself until its batch
-has an outcome: for small records many times their own bytes.  So a batch asks the pool for that memory too, for several
-records at once.  A batch that has its chunk is filled before those in line get theirs, and the pool is overdrawn for it
-by an eighth and 4 MiB at most.  Where that is used up the batch takes no further record with a callback, and the next
-one waits in line for a batch of its own, which may overdraw by what one record needs: it is bounded, and nobody waits
-for himself.  What a closure refers to, and futures that the caller keeps, are the caller's memory.
+A record with a callback keeps two numbers, and the function itself unless the previous record had the same one, until
+its batch has an outcome.  For small records this is many times their own bytes.  So a batch asks the pool for that
+memory, for several records at once.  A batch that has its chunk is filled before waiters get memory, and for this the
+pool may be overdrawn by an eighth, and 4 MiB at most.  When that is used up, the batch takes no further record with a
+callback.  The next such record waits for a batch of its own, which may overdraw by what one record needs.  So the
+overdraft is bounded, and no record waits for memory that only its own batch can give back.
+
+What a closure refers to, and futures that the caller keeps, are the caller's memory.
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ import cython
 from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
 from cython.cimports.forebay._runtime.mutex import acquire, release
 
-# Bytes, with CPython 3.11 on 64-bit Linux, rather too many than too few (bench/memory.py shows the sum of it).
+# Bytes with CPython 3.11 on 64-bit Linux, too many rather than too few (bench/memory.py shows the sum).
 BATCH_COST = 1536
-"""A batch with its result, its place in every list on the way, and the holes it leaves."""
+"""A batch with its records and result, its place in every list on the way, and the holes it leaves."""
 BATCH_COST_FREE = 8 << 20
-"""So much of it is not counted: with few batches ``buffer.memory`` is for records alone, as in Java."""
+"""This much of it is not counted: with few batches ``buffer.memory`` is for records alone, as in Java."""
 CHUNK_COST = cython.declare(cython.Py_ssize_t, 208)
 """A further chunk's buffer, its place in the list and the head that the allocator puts before it."""
 NUMBERS_COST = cython.declare(cython.Py_ssize_t, 24)
-"""What a batch keeps of each record up to the last with a callback, with what a growing array has in reserve."""
+"""What a batch keeps of each record up to the last with a callback, and the reserve of the growing array."""
 PLACE_COST = cython.declare(cython.Py_ssize_t, 64)
-"""Of a further function in the array of them, or of one that came late in a list, with its future."""
+"""A further function in the array, or one that was added later in a list, with its future."""
 METHOD_COST = cython.declare(cython.Py_ssize_t, 64)
 FUNCTION_COST = cython.declare(cython.Py_ssize_t, 360)
 """A closure or a partial over one value."""
@@ -37,7 +39,7 @@ CALLBACKS_AT_ONCE = cython.declare(cython.int, 16)
 @cython.exceptval(check=False)
 @cython.cfunc
 def callback_cost(callback: Any) -> cython.Py_ssize_t:
-    """Bytes that a record's callback costs if the record before has another one."""
+    """Bytes that a record's callback costs if the previous record has another one."""
     return NUMBERS_COST + PLACE_COST + (METHOD_COST if type(callback) is MethodType else FUNCTION_COST)
 
 
@@ -48,8 +50,8 @@ class BatchAccount:
     """The account of one batch; closed with it.
 
     Args:
-        pool: what it is charged to.
-        owner: whose share it counts against, as the batch's buffers do.
+        pool: the pool that it is charged to.
+        owner: the owner whose share it counts against, as the batch's buffers do.
     """
 
     def __init__(self, pool: BufferPool, owner: Any) -> None:
@@ -61,7 +63,7 @@ class BatchAccount:
         self.pool = pool
         self.owner = owner
         self.charged = 0
-        self.spared = False  # what any batch costs is not counted
+        self.spared = False  # the cost of the batch itself is not counted
         self.room = 0
         self.closed = False
         self.stopped = False
@@ -69,7 +71,7 @@ class BatchAccount:
     @cython.ccall
     @cython.exceptval(-1)
     def open(self, callback: Any) -> cython.int:
-        """The batch gets its first record; may overdraw."""
+        """The batch gets its first record.  May overdraw the pool."""
         cost: cython.Py_ssize_t = 0 if callback is None else callback_cost(callback)
         pool: BufferPool = self.pool
         acquire(pool.lock)
@@ -88,13 +90,13 @@ class BatchAccount:
 
     @cython.cfunc
     def add_chunk(self) -> cython.void:
-        """The batch gets a further chunk; may overdraw."""
+        """The batch gets a further chunk.  May overdraw the pool."""
         self.charge(CHUNK_COST)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def afford_another(self) -> cython.bint:
-        """``afford`` for a record with the callback of the one before, where that needs no more memory."""
+        """As ``afford`` for a record with the previous one's callback, but False where that needs more memory."""
         if self.room < NUMBERS_COST:
             return False
         self.room -= NUMBERS_COST
@@ -105,12 +107,12 @@ class BatchAccount:
     def afford(
         self, callback: Any, repeated: cython.bint, skipped: cython.Py_ssize_t, records: cython.int
     ) -> cython.bint:
-        """Whether the batch may take a further record with ``callback``; queue's lock held.
+        """Whether the batch may take a further record with ``callback``.  Queue's lock held.
 
         Args:
-            repeated: the record before has the same one, which costs less.
+            repeated: the previous record has the same callback, which costs less.
             skipped: how many records without a callback came before it.
-            records: how many the batch has: memory for as many again is asked for, so that small batches hoard none.
+            records: how many the batch has.  It asks for memory for as many again, so small batches hoard none.
         """
         cost: cython.Py_ssize_t = (NUMBERS_COST if repeated else callback_cost(callback)) + skipped * NUMBERS_COST
         if cost <= self.room:
@@ -132,7 +134,7 @@ class BatchAccount:
 
     @cython.ccall
     def charge(self, size: cython.Py_ssize_t) -> cython.void:
-        """Counts what is there already; may overdraw.  Nothing once the account is closed."""
+        """Counts memory that exists already; may overdraw.  Does nothing once the account is closed."""
         pool: BufferPool = self.pool
         acquire(pool.lock)
         try:
@@ -144,14 +146,14 @@ class BatchAccount:
 
     @cython.ccall
     def of_records(self) -> cython.Py_ssize_t:
-        """What of the charge moves with the records where a batch is split: all but the cost of any batch."""
+        """The part of the charge that moves with the records when a batch is split: all but the batch's own cost."""
         return self.charged - (0 if self.spared else self.pool.overhead)
 
     @cython.ccall
     def charge_callback(self, callback: Any) -> cython.void:
-        """Counts a callback that comes after its record, or moves here with it; any thread.
+        """Counts a callback that comes after its record, or moves here with it.  Any thread.
 
-        It cannot be refused, so a batch that overdraws too much by it takes no further records.
+        It cannot be refused.  So a batch that overdraws too much by it takes no further records.
         """
         self.charge(callback_cost(callback))
         if self.pool.left + self.pool.overdraft < 0:
@@ -159,7 +161,7 @@ class BatchAccount:
 
     @cython.ccall
     def credit_callback(self, callback: Any) -> cython.void:
-        """Takes back what ``charge_callback`` counted: the batch had its outcome meanwhile."""
+        """Takes back what ``charge_callback`` counted, because the batch had its outcome meanwhile."""
         size: cython.Py_ssize_t = callback_cost(callback)
         pool: BufferPool = self.pool
         acquire(pool.lock)
@@ -219,7 +221,7 @@ class BatchAccount:
 
 @cython.cfunc
 def new_account(pool: BufferPool, owner: Any) -> BatchAccount:
-    """A constructor's call costs more than the account."""
+    """Makes one without a constructor's call, which costs more than the account."""
     account: BatchAccount = BatchAccount.__new__(BatchAccount)
     account.set_up(pool, owner)
     return account

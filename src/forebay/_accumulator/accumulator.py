@@ -1,4 +1,4 @@
-"""RecordAccumulator: where records wait, gathered into batches, until the sender takes them.
+"""RecordAccumulator: where records wait in batches until the sender takes them.
 
 It holds the parts together.  ``appender`` (application threads) puts records into batches, ``schedule`` and ``drain``
 (sender's thread) take the batches out, ``closer`` compresses, and ``pool`` bounds the memory.  Its own are the topics,
@@ -30,7 +30,7 @@ class RecordAccumulator:
 
     Args:
         pool: the memory they may take.
-        schedule: told of every batch; the sender's view of this object.
+        schedule: told of every batch; what the sender's thread sees.
         batch_size: bytes of header and records after which a batch is full (``batch.size``, at least 1).
         compressor: of ``compression.type``; None for none.
         estimator: the compression ratios of this producer's topics; None without compression.
@@ -76,7 +76,7 @@ class RecordAccumulator:
 
     @cython.ccall
     def refresh(self, name: str, cluster: Any) -> TopicState:
-        """Brings one topic to what ``cluster`` says; any thread."""
+        """Brings one topic to what ``cluster`` says.  Any thread."""
         state: TopicState = self.topic(name)
         change: TopicChange = change_of(state, cluster)
         acquire(self.lock)
@@ -87,18 +87,18 @@ class RecordAccumulator:
         return state
 
     def refresh_all(self, cluster: Any) -> None:
-        """Brings every topic in use to what ``cluster`` says, and batches to their new leaders; sender thread."""
+        """Brings every topic in use to what ``cluster`` says, and batches to their new leaders.  Sender's thread."""
         for name in list(self.topics):
             self.refresh(name, cluster)
         self.schedule.follow_leaders()
         if self.pool.owner_limit > 0:
-            # Those in line may wait for the share of a node that does not lead their partition any more.
+            # Waiters may wait for the share of a node that no longer leads their partition.
             self.pool.wake_waiters()
 
     def in_use(self, name: str, since: float) -> bool:
-        """Whether the topic has batches that wait, or had one sent from ``since`` (monotonic ms) on; sender thread.
+        """Whether the topic has batches, or had one drained at ``since`` (monotonic ms) or later.  Sender's thread.
 
-        Only a new batch tells the metadata that its topic is wanted, and one may stay open for longer than
+        Only a new batch tells the metadata that its topic is wanted, and a batch may stay open for longer than
         metadata.max.idle.ms.
         """
         state: TopicState | None = self.topics.get(name)
@@ -114,15 +114,15 @@ class RecordAccumulator:
     @cython.ccall
     @cython.exceptval(check=False)
     def flushing(self) -> cython.bint:
-        """True while somebody waits in flush(): linger does not count then."""
+        """True while a thread waits in flush(); then no batch lingers."""
         return self.incomplete_batches.flushes > 0
 
     def begin_flush(self) -> list[ProducerBatch]:
-        """Makes everything sendable; the batches that a flush has to wait for.  ``end_flush`` must follow."""
+        """Ends all lingering; the batches that a flush has to wait for.  ``end_flush`` must follow."""
         return self.incomplete_batches.listed(1)
 
     def end_flush(self) -> None:
-        """Ends what ``begin_flush`` began, however the wait went."""
+        """Ends a flush, however its wait ended."""
         self.incomplete_batches.add_flushes(-1)
 
     @cython.ccall
@@ -143,7 +143,7 @@ class RecordAccumulator:
         return 0
 
     def rebuild(self, now: float, gate: Any) -> None:
-        """Makes the schedule whole again after an exception in the middle of a turn; sender thread."""
+        """Derives the schedule anew after an exception in the middle of a turn.  Sender's thread."""
         queues = [queue for state in list(self.topics.values()) for queue in list(state.queues)]
         self.schedule.rebuild(queues, self.incomplete(), now, gate)
 
@@ -152,14 +152,14 @@ class RecordAccumulator:
         return self.incomplete_batches.listed(0)
 
     def take_waiting(self) -> list[ProducerBatch]:
-        """Empties every queue (a forced close); the batches that were waiting.  Sender thread.
+        """Empties every queue (a forced close); the batches that were waiting.  Sender's thread.
 
-        Over all queues, not the schedule's lines: a queue gets its first batch before the schedule hears of it.
+        It visits all queues, not only the schedule's lines: a queue gets its first batch before it is announced.
         """
         return self.taken(False)
 
     def take_unsent(self) -> list[ProducerBatch]:
-        """As ``take_waiting``, but what has a sequence stays: it was sent once, and its outcome is not known."""
+        """As ``take_waiting``, but batches with a sequence stay: they were sent, and their outcome is not known."""
         return self.taken(True)
 
     @cython.cfunc
@@ -177,23 +177,23 @@ class RecordAccumulator:
         return len(self.incomplete_batches.batches) > 0
 
     def close(self) -> None:
-        """Refuses further appends; what is in batches stays there."""
+        """Refuses further appends; records in batches stay there."""
         self.incomplete_batches.close()
         self.pool.close()
 
-    # Sealing: between a transaction's end and the beginning of the next
+    # Sealing: between the end of a transaction and the beginning of the next
 
     def seal(self) -> None:
-        """Once this has returned, no append succeeds until ``unseal``; any thread, idempotent.
+        """Once this has returned, no append succeeds until ``unseal``.  Any thread, idempotent.
 
-        Who waits for memory is woken, and gets ``appender.guard.refusal()`` as everybody else does.
+        Threads that wait for memory are woken and get ``appender.guard.refusal()``, as all that append do.
         """
         self.incomplete_batches.seal()
         self.schedule.make_all_due()
         self.pool.wake_waiters()
 
     def unseal(self) -> None:
-        """Appends are taken again."""
+        """Appends are accepted again."""
         self.incomplete_batches.unseal()
 
     def __repr__(self) -> str:

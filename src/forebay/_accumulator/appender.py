@@ -1,9 +1,9 @@
 """BatchAppender: how records come into batches, on the application's threads.
 
 ``append`` never blocks.  It writes the record into the partition's open batch.  If that has no room, it starts a new
-batch with memory from the pool.  If there is no memory, it answers WAIT: the ticket stands in the pool's line, and the
-caller waits on it and calls again.  ``try_append`` is the first of these steps, and enough for nearly every record;
-``try_rows`` is the same for many rows of columns at once.
+batch with memory from the pool.  If there is no memory, it answers WAIT: the caller waits on its ticket and calls
+again.  ``try_append`` is the first of these steps, and enough for nearly every record.  ``try_rows`` does it for many
+rows of columns at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cython.cimports.forebay._runtime.primitives import RecordPointer, RecordVie
 
 from forebay.errors import ProducerClosedError
 
-# Between the steps of append, beside what it answers (states).
+# Statuses between the steps of an append, beside its answers (states).
 NEEDS_BATCH = cython.declare(cython.int, 8)
 NEEDS_CHUNK = cython.declare(cython.int, 16)
 STICKY_MOVED = cython.declare(cython.int, 32)
@@ -43,12 +43,13 @@ class BatchAppender:
 
     Args:
         pool: the memory that new batches take.
-        schedule: told of each batch that is begun or became full.
-        closer: compresses what is full.
-        incomplete: says whether appends are taken at all, and lists the new batches.
+        schedule: told of each batch that was started or became full.
+        closer: compresses full batches.
+        incomplete: says whether appends are accepted at all, and lists the new batches.
         batch_size: bytes of header and records after which a batch is full (``batch.size``, at least 1).
-        max_raw_size: most bytes of a compressed batch before compression (``max.request.size``); 0 for no limit.  What
-            compresses worse than promised would be split, but that reads every record back on the sender's thread.
+        max_raw_size: most bytes of a compressed batch before compression (``max.request.size``); 0 for no limit.  A
+            batch that compresses worse than expected could be split, but a split reads every record back on the
+            sender's thread.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class BatchAppender:
         self.batch_size = max(batch_size, 1)
         self.codec_id = closer.codec_id
         self.max_raw_size = max_raw_size
-        self.guard: Any = None  # says why nothing is taken while it is sealed
+        self.guard: Any = None  # says why no append is accepted while it is sealed
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -81,16 +82,16 @@ class BatchAppender:
         ticket: Any,
         now: cython.double,
     ) -> cython.int:
-        """Takes the record into a batch, or answers WAIT.
+        """Appends the record to a batch, or answers WAIT.
 
         Args:
             partition: its number, or -1 for the sticky one.
-            ticket: stands in the pool's line after WAIT; None does not wait at all.
-            now: monotonic ms, read after the last wait; a new batch counts its age from here.
+            ticket: waits for memory after WAIT; None does not wait at all.
+            now: monotonic ms, read after the last wait.  A new batch counts its age from here.
 
         Raises:
             ProducerClosedError: the producer was closed meanwhile.
-            KafkaError: it is sealed; the guard's.
+            KafkaError: the guard's, while appends are sealed.
         """
         buffer: Buffer | None = None
         try:
@@ -105,7 +106,7 @@ class BatchAppender:
                     if buffer is None:
                         buffer = self.allocate(topic, partition, record, ticket)
                         if buffer is None:
-                            # Whoever sealed may have woken the line before we stood in it.
+                            # It may have been sealed, and the waiters woken, before this ticket was one of them.
                             if self.refuses():
                                 raise self.refusal()
                             return WAIT
@@ -113,7 +114,7 @@ class BatchAppender:
                 if status & APPENDED:
                     break
         except BaseException:
-            # Ctrl-C and a lack of memory included.
+            # Also after Ctrl-C and a MemoryError.
             self.drop_unused(buffer, ticket)
             raise
         self.drop_unused(buffer, ticket)
@@ -131,7 +132,7 @@ class BatchAppender:
     @cython.cfunc
     @cython.exceptval(-1)
     def drop_unused(self, buffer: Buffer | None, ticket: Any) -> cython.int:
-        # The caller's hold ends (a batch that took the buffer has its own), and a grant that is not needed goes back.
+        # The caller no longer holds the buffer (a batch that took it has its own hold), and an unused grant goes back.
         if buffer is not None:
             buffer.release()
         if ticket is not None and ticket.grant is not None:
@@ -151,7 +152,7 @@ class BatchAppender:
         callback: Any = None,
         ticket: Any = None,
     ) -> tuple[int, RecordFuture]:
-        """``append`` for callers that are not compiled: its status, and a future that counts if that has APPENDED."""
+        """``append`` for callers that are not compiled: its status, and a future, valid if the status has APPENDED."""
         section: bytes = encode_headers(headers)
         record: RecordView = record_view(timestamp, key, value, section)
         future: RecordFuture = new_future()
@@ -224,14 +225,14 @@ class BatchAppender:
         if sticky:
             topic.partitioner.update(records.estimated_size() - before if records.compressed else size, full)
         if not full:
-            # Older batches of this queue are no news: who filled them has woken the sender.
+            # If the queue has older batches, the threads that filled them have woken the sender.
             return APPENDED
         return APPENDED | MADE_FULL | self.close_last(queue, batch)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def close_last(self, queue: PartitionQueue, batch: ProducerBatch) -> cython.int:
-        # The thread that filled a batch compresses it, outside the lock; ``closing`` keeps the sender off until then.
+        # The thread that filled a batch compresses it, outside the lock.  LEFT keeps the sender off until then.
         self.schedule.announce(queue)
         if batch.life != OPEN:
             return 0
@@ -251,7 +252,7 @@ class BatchAppender:
         callback: Any,
         now: cython.double,
     ) -> cython.int:
-        """A new batch that holds the record: APPENDED | BEGUN.  The batch is a further holder of the buffer then."""
+        """Starts a batch with the record: APPENDED | BEGUN.  The batch then is a further holder of the buffer."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         ratio: cython.double = self.closer.ratio(topic.name)
         records: RecordsBuilder = new_records(buffer, buffer.size, self.codec_id, ratio, self.max_raw_size)
@@ -279,17 +280,17 @@ class BatchAppender:
         queue: PartitionQueue = batch.queue
         if sticky and topic.partitioner.is_changed(queue.partition):
             return 0
-        # Another thread may have made a batch, or the switch that was held back may be due, meanwhile.
+        # Meanwhile another thread may have made a batch, or the delayed switch of the partition may be due.
         status: cython.int = self.try_locked(topic, queue, sticky, record, future, callback)
         if not status & NEEDS_BATCH:
             return status
-        # Known to flush and close from the moment it holds a record, and not before: they wait for all there are.
+        # Flush and close wait for every batch they know, so they know it as soon as it holds a record and not before.
         if not self.incomplete.admit(batch):
             return status & CLOSED_LAST
         try:
             batch.try_append(record, future, callback)
             queue.add(batch)
-        except BaseException:  # no memory for the callback: a flush must not wait for what is in no queue
+        except BaseException:  # no memory for the callback: a flush must not wait for a batch that is in no queue
             self.incomplete.discard(batch)
             raise
         batch.records.buffer_at(0).retain()
@@ -299,13 +300,13 @@ class BatchAppender:
             topic.partitioner.update(batch.estimated_size(), full)
         status = (status & CLOSED_LAST) | APPENDED | BEGUN
         if full:
-            # One record as large as a batch: compressed here and not on the sender's thread.
+            # One record as large as a batch is compressed here, not on the sender's thread.
             return status | MADE_FULL | self.close_last(queue, batch)
         return status | (MADE_FULL if len(queue.batches) > 1 else 0)
 
     @cython.cfunc
     def extend(self, topic: TopicState, partition: cython.int, record: RecordPointer) -> cython.void:
-        """Gives the open batch a further chunk if one is free at once and nobody waits; else closes it."""
+        """Gives the open batch a further chunk if one is free at once and no caller waits; else closes the batch."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         spare: list[Any] = []  # see ``go_on_in``
         chunk: Buffer | None = self.pool.try_chunk(queue.leader_id)
@@ -342,14 +343,14 @@ class BatchAppender:
     def try_rows(
         self, topic: TopicState, partition: cython.int, rows: RowWindow, at: cython.Py_ssize_t, until: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """Rows ``order[at:until]`` into the open batch under one lock, as many as it has room for; where it stopped.
+        """Appends rows ``order[at:until]`` to the open batch under one lock, while it has room; where it stopped.
 
-        What has no room goes on with ``append``, so that every rule about batches stays there.
+        The caller goes on with ``append``, so that every rule about batches stays there.
 
         Args:
             partition: its number, or -1 for the sticky one.
-            rows: gets ``taker`` (the batch's result), ``first_index`` (of the first row in it), ``filled`` and
-                ``taken`` (what is returned, for a caller that Ctrl-C interrupts while a full batch is compressed).
+            rows: gets ``taker`` (the batch's result), ``first_index`` (of the first row in the batch), ``filled``, and
+                ``taken`` (the answer, for a caller that Ctrl-C interrupts while a full batch is compressed).
         """
         rows.taken = at
         queue: PartitionQueue = self.queue_of(topic, partition)
@@ -372,7 +373,7 @@ class BatchAppender:
         finally:
             release(queue.lock)
         if not rows.filled:
-            # Another window is about to follow: the sender would wait for the lock until the batch is full.
+            # Another window is about to follow.  The sender would wait for the lock until the batch is full.
             give_way(queue.lock)
         if to_close:
             self.closer.close_full(queue)

@@ -29,13 +29,13 @@ from forebay.errors import IllegalStateError
 MOVES = cython.declare(cython.ulonglong, packed(LIFE_MOVES))
 
 
-# Not tracked by the garbage collector, which would walk all that waits again and again.  What refers back to a batch,
-# its queue and those who list it, lets go of it when it has its outcome.
+# Not tracked by the garbage collector, which would walk all waiting batches again and again.  So no cycle may last: its
+# queue and the lists that it is in drop a batch when it has its outcome.
 @cython.final
 @cython.no_gc
 @cython.cclass
 class ProducerBatch(StampedBatch):
-    """A batch for ``queue``'s partition; ``new_batch`` makes one, as a constructor's keywords cost half of all that.
+    """A batch for ``queue``'s partition; ``new_batch`` makes one, without the cost of a constructor's keywords.
 
     Args:
         queue: the PartitionQueue it stands in.
@@ -127,7 +127,7 @@ class ProducerBatch(StampedBatch):
     @cython.cfunc
     @cython.exceptval(-1)
     def affords_callback(self, callback: Any) -> cython.bint:
-        # Makes room for it, so that keeping it cannot fail once the record is in.
+        # Makes room for the callback, so that keeping it cannot fail once the record is in.
         index: cython.Py_ssize_t = self.record_count
         callbacks: DeliveryCallbacks | None = self.callbacks
         if (
@@ -137,7 +137,7 @@ class ProducerBatch(StampedBatch):
             and callbacks.repeats(callback)
             and self.account.afford_another()
         ):
-            return True  # one function for all records, as most applications have it: nothing but two numbers more
+            return True  # one function for all records, as in most applications: only two more numbers
         if callbacks is None:
             callbacks = DeliveryCallbacks()
             self.callbacks = callbacks
@@ -146,7 +146,7 @@ class ProducerBatch(StampedBatch):
             callback, callbacks.repeats(callback), index - callbacks.count, cython.cast(cython.int, index)
         ):
             return False
-        # The batch's records so far tell how many it will have.
+        # An estimate from the records so far of how many the batch will have.
         expected: cython.Py_ssize_t = 0
         if self.records.raw_size > 0:
             expected = index * self.records.write_limit // self.records.raw_size + 1
@@ -195,7 +195,7 @@ class ProducerBatch(StampedBatch):
     @cython.ccall
     @cython.exceptval(-1)
     def become(self, life: cython.int) -> cython.int:
-        """The only way to another state but FULL; queue's lock held.
+        """The only way to a state other than FULL; queue's lock held.
 
         Raises:
             IllegalStateError: there is no such move.
@@ -208,15 +208,15 @@ class ProducerBatch(StampedBatch):
     @cython.cfunc
     @cython.exceptval(check=False)
     def is_being_closed(self) -> cython.bint:
-        """Whether another thread is to compress it, or does so; queue's lock held."""
+        """Whether a thread is to compress it, or does so, and the sender keeps off; queue's lock held."""
         return self.life == states.LEFT or self.life == states.CLOSING
 
     @cython.ccall
     @cython.exceptval(-1)
     def release(self) -> cython.int:
-        """The batch itself lets go of its memory; idempotent.
+        """Lets go of the batch's memory, its bytes too; idempotent.
 
-        Of the bytes too: a flush keeps its batches until the last of them has its outcome.
+        A flush keeps its batches until the last of them has its outcome, so the memory cannot wait for the batch's end.
         """
         self.callbacks = None
         self.records.release()
@@ -226,7 +226,7 @@ class ProducerBatch(StampedBatch):
     @cython.ccall
     @cython.exceptval(-1)
     def move_to(self, owner: Any) -> cython.bint:
-        """Counts its memory against another owner's share: another node leads its partition now.
+        """Counts its memory against another owner's share, because another node leads its partition.
 
         Queue's lock held if the batch is open.  True if something changed: then ``pool.serve_waiters`` is due, outside
         that lock.
@@ -239,9 +239,9 @@ class ProducerBatch(StampedBatch):
     @cython.cfunc
     @cython.exceptval(check=False)
     def set_target(self, incarnation: cython.int, topic_id: bytes | None, leader_epoch: cython.int) -> cython.void:
-        """Notes what it is drained for: the topic's incarnation and id, and the leader's epoch."""
+        """Notes where it is drained to: the topic's incarnation and id, and the leader's epoch."""
         if incarnation != self.incarnation:
-            self.leader_epoch = -1  # those of another topic say nothing
+            self.leader_epoch = -1  # epochs of another incarnation are not comparable
         self.incarnation = incarnation
         self.topic_id = topic_id
         self.update_leader_epoch(leader_epoch)
@@ -249,7 +249,7 @@ class ProducerBatch(StampedBatch):
     @cython.ccall
     @cython.exceptval(check=False)
     def update_leader_epoch(self, epoch: cython.int) -> cython.bint:
-        """Notes the leader's epoch; only a newer one counts as a change (KIP-951)."""
+        """Notes the leader's epoch; True if it is newer (KIP-951)."""
         if epoch < 0 or epoch <= self.leader_epoch:
             return False
         self.attempts_when_leader_last_changed = self.attempts
@@ -259,19 +259,19 @@ class ProducerBatch(StampedBatch):
     @cython.ccall
     @cython.exceptval(check=False)
     def leader_changed_for_retry(self) -> cython.bint:
-        """True if this attempt is a retry and the leader changed for it: it need not back off."""
+        """True if this attempt is a retry to a new leader, which needs no back-off."""
         return self.attempts >= 1 and self.attempts == self.attempts_when_leader_last_changed
 
     @cython.ccall
     @cython.exceptval(check=False)
     def reached_delivery_timeout(self, timeout_ms: cython.double, now: cython.double) -> cython.bint:
-        """True from ``created + delivery.timeout.ms`` on, inclusively."""
+        """True from ``created + delivery.timeout.ms`` on."""
         return now - self.created >= timeout_ms
 
     @cython.ccall
     @cython.exceptval(-1)
     def complete(self, base_offset: cython.longlong, log_append_time: cython.longlong, report: Any) -> cython.bint:
-        """Acknowledged.  False, without effect, if it had failed or was aborted before.
+        """The batch is acknowledged.  False, without effect, if it had failed or was aborted before.
 
         Raises:
             IllegalStateError: it was acknowledged before.
@@ -283,7 +283,7 @@ class ProducerBatch(StampedBatch):
     @cython.ccall
     @cython.exceptval(-1)
     def fail(self, error: Any, record_errors: dict[int, Any] | None, report: Any) -> cython.bint:
-        """Failed with ``error``.  False, without effect, if it had failed or was aborted before.
+        """The batch failed with ``error``.  False, without effect, if it had failed or was aborted before.
 
         Raises:
             IllegalStateError: it was acknowledged before.
@@ -295,7 +295,7 @@ class ProducerBatch(StampedBatch):
     @cython.ccall
     @cython.exceptval(-1)
     def abort(self, error: Any, report: Any) -> cython.bint:
-        """Given up with ``error`` before an outcome was known.
+        """The batch is given up with ``error`` before its outcome is known.
 
         Raises:
             IllegalStateError: it has an outcome.
@@ -327,7 +327,7 @@ class ProducerBatch(StampedBatch):
 
     @property
     def closing(self) -> bool:
-        """Another thread is to compress it, or does so."""
+        """A thread is to compress it, or does so."""
         return self.is_being_closed()
 
     @cython.ccall

@@ -1,7 +1,7 @@
-"""BatchCloser: makes the bytes of batches final, and lets the estimate of each topic's compression learn from them.
+"""BatchCloser: makes the bytes of batches final, and updates the estimate of each topic's compression ratio.
 
-The thread that filled a batch compresses it, so that this work is spread over the application's threads; the sender
-does the same for what it drains unfilled.  No lock is held meanwhile.
+The thread that filled a batch compresses it, so the work is spread over the application's threads.  The sender
+compresses what it drains before it is full.  No lock is held meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from forebay._delivery.sender_lock import IN_HAND
 from forebay._runtime.threads import get_ident
 
 UNIT = cython.declare(cython.Py_ssize_t, 512 * 1024)
-"""Raw bytes of batches that are compressed together: a millisecond of work for two hand-overs of the GIL."""
+"""Raw bytes of batches that are compressed together, so that the two hand-overs of the GIL are worth it."""
 
 logger = logging.getLogger("forebay.sender")
 
@@ -48,14 +48,14 @@ class BatchCloser:
         self.helped_threads: set[int] = set()  # each thread adds and removes itself
         self.helpers: Any = None
         if self.codec_id != 0:
-            # Imported here, for a producer without compression needs none of it.
+            # Imported here, because a producer without compression needs none of it.
             from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
 
             self.helpers = CompressionHelpers(self.close_queues, processors_to_spare(), UNIT)
 
     @contextmanager
     def helped(self) -> Iterator[None]:
-        """While it lasts, helpers compress what the calling thread fills; for calls that fill many batches."""
+        """Within it, helpers compress what the calling thread fills.  For calls that fill many batches."""
         thread = get_ident()
         if self.helpers is None or thread in self.helped_threads:
             yield
@@ -67,7 +67,7 @@ class BatchCloser:
             self.helped_threads.discard(thread)
 
     def end(self) -> None:
-        """No helpers any more, once they have done what they took."""
+        """Ends the helpers, once they have done what they accepted."""
         if self.helpers is not None:
             self.helpers.end()
 
@@ -79,17 +79,17 @@ class BatchCloser:
 
     @cython.cfunc
     def forget_ratio(self, batch: ProducerBatch) -> cython.void:
-        """``batch`` turned out too large: the topic's estimate promised too much, and begins again."""
+        """``batch`` turned out too large, so the topic's estimate was too low; it begins anew."""
         if batch.records.compressed:
             self.estimator.set(batch.topic, self.codec, max(1.0, batch.records.observed_ratio()))
 
     @cython.cfunc
     def close_full(self, queue: PartitionQueue) -> cython.void:
-        """Compresses what the calling thread has filled in ``queue``, outside of its lock, or has it compressed."""
+        """Compresses the batches that this thread filled in ``queue``, or has a helper do it; outside the lock."""
         if len(self.helped_threads) == 0 or get_ident() not in self.helped_threads:
             self.close_queues([queue])
             return
-        # A handler may come before somebody has taken the batches, and wait for them.
+        # A signal handler may come before any thread has taken the batches, and wait for them.
         in_hand: Any = (get_ident(), partial(self.leave_all_to_sender, [queue], []))
         IN_HAND.append(in_hand)
         try:
@@ -99,35 +99,35 @@ class BatchCloser:
 
     @cython.cfunc
     def have_closed(self, queue: PartitionQueue) -> cython.void:
-        """As ``close_full``, where helpers may do it."""
+        """As ``close_full``, where helpers may do the work."""
         while True:
             size: cython.Py_ssize_t = size_to_close(queue)
             if size == 0:
-                return  # a helper came by meanwhile
+                return  # a helper has done it meanwhile
             try:
                 if self.helpers.accept(queue, size):
                     return
                 queues: list[Any] = self.helpers.unit(queue)
             except BaseException:
-                # Ctrl-C: nobody may come for them.
+                # Ctrl-C: perhaps no thread takes them.
                 self.leave_to_sender(queue)
                 raise
             if len(queues) > 1:
-                self.close_queues(queues)  # nobody else comes for the others now
+                self.close_queues(queues)  # no other thread takes the others now
             else:
-                # No more than the first: the second may be a helper's, which would have nothing to do.
+                # Only the first: a helper may take the second, and would have nothing to do otherwise.
                 self.close_unit(queues)
 
     @cython.ccall
     def close_queues(self, queues: list[Any]) -> cython.void:
-        """Compresses the full batches of ``queues`` on the calling thread; raises nothing but Ctrl-C."""
+        """Compresses the full batches of ``queues`` on this thread; raises only KeyboardInterrupt and its kind."""
         while self.close_unit(queues):
             pass
 
     @cython.cfunc
     @cython.exceptval(-1)
     def close_unit(self, queues: list[Any]) -> cython.bint:
-        # Some of them, the first ones; False if there was nothing to do.
+        # The first of them, up to UNIT bytes; False if there was nothing to do.
         taken: list[Any] = []
         queue: PartitionQueue
         in_hand: Any = None
@@ -146,15 +146,15 @@ class BatchCloser:
                 self.leave_to_sender(queue)
             raise
         finally:
-            # Ctrl-C in the middle: the sender closes them then.
+            # After Ctrl-C the sender closes the rest.
             self.finish_all(taken)
             if in_hand in IN_HAND:
                 IN_HAND.remove(in_hand)
 
     def leave_all_to_sender(self, queues: list[Any], taken: list[Any]) -> None:
-        """Leaves what is being compressed to the sender: a handler that interrupted this is going to wait for it.
+        """Leaves to the sender what is being compressed: a handler that interrupts this is going to wait for it.
 
-        What the interrupted call makes of these batches is not used then.
+        The output of the interrupted call is not used then.
         """
         batch: ProducerBatch
         queue: PartitionQueue
@@ -176,13 +176,13 @@ class BatchCloser:
             if batch.life == CLOSING:  # and not ABANDONED
                 self.close_batch(batch)
         except Exception:
-            # The records were accepted, so no send() must raise: the sender tries again, and fails the batch if it
+            # The records were accepted, so no send() may raise.  The sender tries again, and fails the batch if it
             # cannot be closed.
             logger.debug("closing %r failed", batch, exc_info=True)
 
     @cython.cfunc
     def finish_all(self, taken: list[Any]) -> cython.void:
-        """Nobody closes these any more: they are the sender's."""
+        """The sender closes what is left of these."""
         if len(taken) == 0:
             return
         while len(taken) > 0:
@@ -191,20 +191,20 @@ class BatchCloser:
 
     @cython.cfunc
     def wake_sender(self) -> cython.void:
-        # It may have passed batches over while somebody was closing them, and nothing else tells it to look again.
+        # It may have skipped batches while a thread was closing them, and no other event makes it check again.
         if self.wake is not None:
             self.wake()
 
     @cython.cfunc
     def leave_to_sender(self, queue: PartitionQueue) -> cython.void:
-        """Leaves the full batches of ``queue`` to the sender, as they are."""
+        """Leaves the full batches of ``queue`` to the sender, uncompressed."""
         taken: list[Any] = []
         while take_full([queue], taken):
             self.finish_all(taken)
 
     @cython.ccall
     def close_batch(self, batch: ProducerBatch) -> cython.void:
-        """Makes a batch's bytes final and lets the ratio estimate learn from it."""
+        """Makes a batch's bytes final and updates the estimate of the ratio."""
         if batch.life == CLOSED:
             return
         if not batch.records.compressed:
@@ -213,7 +213,7 @@ class BatchCloser:
         pool: BufferPool = batch.account.pool
         owner: Any = batch.account.owner
         copied: cython.Py_ssize_t = self.copied(batch)
-        # Megabytes, for milliseconds; like the output they may overdraw: who waited here would keep his chunks.
+        # Megabytes for a short time.  They may overdraw: a thread that waited here would keep its chunks.
         if copied > 0:
             pool.charge(owner, copied)
         try:
@@ -221,13 +221,13 @@ class BatchCloser:
         finally:
             if copied > 0:
                 pool.credit(owner, copied)
-        if len(batch.records.payload) > 0:  # else the sender closes it (``leave_all_to_sender``)
+        if len(batch.records.payload) > 0:  # if not, the sender closes it (``leave_all_to_sender``)
             self.estimator.update(batch.topic, self.codec, batch.records.observed_ratio())
 
     @cython.cfunc
     @cython.exceptval(-1)
     def copied(self, batch: ProducerBatch) -> cython.Py_ssize_t:
-        # Bytes of a copy that the compressor will make of the raw records.
+        # Bytes that the compressor will copy of the raw records.
         if batch.records.buffer_count() < 2:
             return 0
         size: cython.Py_ssize_t = self.compressor.copied(batch.records.raw_size, batch.records.buffer_count())
@@ -235,7 +235,7 @@ class BatchCloser:
 
     @cython.ccall
     def close_batches(self, batches: list[Any]) -> cython.void:
-        """Closes what the sender drained, in one call of the compressor for all that no application thread closed."""
+        """Closes what the sender drained, in one call of the compressor for all that are not closed yet."""
         batch: ProducerBatch
         if self.codec_id == 0:
             for batch in batches:
@@ -243,7 +243,7 @@ class BatchCloser:
             return
         small: list[Any] = []
         for batch in batches:
-            # Large ones one after the other, or there would be a copy of all of them at the same time.
+            # Large ones one after the other, so that there is never a copy of all of them at the same time.
             if batch.life == CLOSED:
                 continue
             if self.copied(batch) > 0:
@@ -279,7 +279,7 @@ def close(batch: ProducerBatch, compressor: Any) -> cython.int:
         return sealed(batch)
     others: cython.bint = batch.life == CLOSING
     packed: list[Any] = compressor.compress_to_pieces(pieces_of(batch), batch.topic)
-    # Not if it was let go: the sender closes it then, or has closed it.
+    # Not if it was left to the sender meanwhile, which closes it or has closed it.
     if not others or batch.is_being_closed() or batch.life == ABANDONED:
         close_with(batch, packed)
     return 0
@@ -288,7 +288,7 @@ def close(batch: ProducerBatch, compressor: Any) -> cython.int:
 @cython.cfunc
 @cython.exceptval(-1)
 def sealed(batch: ProducerBatch) -> cython.int:
-    # The payload is final.  Of a batch that is CLOSING the thread that compressed it says so, in ``finish_first``.
+    # The payload is final.  If the batch is CLOSING, the thread that compressed it makes this move in ``finish_first``.
     return batch.become(CLOSED) if batch.life == FULL else 0
 
 
@@ -304,7 +304,7 @@ def close_with(batch: ProducerBatch, packed: list[Any]) -> cython.void:
     """Makes ``packed``, the compressed records in pieces, a batch's bytes, and lets the raw chunks go."""
     records: RecordsBuilder = batch.records
     if records.first_chunk is None:
-        return  # aborted meanwhile (a forced close), and its memory let go
+        return  # aborted meanwhile (a forced close), and its memory released
     output: Buffer = records.keep_packed(packed)
     # Before the raw records go: if Ctrl-C comes between, nothing may close the batch again.
     sealed(batch)
@@ -313,11 +313,11 @@ def close_with(batch: ProducerBatch, packed: list[Any]) -> cython.void:
 
 @cython.cfunc
 def charge(batches: list[Any], charges: list[Any]) -> cython.void:
-    # A copy of their raw records; like the output it may overdraw: who waited here would keep his chunks.
+    # For a copy of their raw records.  It may overdraw: a thread that waited here would keep its chunks.
     batch: ProducerBatch
     pool: BufferPool
     for batch in batches:
-        # With the owner of now: it may be another one when the charge is given back.
+        # Noted with the present owner: it may be another one when the charge is taken back.
         pool = batch.account.pool
         owner: Any = batch.account.owner
         charges.append((pool, owner, batch.records.raw_size))
@@ -335,8 +335,8 @@ def credit(charges: list[Any]) -> cython.void:
 @cython.cfunc
 @cython.exceptval(-1)
 def take_full(queues: list[Any], taken: list[Any]) -> cython.bint:
-    # Full batches of those that are to be compressed, several if they are small.  Under the lock nothing is made that
-    # the garbage collector knows.
+    # The full batches that are to be compressed, several if they are small.  Under the lock no object is made that the
+    # garbage collector tracks.
     queue: PartitionQueue
     batch: ProducerBatch
     size: cython.Py_ssize_t = 0
@@ -357,13 +357,13 @@ def take_full(queues: list[Any], taken: list[Any]) -> cython.bint:
 
 @cython.cfunc
 def finish_first(taken: list[Any]) -> cython.void:
-    # Nobody is closing the first of these any more: it is the sender's.
+    # The thread is done with the first of these: it is the sender's.
     batch: ProducerBatch = taken[0]
     queue: PartitionQueue = batch.queue
     acquire(queue.lock)
     try:
         abandoned: cython.bint = batch.life == ABANDONED
-        if batch.life == CLOSING:  # and not let go
+        if batch.life == CLOSING:  # and not left to the sender meanwhile
             batch.become(CLOSED if len(batch.records.payload) > 0 else FULL)
     finally:
         release(queue.lock)
@@ -375,7 +375,7 @@ def finish_first(taken: list[Any]) -> cython.void:
 @cython.cfunc
 @cython.exceptval(-1)
 def size_to_close(queue: PartitionQueue) -> cython.Py_ssize_t:
-    # Raw bytes of a batch that is to be compressed; 0 without one.
+    # Raw bytes of the first batch that is to be compressed; 0 without one.
     batch: ProducerBatch | None = None
     acquire(queue.lock)
     try:

@@ -1,8 +1,8 @@
-"""BatchDrain: the batches for one request, out of the line of the node that it goes to.
+"""BatchDrain: takes the batches for one request, from the queues in the line of its node.
 
-A line is served from its front, and a queue that gave a batch goes to the back.  A drain that the size limit cut short
-goes on, next time, at the partition that did not fit.  A partition that may not be drained now (muted, backing off,
-held back by the gate) is passed over; the Java client stops serving the whole broker there.
+A line is served from its front, and a queue that gave a batch goes to the back.  If the size limit ends a drain, the
+next one begins at the partition that did not fit.  A partition that may not be drained now (muted, backing off, not
+allowed by the gate) is skipped; the Java client stops serving the whole broker there.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ INFINITY: cython.double = math.inf
 @cython.final
 @cython.cclass
 class BatchDrain:
-    """Sender thread only.
+    """Sender's thread only.
 
-    After a drain ``more`` says whether the node has something that could follow at once, and ``cut_short`` whether that
-    is for want of room in this request.  ``behind_check`` is how many ms it takes until something else can go of the
-    partitions that were drained since ``begin``.
+    After a drain ``more`` says whether the node has batches that could follow at once, and ``cut_short`` whether they
+    had no room in this request.  ``behind_check`` is the time in ms until the next batch can go of the partitions that
+    were drained since ``begin``.
     """
 
     def __init__(self, schedule: BatchSchedule) -> None:
@@ -42,17 +42,19 @@ class BatchDrain:
     @cython.ccall
     @cython.exceptval(check=False)
     def begin(self) -> cython.void:
-        """Nothing is drained yet in this turn."""
+        """A turn begins, in which no batch is drained yet."""
         self.behind_check = INFINITY
 
     @cython.ccall
     def drain(
         self, node_id: cython.int, max_size: cython.Py_ssize_t, now: cython.double, gate: Gate | None
     ) -> list[Any]:
-        """At most one batch a partition for one request to ``node_id``, together at most ``max_size`` bytes.
+        """At most one batch of each partition for one request to ``node_id``, together at most ``max_size`` bytes.
 
-        A single batch that is larger goes alone.  ``gate`` (``may_drain``, ``stamp``), if there is one, decides
-        whether a partition may be drained and stamps producer id and sequence; it does so once for each batch.
+        A single batch that is larger goes alone.
+
+        Args:
+            gate: decides whether a partition may be drained, and stamps producer id and sequence, once for each batch.
         """
         if not cython.compiled:
             check_owner(self)
@@ -76,7 +78,7 @@ class BatchDrain:
                     line.rotate(-1)
                 self.check_behind(queue, now)
             elif queue.place == IDLE:
-                # An append that comes now announces it, and so it gets a line again.
+                # The next append announces the queue, and so it gets into a line again.
                 line.popleft()
                 queue.line = NO_LINE
             elif self._fits_not(queue, room):
@@ -91,7 +93,7 @@ class BatchDrain:
     @cython.cfunc
     @cython.exceptval(-1)
     def check_behind(self, queue: PartitionQueue, now: cython.double) -> cython.int:
-        # The batch behind the one that was taken: it may be due at once, or before anything that ``ready`` saw.
+        # The batch behind the one that was taken may be due at once, or before anything that ``ready`` saw.
         wait: cython.double = INFINITY
         acquire(queue.lock)
         try:
@@ -126,10 +128,10 @@ class BatchDrain:
         batch: ProducerBatch | None = self.head_for(queue, room, now)
         if batch is None:
             return None
-        # One look, before the gate judges it and for as long as the request lives.
+        # Read once: the gate and the request must see the same one.
         incarnation: TopicIncarnation = queue.state.incarnation
         batch.set_target(incarnation.number, incarnation.topic_id, queue.leader_epoch)
-        # Only this thread takes from the head, so it is still there after the gate, which may run longer.
+        # Only this thread takes from the head, so the batch is still there after the gate, which may run longer.
         if gate is not None and not gate.may_drain(queue, batch):
             return None
         self.take_head(queue)

@@ -1,8 +1,8 @@
 """CompressionHelpers: threads that compress what callers of ``send_batch`` fill.
 
-A caller fills a batch in a tenth of the time that compressing it takes.  So it hands full batches on while helpers are
-free, and compresses some itself when they are not: nobody waits for anybody.  Helpers begin with the first such call
-and end with the producer; a call that returns leaves them what waits, and the next one goes on filling.
+To compress a batch takes much longer than to fill it.  So a caller gives full batches to helpers while they are free,
+and compresses some itself when they are not.  No thread waits for another.  Helpers start with the first such call and
+end with the producer.  A call may return while helpers still compress its batches.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from forebay._runtime.threads import start_thread
 logger = logging.getLogger("forebay.sender")
 
 MOST = 4
-"""Helpers of a producer; a thread that encodes feeds no more of them."""
+"""Helpers of a producer; one thread that encodes cannot keep more of them busy."""
 AHEAD = 2
-"""Units that may wait for each helper: it should never lack work, and memory should not lie about."""
+"""Units that may wait for each helper: enough that it never lacks work, and no more memory than that."""
 
 
 def processors_to_spare() -> int:
-    """Helpers that a producer may have on this machine: the processors beside the caller's own."""
-    # Those that this process may use, where the system tells.
+    """How many helpers a producer may have on this machine: one for each processor but the caller's own."""
+    # The processors that this process may use, where the system tells.
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(MOST, allowed - 1)
 
@@ -33,12 +33,12 @@ def processors_to_spare() -> int:
 class CompressionHelpers:
     """A producer's helpers; any thread.
 
-    There is no lock: a handler of signals that sends or closes may come at any point.  Steps on lists are atomic, and
-    what goes wrong at worst is that a batch is left in the line: the sender takes it back after a while.
+    There is no lock, because a signal handler that sends or closes may come at any point.  Steps on lists are atomic.
+    At worst a batch stays with no thread to compress it, and the sender takes it back after a second.
 
     Args:
         close: compresses the full batches of some queues.
-        most: threads at most.
+        most: most threads.
         unit: raw bytes of batches that are compressed together.
     """
 
@@ -46,15 +46,15 @@ class CompressionHelpers:
         self._close = close
         self._most = most
         self._size = unit
-        # One for each thread that may yet be started.  Where none can be, it is not tried again.
+        # One for each thread that may yet be started.  A start that fails is not tried again.
         self._slots: list[None] = [None] * most
-        # One for each that runs, by itself.
+        # One for each thread that runs, which adds and removes it.
         self._running: list[None] = []
         self._ended = False
         self._waiting: SimpleQueue[Any] = SimpleQueue()
-        # Every queue that was taken, for what Ctrl-C makes us lose.
+        # Every queue that was accepted, to find one again that Ctrl-C made a thread lose.
         self._taken: set[Any] = set()
-        # So many batches are a unit; a caller's guess by its latest, which the helpers read.
+        # How many batches are a unit: a caller's guess from its latest batch, which the helpers read.
         self._together = 1
 
     def accept(self, queue: Any, size: int) -> bool:
@@ -72,13 +72,13 @@ class CompressionHelpers:
         return True
 
     def unit(self, queue: Any) -> list[Any]:
-        """What one thread compresses together: ``queue`` and some that wait."""
+        """The queues that one thread compresses together: ``queue`` and some that wait."""
         together = self._together
         queues = [queue]
         if together < 2:
             return queues
         try:
-            # Not a call of get_nowait: Ctrl-C would come between that and the name, and lose the queue.
+            # Not a call of get_nowait: Ctrl-C could come between it and the assignment, and the queue would be lost.
             for other in iter(self._waiting.get_nowait, None):
                 queues.append(other)
                 if len(queues) >= together:
@@ -86,11 +86,11 @@ class CompressionHelpers:
         except Empty:
             return queues
         except BaseException:
-            # One may have left the line and not been begun.  A queue with nothing to compress costs a look.
+            # A queue may have been taken out and not been begun.  One with nothing to compress does no harm.
             for lost in list(self._taken):
                 self._waiting.put(lost)
             raise
-        self._waiting.put(None)  # the end, which was meant for a helper
+        self._waiting.put(None)  # it told a helper to end
         return queues
 
     def _start(self) -> bool:
@@ -101,14 +101,14 @@ class CompressionHelpers:
         try:
             start_thread(self._work, "forebay-compression")
         except (RuntimeError, MemoryError):
-            return False  # no thread to be had: the interpreter ends, or a limit of the system's
+            return False  # no thread can be started: the interpreter ends, or the system has a limit
         return True
 
     def end(self) -> None:
-        """Lets the helpers go, once they have done what waits; nothing is taken any more."""
+        """Ends the helpers, once they have done what waits; nothing is accepted any more."""
         self._ended = True
         self._slots.clear()
-        # Also for one that is on its way; what is left over is nobody's.
+        # Also for a thread that is just starting; what is left over does no harm.
         for _ in range(self._most):
             self._waiting.put(None)
 
@@ -123,8 +123,8 @@ class CompressionHelpers:
     def _try(self, queue: Any) -> None:
         try:
             self._close(self.unit(queue))
-        except BaseException:  # noqa: BLE001 - a codec's, a log filter's: what waits in the line counts for more
+        except BaseException:  # noqa: BLE001 - from a codec or a log filter; what waits must still be done
             try:
                 logger.exception("A thread that compresses met an error; the sender compresses what it left")
-            except BaseException:  # noqa: BLE001 - there is nobody left to tell
+            except BaseException:  # noqa: BLE001 - there is no way left to report it
                 pass

@@ -1,7 +1,7 @@
 """IncompleteBatches: every batch without an outcome, and whether there may be more of them.
 
-What flush, close and commit wait for.  A batch is in here from before it holds a record until it has its outcome,
-the children of a split from before their parent leaves, so that nobody who asks in between sees too few.
+Flush, close and commit wait for them.  A batch is in here from before it holds a record until it has its outcome.  The
+children of a split come in before their parent leaves, so that no caller sees too few.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 class IncompleteBatches:
     """Any thread; ``lock`` guards all fields and comes after a queue's lock.
 
-    The batches stand in a list in no order, and each knows its place.  A set would cost each 40 to 80 bytes.
+    The batches are in a list in no order, and each knows its index.  The road not taken: a set, which takes several
+    times the memory.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,7 @@ class IncompleteBatches:
     @cython.cfunc
     @cython.exceptval(-1)
     def admit(self, batch: ProducerBatch) -> cython.bint:
-        """Takes in a new batch; False, without effect, where no more are accepted."""
+        """Takes in a new batch; False, without effect, while none is accepted."""
         acquire(self.lock)
         try:
             if self.closed or self.sealed:
@@ -45,7 +46,7 @@ class IncompleteBatches:
 
     @cython.ccall
     def replace(self, parent: ProducerBatch, children: list[Any]) -> cython.void:
-        """Takes in what a batch was split into, however closed or sealed, and lets the parent go."""
+        """Takes in the children of a split, even if closed or sealed, and drops the parent."""
         child: ProducerBatch
         acquire(self.lock)
         try:
@@ -75,7 +76,7 @@ class IncompleteBatches:
     @cython.cfunc
     @cython.exceptval(-1)
     def take_out(self, batch: ProducerBatch) -> cython.int:
-        # The last one takes its place.
+        # The last batch takes its place in the list.
         at: cython.Py_ssize_t = batch.slot
         if at < 0:
             return 0
@@ -88,7 +89,7 @@ class IncompleteBatches:
 
     @cython.ccall
     def close(self) -> cython.void:
-        """Admits nothing any more."""
+        """Admits no batch any more."""
         acquire(self.lock)
         try:
             self.closed = True
@@ -97,9 +98,9 @@ class IncompleteBatches:
 
     @cython.ccall
     def seal(self) -> cython.void:
-        """Admits nothing until ``unseal``, and lets no batch that is in here take a further record.
+        """Admits no batch until ``unseal``, and no batch that is in here takes a further record.
 
-        Those batches are sendable as full ones are; who compresses them is the sender.
+        Those batches can be sent like full ones; the sender compresses them.
         """
         acquire(self.lock)
         try:
@@ -108,7 +109,7 @@ class IncompleteBatches:
             release(self.lock)
         batch: ProducerBatch
         queue: PartitionQueue
-        # Whoever was admitted before is in this list, and holds its queue's lock until its record is in.
+        # A batch that was admitted before is in this list.  Its thread holds the queue's lock until its record is in.
         for batch in self.listed(0):
             queue = batch.queue
             acquire(queue.lock)
@@ -128,7 +129,7 @@ class IncompleteBatches:
 
     @cython.ccall
     def add_flushes(self, change: cython.int) -> cython.void:
-        """Counts those that wait in flush()."""
+        """Counts the threads that wait in flush()."""
         acquire(self.lock)
         try:
             self.flushes += change
@@ -137,8 +138,8 @@ class IncompleteBatches:
 
     @cython.ccall
     def listed(self, flushes: cython.int) -> list[Any]:
-        """All of them, with ``flushes`` counted in the same moment."""
-        # The list is made before the lock: making one may run the garbage collector, and so anybody's finalisers.
+        """All of them; adds ``flushes`` to the count in the same moment."""
+        # The list is made before the lock is taken: making one may run the garbage collector, and so finalisers.
         at: cython.Py_ssize_t = 0
         while True:
             batches: list[Any] = [None] * (len(self.batches) + 8)

@@ -1,4 +1,4 @@
-"""PartitionLoads: how long the queues of each topic are, for its partitioner to prefer the short ones (KIP-794)."""
+"""PartitionLoads: tells each topic's partitioner how long its queues are, so that it prefers short ones (KIP-794)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from cython.cimports.forebay._runtime.mutex import acquire, release
 INFINITY: cython.double = math.inf
 WEIGHED_AT_ONCE = cython.declare(cython.Py_ssize_t, 64)
 WEIGHING_MS = cython.declare(cython.double, 0.005)
-"""Ms between two looks at the loads of many partitions, for each of them: so that looking costs a percent or two."""
+"""Ms for each partition between two weighings of many, so that weighing costs a percent or two."""
 
 
 @cython.final
 @cython.cclass
 class PartitionLoads:
-    """Sender thread only.
+    """Sender's thread only.
 
     Args:
-        availability_timeout_ms: leave out partitions of brokers that take nothing for so long; 0 for never.
+        availability_timeout_ms: leaves out partitions of brokers that take no request for so long; 0 for never.
     """
 
     def __init__(self, availability_timeout_ms: cython.double) -> None:
@@ -32,7 +32,7 @@ class PartitionLoads:
 
     @cython.ccall
     def update_node_latency(self, node_id: cython.int, now: cython.double, can_drain: cython.bint) -> object:
-        """Notes that a node had data, and whether it could take it; used if an availability timeout is set."""
+        """Notes that there was data for a node, and whether the node could take it."""
         if self.availability_timeout_ms <= 0:
             return None
         times = self.latency.setdefault(node_id, [now, now])
@@ -56,7 +56,7 @@ class PartitionLoads:
     @cython.cfunc
     @cython.exceptval(-1)
     def weigh(self, now: cython.double) -> cython.int:
-        """Tells the partitioners of the topics that were noted since the last look, and of those weighted then."""
+        """Updates the partitioners of topics that were noted since the last call, and of those weighted then."""
         if len(self.topics) > 0 and now >= self.weigh_at:
             self._weigh(now)
         return 0

@@ -14,9 +14,10 @@ INFINITY: cython.double = math.inf
 @cython.final
 @cython.cclass
 class ParkedQueues:
-    """A binary heap; sender thread only.  Each queue knows its index (``parked_at``), so that any of them can leave.
+    """A binary heap; sender's thread only.  Each queue knows its index (``parked_at``), so any of them can leave.
 
-    The road not taken: ``heapq`` of tuples.  Each would be one more object for the garbage collector to walk.
+    The road not taken: ``heapq`` of tuples.  Each would be one more object for the garbage collector, and a queue that
+    leaves early would stay in the heap.
     """
 
     def __init__(self) -> None:
@@ -25,7 +26,7 @@ class ParkedQueues:
     @cython.cfunc
     @cython.exceptval(-1)
     def put(self, queue: PartitionQueue) -> cython.int:
-        """Takes in a queue, to be due at ``queue.due``."""
+        """Adds a queue that is due at ``queue.due``."""
         self.heap.append(queue)
         self.rise(queue, len(self.heap) - 1)
         return 0

@@ -1,10 +1,9 @@
-"""Who chooses a record's partition: the key's hash, the sticky partition of its topic, or the user's own code.
+"""How a record's partition is chosen: by the key's hash, as the sticky partition of its topic, or by the user's code.
 
-A key is hashed over all partitions, leaderless ones too, so that it always lands in the same one.  Records
-without a key go to the topic's sticky partition, which moves on after ``batch.size`` bytes (KIP-480, KIP-794).
-Unlike the Java client, a sticky partition that loses its leader is left at once if another one has a leader, and a
-user's partitioner that names a partition the topic does not have fails in ``send()``, not after the delivery
-timeout.
+A key is hashed over all partitions, also those without a leader, so it always goes to the same one.  Records without a
+key go to the topic's sticky partition, which changes after ``batch.size`` bytes (KIP-480, KIP-794).  Two things differ
+from the Java client.  A sticky partition that loses its leader is left at once if another one has a leader.  A user's
+partitioner that names a partition which the topic does not have fails in ``send()``, not after the delivery timeout.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class PartitionRandom:
     """The random source for partitions: 31-bit numbers of SplitMix64, from a seed that the caller draws.
 
     A source of our own, because the sticky choice is made under a lock, where no Python code may run.
-    It has no lock: threads that race repeat a number, which harms nothing.
+    It has no lock: threads that race may get the same number, which does no harm.
     """
 
     def __init__(self, seed: cython.ulonglong) -> None:
@@ -85,9 +84,8 @@ class PartitionRandom:
 class BuiltInPartitioner:
     """The sticky partition of one topic, and the loads by which the next one is chosen.
 
-    One lock guards the fields, the one that the accumulator holds while it appends to the sticky partition.  Two
-    methods need none: ``peek`` reads a single word, and ``update_stats`` is the sender's.  A caller peeks, takes the
-    lock and compares (``is_changed``) before it appends.
+    The lock of the sticky partition's queue guards the fields.  Two methods need no lock: ``peek`` reads a single word,
+    and ``loads`` changes nothing.  A caller peeks, takes the lock and compares (``is_changed``) before it appends.
 
     Args:
         sticky_size: bytes after which the partition changes; max(1, ``batch.size``).
@@ -138,11 +136,13 @@ class BuiltInPartitioner:
     @cython.ccall
     @cython.exceptval(-1)
     def update(self, appended: cython.Py_ssize_t, enable_switch: cython.bint) -> cython.bint:
-        """Counts ``appended`` bytes to the sticky partition and moves on if it had its share; True if it moved.
+        """Counts ``appended`` bytes to the sticky partition and changes it once it got ``sticky_size``; True if it did.
 
-        ``enable_switch`` tells that the partition's last batch is full, or that there is none: moving on earlier
-        would leave fractional batches behind when records linger.  Twice the share moves on regardless.  A switch
-        that was held back is made up for by ``update(0, True)``.
+        A switch that was delayed is made later, by ``update(0, True)``.
+
+        Args:
+            enable_switch: the partition's last batch is full, or there is none.  Without it the switch is delayed until
+                twice ``sticky_size``: an early switch would leave a partly filled batch behind that lingers.
         """
         self.produced += appended
         if self.produced < self.sticky_size or (not enable_switch and self.produced < 2 * self.sticky_size):
@@ -153,23 +153,23 @@ class BuiltInPartitioner:
     @cython.ccall
     @cython.exceptval(-1)
     def set_partitions(self, count: cython.int, available: Sequence[int]) -> cython.bint:
-        """Takes over what new metadata says; True if the sticky partition had to be left.
+        """Takes over new metadata; True if the sticky partition had to be left.
 
         Args:
-            count: of all partitions of the topic.
+            count: the number of all partitions of the topic.
             available: those that have a leader, as the tuple that the cluster keeps.
         """
         if count == self.count and available == self.available:
             return False
         self.count = count
         self.available = tuple(available)
-        # The loads were those of other partitions; the next ready() brings new ones.
+        # The loads belonged to the former partitions; the next ready() brings new ones.
         self.weights = ()
         if self.partition == UNKNOWN or self.partition in available:
             return False
         if not available and self.partition < count:
             return False
-        # Without a moment of "none" between: other threads peek.
+        # There is no moment with none, because other threads peek.
         if count > 0:
             self.start_over()
         else:
@@ -178,11 +178,11 @@ class BuiltInPartitioner:
 
     @cython.ccall
     def update_stats(self, queue_sizes: Sequence[int] | None, partitions: Sequence[int] | None) -> cython.void:
-        """Sets the loads by which partitions are chosen: one of queue q gets the weight (longest + 1 - q).
+        """Sets the loads by which partitions are chosen: a queue of length q gets the weight (longest + 1 - q).
 
         Args:
-            queue_sizes: batches waiting per usable partition; None switches the weights off.
-            partitions: the partitions' numbers, in the same order; unusable ones are left out of both lists.
+            queue_sizes: how many batches wait, for each usable partition; None switches the weights off.
+            partitions: the numbers of the usable partitions, in the same order.
 
         Raises:
             IllegalArgumentError: the lists differ in length.
@@ -190,7 +190,7 @@ class BuiltInPartitioner:
         self.set_loads(((), ()) if queue_sizes is None or partitions is None else self.loads(queue_sizes, partitions))
 
     def loads(self, queue_sizes: Sequence[int], partitions: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What ``set_loads`` takes, by the rule of ``update_stats``; changes nothing and needs no lock.
+        """The argument for ``set_loads``, by the rule of ``update_stats``; changes nothing and needs no lock.
 
         Raises:
             IllegalArgumentError: the lists differ in length.
@@ -203,7 +203,7 @@ class BuiltInPartitioner:
             )
         highest = max(queue_sizes)
         if len(queue_sizes) == self.count and min(queue_sizes) == highest:
-            return (), ()  # equal loads and nobody left out: the plain random choice is the same and cheaper
+            return (), ()  # equal loads and none left out: the plain random choice is the same, and cheaper
         total: cython.longlong = 0
         cumulative = []
         for size in queue_sizes:
@@ -212,7 +212,7 @@ class BuiltInPartitioner:
         return tuple(cumulative), tuple(partitions)
 
     def set_loads(self, loads: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-        """Swaps in what ``loads`` computed; under the lock nothing is made that is not there yet."""
+        """Takes over the result of ``loads``; makes no object, because it runs under the lock."""
         self.weights, self.weighted = loads
 
     @cython.ccall
@@ -226,7 +226,7 @@ class BuiltInPartitioner:
         if self.count < 1:
             raise IllegalStateError(f"No partition of topic {self.topic} is known")
         number: cython.longlong = self.random()
-        # Copies, since the sender may set new loads meanwhile; a mix of two is still a choice among usable partitions.
+        # Read once, because the sender may set new loads meanwhile.  A mix of two still gives a usable partition.
         weights: tuple[int, ...] = self.weights
         weighted: tuple[int, ...] = self.weighted
         size: cython.Py_ssize_t = len(weights)
@@ -241,9 +241,9 @@ class BuiltInPartitioner:
 
     @cython.ccall
     def move_to(self, partition: cython.int) -> cython.void:
-        """Makes ``partition`` the sticky one, for a reason that the loads do not know."""
+        """Makes ``partition`` the sticky one."""
         self.produced = 0
-        # Last, as it is what lets other threads in.
+        # Last: from here on other threads see it.
         self.partition = partition
 
     @cython.cfunc
@@ -285,7 +285,7 @@ class RoundRobinPartitioner:
         return available[turn % count] if available else turn % count
 
     def close(self) -> None:
-        """Nothing to let go; here because partitioners have it."""
+        """Does nothing; part of a partitioner's interface."""
 
 
 @cython.final
@@ -321,7 +321,7 @@ class ConsistentRandomPartitioner:
         return available[number % len(available)] if available else number % count
 
     def close(self) -> None:
-        """Nothing to let go; here because partitioners have it."""
+        """Does nothing; part of a partitioner's interface."""
 
 
 class PartitionerAdapter:

@@ -1,12 +1,12 @@
-"""Which batches go out now: the sender thread's side of the accumulator.
+"""BatchSchedule: which batches go out now, the accumulator as the sender's thread sees it.
 
-Queues that hold batches stand in the line of their leader, from which ``drain`` takes them.
+Queues that hold batches are in the line of their leader, and ``drain`` takes batches from there.  ``ready`` checks only
+the queues that are WATCHED, so a turn costs as much as there is to do, not as much as waits.  A queue whose only batch
+lingers is PARKED until its time comes, or until the batch is full (``announce``).  It stays in its line meanwhile,
+because a request takes along batches that linger, as in Java.  ``states.PLACE_MOVES`` has the moves; the containers
+follow them.
 
-A turn costs what there is to do, not what waits: ``ready`` looks at the queues that are WATCHED.  One whose only batch
-lingers is PARKED until its time comes, or until its batch is full (``announce``).  It stays in its line meanwhile,
-since a request takes along what lingers, as in Java.  ``states.PLACE_MOVES`` has the moves; the containers follow.
-
-All methods run on the sender's thread but ``announce`` and ``make_all_due``.
+All methods run on the sender's thread, except ``announce`` and ``make_all_due``.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class BatchSchedule:
     """The lines of waiting queues, by leader.
 
     Args:
-        linger_ms: how long a batch that is not full waits for company (``linger.ms``).
+        linger_ms: how long a batch that is not full waits for more records (``linger.ms``).
         delivery_timeout_ms: how old a batch may become (``delivery.timeout.ms``).
         backoff: delays between attempts (``retry.backoff.ms``, ``retry.backoff.max.ms``).
         adaptive: weigh partitions by the length of their queues (``partitioner.adaptive.partitioning.enable``).
-        availability_timeout_ms: leave out partitions of brokers that take nothing for so long
+        availability_timeout_ms: leave out partitions of brokers that take no request for so long
             (``partitioner.availability.timeout.ms``); 0 for never.
     """
 
@@ -104,7 +104,7 @@ class BatchSchedule:
     @cython.cfunc
     @cython.exceptval(-1)
     def announce(self, queue: PartitionQueue) -> cython.int:
-        """A queue got its first batch, or a batch that lingered is full; any thread, the queue's lock held."""
+        """A queue got its first batch, or its lingering batch is full.  Any thread, the queue's lock held."""
         if queue.place == WATCHED or queue.place == ANNOUNCED:
             return 0
         queue.move(ANNOUNCED)
@@ -118,7 +118,7 @@ class BatchSchedule:
         return 0
 
     def make_all_due(self) -> None:
-        """Nothing lingers in the next ``ready``: batches were closed without a word to their queues; any thread."""
+        """No batch lingers in the next ``ready``: batches were closed and their queues not announced.  Any thread."""
         self.all_due = True
 
     @cython.cfunc
@@ -144,7 +144,7 @@ class BatchSchedule:
     @cython.cfunc
     @cython.exceptval(-1)
     def watch(self, queue: PartitionQueue) -> cython.int:
-        """Looks at a queue from now on, wherever it was."""
+        """Makes a queue WATCHED, whatever place it has."""
         acquire(queue.lock)
         try:
             if queue.place != WATCHED:
@@ -158,7 +158,7 @@ class BatchSchedule:
     @cython.cfunc
     @cython.exceptval(-1)
     def contain(self, queue: PartitionQueue, place: cython.int) -> cython.int:
-        """The containers follow a move that the sender made.  Another thread may have announced the queue since."""
+        """Brings the containers to a move that the sender made.  Another thread may have announced the queue since."""
         if queue.watched_at >= 0 and place != WATCHED:
             last: PartitionQueue = self.watched.pop()
             if last is not queue:
@@ -204,7 +204,7 @@ class BatchSchedule:
 
     @cython.cfunc
     def move_memory(self, queue: PartitionQueue) -> cython.void:
-        # What waits for the new leader is memory of its share; what is in flight stays with the node it went to.
+        # Waiting batches count against the new leader's share.  Batches in flight stay with the node they went to.
         batch: ProducerBatch
         moved: ProducerBatch | None = None
         acquire(queue.lock)
@@ -221,7 +221,7 @@ class BatchSchedule:
 
     @cython.ccall
     def ready(self, now: cython.double, send_all: cython.bint) -> ReadyNodes:
-        """The nodes that have a batch which should go now, and when to look again.
+        """The nodes that have a batch which should go now, and when to call again.
 
         Args:
             send_all: linger does not count (flush, close, a transaction that ends, memory exhausted with nothing
@@ -234,13 +234,13 @@ class BatchSchedule:
         self.sending_all = send_all
         everything: cython.bint = send_all
         if self.all_due:
-            self.all_due = False  # before the look, so that a word that comes meanwhile counts for the next one
+            self.all_due = False  # before the queues are checked: if it is set meanwhile, it counts next time
             everything = True
         self.wake_parked(INFINITY if everything else now)
         found: ReadyNodes = no_nodes()
         at: cython.Py_ssize_t = 0
         while at < len(self.watched):
-            # One that is not watched any more leaves its place to the last one.
+            # The last queue takes the index of one that is not watched any more.
             if self.check(self.watched[at], now, found):
                 at += 1
         found.next_check = min(found.next_check, self.parked.next_due() - now)
@@ -251,7 +251,7 @@ class BatchSchedule:
     @cython.cfunc
     @cython.exceptval(-1)
     def check(self, queue: PartitionQueue, now: cython.double, found: ReadyNodes) -> cython.bint:
-        """Notes in ``found`` what can be sent of a watched queue, and when; False if it is not watched any more."""
+        """Notes in ``found`` when a watched queue has a batch to send; False if it is not watched any more."""
         if queue.line == NO_LEADER and len(queue.batches) > 0:
             found.note_leaderless(queue.topic)
             return True
@@ -263,7 +263,7 @@ class BatchSchedule:
                 place = IDLE
             else:
                 wait = self.drainable_in(queue, now)
-                # In the same moment, so that nobody can fill the batch in between without a word.
+                # Under the same lock, so that no thread can fill the batch in between without an announcement.
                 if wait == 0 and self.lingers_until(queue) > now:
                     place = PARKED
                     queue.due = self.lingers_until(queue)
@@ -287,7 +287,7 @@ class BatchSchedule:
 
         The queue's lock is held, and it has a batch.
         """
-        # Also of a partition that may not be drained now: that is when its queue grows.
+        # Also for a partition that may not be drained now, because then its queue grows.
         if len(queue.batches) > 1 and self.adaptive:
             self.loads.note(queue.state)
         head: ProducerBatch = queue.batches[0]
@@ -326,14 +326,14 @@ class BatchSchedule:
 
     @cython.ccall
     def reenqueue(self, batch: ProducerBatch, now: cython.double, gate: Gate | None) -> cython.void:
-        """Puts a batch back for another attempt after its backoff, which is drawn here, once."""
+        """Puts a batch back for another attempt after its back-off, which is drawn here, once."""
         batch.attempts += 1
         batch.retry_at = now + self.backoff.delay(batch.attempts - 1)
         self.put_back(batch, gate)
 
     @cython.ccall
     def put_back(self, batch: ProducerBatch, gate: Gate | None) -> cython.void:
-        """Puts a batch where it belongs in its queue, and the queue where it is looked at."""
+        """Puts a batch back into its queue, in order, and makes the queue WATCHED."""
         queue: PartitionQueue = batch.queue
         if batch.move_to(queue.leader_id):
             batch.account.pool.serve_waiters()
@@ -346,7 +346,7 @@ class BatchSchedule:
 
     @cython.ccall
     def expired(self, now: cython.double) -> list[Any]:
-        """Takes out every waiting batch older than the delivery timeout, muted partitions included."""
+        """Takes out all waiting batches that are older than the delivery timeout, also of muted partitions."""
         gone: list[Any] = []
         queue: PartitionQueue
         self.collect()
@@ -360,8 +360,8 @@ class BatchSchedule:
 
     @cython.cfunc
     def expire(self, queue: PartitionQueue, now: cython.double, gone: list[Any]) -> cython.void:
-        # Those with sequences stand as they are asked for, not by age.  Empty, the queue becomes IDLE: only one that is
-        # announced makes its first batch's expiry known, and that may come from a callback of those that go.
+        # Batches with sequences stand in that order, not by age, so all of them are checked.  An empty queue becomes
+        # IDLE: a callback of an expired batch may append to it, and only an announcement notes when that batch expires.
         batch: ProducerBatch
         at: cython.Py_ssize_t = 0
         acquire(queue.lock)
@@ -391,7 +391,7 @@ class BatchSchedule:
     @cython.ccall
     @cython.exceptval(check=False)
     def next_expiry_at(self) -> cython.double:
-        """When, in monotonic ms, the next waiting batch may expire; infinite if none waits."""
+        """When the next waiting batch may expire, in monotonic ms; infinite if none waits."""
         return self.next_expiry
 
     @cython.ccall
@@ -405,21 +405,21 @@ class BatchSchedule:
                     return True
         return False
 
-    # After an exception in mid-turn
+    # After an exception in the middle of a turn
 
     @cython.ccall
     def rebuild(self, queues: list[Any], batches: list[Any], now: cython.double, gate: Gate | None) -> cython.void:
-        """Derives every container from what the queues hold: an exception, a lack of memory, may have torn them.
+        """Derives every container from the queues, because an exception may have left them half changed.
 
-        An exception leaves it to be called again.
+        If it raises, it is called again in the next turn.
 
         Args:
-            queues: all there are.
-            batches: all that have no outcome.  One that was drained and not sent goes back into its queue.
+            queues: all queues.
+            batches: all batches without an outcome.  One that was drained and not sent goes back into its queue.
         """
         queue: PartitionQueue
         batch: ProducerBatch
-        self.torn = False  # before the look: what is torn from now on counts for the next time
+        self.torn = False  # first: an announcement that is lost from now on counts for the next time
         self.collect()
         self.nodes.clear()
         self.watched.clear()
@@ -432,7 +432,7 @@ class BatchSchedule:
             if not batch.done and not batch.in_flight and not queue.has(batch):
                 self.reenqueue(batch, now, gate)
         for queue in queues:
-            # An empty one too, for its word may say that it is announced.  The next look makes it IDLE.
+            # Also an empty one, because its place may be ANNOUNCED.  The next ``ready`` makes it IDLE.
             self.watch(queue)
             if queue.line == NO_LINE:
                 self.join_line(queue)

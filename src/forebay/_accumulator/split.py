@@ -1,12 +1,12 @@
-"""Splitting: a batch that the broker found too large goes on as several smaller ones (KIP-126).
+"""Splitting: a batch that the broker refused as too large is sent as several smaller ones (KIP-126).
 
-The batch's own bytes are read back and its records written anew, with their timestamps and headers, into batches that
-take its place at the head of the queue.  Its age goes on, so delivery.timeout.ms still counts from its first record;
-its attempts do not, since a split is no retry.
+The batch's bytes are read back, and its records are written again, with their timestamps and headers, into batches that
+take its place at the head of the queue.  They keep its age, so delivery.timeout.ms still counts from its first record.
+Their attempts begin at 0, because a split is no retry.
 
-Targets shrink: ``batch.size`` while that is below the size that was refused, else half of that size, and never below
-the largest record.  So it comes to an end also where batch.size is more than the broker takes (the Java client of the
-3.x splits such a batch into itself until it expires).  What is refused with a single record is the sender's to fail.
+The target size shrinks: it is ``batch.size`` if that is below the size that was refused, else half of the refused size,
+and never below the largest record.  So splitting ends also if batch.size is more than the broker takes (the Java client
+3.x splits such a batch into itself until it expires).  A batch of a single record that is refused fails.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from forebay.errors import RecordTooLargeError
 
 
 def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, gate: Gate | None) -> int:
-    """Puts what ``batch`` is split into in its place; how many batches that are.  Sender thread.
+    """Puts the parts of ``batch`` in its place; how many they are.  Sender's thread.
 
     Args:
         batch: closed, drained, not in flight any more, without an outcome, of more than one record.
-        gate: gets to share the batch's sequences among them, if there is one.
+        gate: divides the batch's sequences among the parts.
 
     Raises:
-        KafkaError, MemoryError: its records could not be read back or written; nothing has changed.
+        KafkaError, MemoryError: its records could not be read back or written.  Nothing has changed then.
     """
     children: list[Any] = split(batch, split_size(batch, accumulator.appender.batch_size))
     child: ProducerBatch
@@ -49,7 +49,7 @@ def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, ga
         gate.on_split(batch, children)
     supersede(batch, children)
     accumulator.incomplete_batches.replace(batch, children)
-    # The last one first, so that none has to be looked for: each goes to the head.
+    # The last one first: each goes to the head of the queue.
     at: cython.Py_ssize_t
     for at in range(len(children) - 1, -1, -1):
         child = children[at]
@@ -67,7 +67,7 @@ def supersede(batch: ProducerBatch, children: list[Any]) -> cython.void:
 
 @cython.ccall
 def split_size(batch: ProducerBatch, batch_size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Most bytes of header and uncompressed records for the parts of ``batch``; leads to two parts at least."""
+    """Most bytes of header and uncompressed records of a part; small enough for two parts at least."""
     refused: cython.Py_ssize_t = batch.estimated_size()
     size: cython.Py_ssize_t = batch_size if batch_size < refused else refused // 2
     return max(min(size, BATCH_OVERHEAD + batch.records.raw_size - 1), BATCH_OVERHEAD + batch.records.max_record_size)
@@ -77,7 +77,7 @@ def split_size(batch: ProducerBatch, batch_size: cython.Py_ssize_t) -> cython.Py
 def split(batch: ProducerBatch, size: cython.Py_ssize_t) -> list[Any]:
     """Batches of at most ``size`` bytes (one record at least) with the records of ``batch``, in order.
 
-    Their memory is counted in the pool of ``batch``, which may be overdrawn by it until ``batch`` is let go.
+    Their memory counts in the pool of ``batch``, which may be overdrawn until ``batch`` is released.
 
     Raises:
         KafkaError, MemoryError: see ``split_and_reenqueue``.
@@ -161,7 +161,7 @@ def write(child: ProducerBatch, record: Any) -> cython.void:
     """Appends a record that was read back.
 
     Raises:
-        RecordTooLargeError: it has no room: what a part is estimated to be compressed may be more than an int32.
+        RecordTooLargeError: it has no room, because the estimated size of a part may be more than an int32 holds.
     """
     key: bytes | None = record.key
     value: bytes | None = record.value

@@ -1,8 +1,7 @@
 """The states of a queue and of a batch, and the moves between them, as tables.
 
-Compiled code takes the words from ``states.pxd``, where they are constants; a test holds both to the same numbers.
-A move is made by
-``PartitionQueue.move`` or ``ProducerBatch.become``, under the queue's lock where another thread may make one.
+Compiled code has the same constants from ``states.pxd``; a test compares the two.  ``PartitionQueue.move`` and
+``ProducerBatch.become`` make the moves, under the queue's lock where another thread may make one.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from collections.abc import Mapping
 IDLE, ANNOUNCED, WATCHED, PARKED = range(4)
 """A queue's place in the schedule.
 
-IDLE: it had no batch when the sender looked last.
-ANNOUNCED: it has got a batch, or its batch became full; it stands in the list that the sender takes over.
-WATCHED: the sender looks at it in every turn.
-PARKED: its only batch lingers; it stands in the heap by the time at which the batch is due.
+IDLE: it had no batch when the sender checked it last.
+ANNOUNCED: it got a batch, or its batch became full; it is in the list that the sender takes over.
+WATCHED: the sender checks it in every turn.
+PARKED: its only batch lingers; it is in the heap, by the time at which the batch is due.
 """
 
 PLACES = ("IDLE", "ANNOUNCED", "WATCHED", "PARKED")
@@ -26,17 +25,17 @@ PLACE_MOVES: Mapping[int, frozenset[int]] = {
     WATCHED: frozenset({PARKED, IDLE}),
     PARKED: frozenset({ANNOUNCED, WATCHED, IDLE}),
 }
-"""For each place those that may follow it.  Any thread announces; all other moves are the sender's."""
+"""The places that may follow each place.  Any thread announces; only the sender makes the other moves."""
 
 OPEN, FULL, LEFT, CLOSING, CLOSED, ABANDONED = range(6)
-"""A batch's life, as far as its bytes go.
+"""A batch's life: which thread may write or compress its bytes.
 
 OPEN: it takes records.
-FULL: it takes none any more, and its bytes are the sender's to close.
-LEFT: it stands in ``PartitionQueue.to_close`` for the thread that filled it, which compresses it.
+FULL: it takes no more records, and the sender closes it.
+LEFT: it is in ``PartitionQueue.to_close``, for the thread that filled it to compress.
 CLOSING: a thread is compressing it; the sender keeps off.
 CLOSED: its bytes are final.
-ABANDONED: it got its outcome while it was LEFT or CLOSING; that thread lets its memory go.
+ABANDONED: it got its outcome while it was LEFT or CLOSING; that thread releases its memory.
 """
 
 LIVES = ("OPEN", "FULL", "LEFT", "CLOSING", "CLOSED", "ABANDONED")
@@ -49,10 +48,10 @@ LIFE_MOVES: Mapping[int, frozenset[int]] = {
     CLOSED: frozenset(),
     ABANDONED: frozenset(),
 }
-"""For each state of a batch those that may follow it.  Without compression CLOSED follows FULL, by the sender."""
+"""The states that may follow each state.  Without compression the sender makes a FULL batch CLOSED."""
 
 NOT_FINAL, SUCCEEDED, FAILED, ABORTED, SPLIT = range(5)
-"""A batch's outcome, set once by the sender's thread.  A batch may be in flight still when it fails: it expired."""
+"""A batch's outcome, set once by the sender's thread.  A batch that expires may still be in flight."""
 
 NO_ROOM = 0
 CHUNK_FULL = -1
@@ -63,16 +62,19 @@ APPENDED = 1
 MADE_FULL = 2
 BEGUN = 4
 WORTH_WAKING = MADE_FULL | BEGUN
-"""What an append answers.  WAIT: there is no memory now.  APPENDED, with the other bits where the sender is woken: the
-record made its batch full, or began a batch, whose linger has begun."""
+"""Bits of an append's answer.
+
+WAIT: there is no memory now.  APPENDED: the record is in a batch.  MADE_FULL: it made its batch full.  BEGUN: it began
+a batch.  With either of the last two the sender is woken.
+"""
 
 QUEUED, GRANTED, ENDED = range(3)
 """A waiter for memory: QUEUED until it is granted, GRANTED until it takes the memory, then ENDED."""
 
 NO_LEADER = -1
-"""A queue's line while nobody leads its partition."""
+"""A queue's line while its partition has no leader."""
 NO_LINE = -2
-"""A queue's line while it stands in none."""
+"""A queue's line while it is in none."""
 
 STICKY = -1
 """In the place of a partition's number: the topic's sticky partition."""

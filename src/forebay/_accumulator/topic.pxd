@@ -13,11 +13,11 @@ cdef class PartitionQueue(GatedQueue):
     cdef readonly int place              # in states.pxd; ``move`` changes it
     cdef list to_close
     cdef double left_since
-    # Written by whoever applies metadata, under the accumulator's lock; single words, read without it.
+    # Written under the accumulator's lock, when metadata is applied; single words, read without it.
     cdef readonly int leader_id
     cdef readonly int leader_epoch
     # Sender thread only.
-    cdef readonly int line               # the node in whose line it stands, NO_LEADER or NO_LINE
+    cdef readonly int line               # the node in whose line it is, NO_LEADER or NO_LINE
     cdef double due                      # ms; of the batch that lingers, while it is parked
     cdef int watched_at                  # its index in BatchSchedule.watched, -1 outside
     cdef int parked_at                   # its index in ParkedQueues.heap, -1 outside

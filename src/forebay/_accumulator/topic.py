@@ -1,4 +1,4 @@
-"""What the accumulator keeps for a topic: one queue of batches a partition, and the sticky choice.
+"""What the accumulator keeps for a topic: a queue of batches for each partition, and the sticky partition.
 
 Lock order: the accumulator's lock, then one queue's, then the pool's; never two queues at once.
 """
@@ -23,7 +23,7 @@ from forebay.errors import IllegalStateError
 INFINITY: cython.double = math.inf
 MOVES = cython.declare(cython.ulonglong, packed(PLACE_MOVES))
 LEFT_MS = cython.declare(cython.double, 1000.0)
-"""So long after the sender saw that nobody had begun to compress a batch, it does that itself."""
+"""How long the sender leaves a batch to a thread that has not begun to compress it; then it does so itself."""
 
 
 @cython.final
@@ -31,9 +31,9 @@ LEFT_MS = cython.declare(cython.double, 1000.0)
 class PartitionQueue(GatedQueue):
     """The batches of one partition, oldest first.  Appends go to ``last`` while it is open.
 
-    ``place`` says where the schedule keeps it (``states.PLACE_MOVES``).  ``to_close`` holds full batches that the
-    thread which filled them compresses; the sender leaves them alone until then, or for a second (``left_since``).
-    topic.pxd says which lock or thread owns which field.
+    ``place`` says where the schedule keeps it (``states.PLACE_MOVES``).  ``to_close`` has the full batches that the
+    thread which filled them is to compress.  The sender keeps off them until that is done, or for a second
+    (``left_since``).  topic.pxd says which lock or thread owns which field.
     """
 
     def __init__(self, state: TopicState, partition: cython.int) -> None:
@@ -58,7 +58,7 @@ class PartitionQueue(GatedQueue):
     @cython.ccall
     @cython.exceptval(-1)
     def move(self, place: cython.int) -> cython.int:
-        """The only way to another place; lock held.
+        """The only way to another place; its lock is held.
 
         Raises:
             IllegalStateError: there is no such move.
@@ -80,7 +80,7 @@ class PartitionQueue(GatedQueue):
     @cython.cfunc
     @cython.exceptval(-1)
     def leave_to_filler(self, batch: ProducerBatch) -> cython.bint:
-        """Leaves a full batch to whoever filled it; False if there is no memory for that: the sender compresses it."""
+        """Leaves a full batch to the thread that filled it; False if memory lacks: then the sender closes it."""
         try:
             self.to_close.append(batch)
         except MemoryError:
@@ -102,16 +102,16 @@ class PartitionQueue(GatedQueue):
 
     @cython.ccall
     def insert(self, batch: ProducerBatch, gate: Gate | None) -> cython.void:
-        """Puts a batch that is to be sent again where it belongs: in order of sequence, else of the first drains.
+        """Puts a batch that is to be sent again back in order: by sequence, or by the first drain of each batch.
 
-        Sender thread; takes the lock for the insertion only, as nobody else takes from the head or the middle.
+        Sender's thread.  It takes the lock only to insert, because no other thread takes from the head or the middle.
         """
         at: cython.Py_ssize_t = 0
         if gate is not None and batch.has_sequence():
             while at < len(self.batches) and not gate.comes_before(batch, self.batches[at]):
                 at += 1
         else:
-            # Behind those that went out before it and came back too, ahead of what was never sent.
+            # Behind those that were drained before it and came back too, ahead of those that never were.
             while at < len(self.batches) and went_before(self.batches[at], batch):
                 at += 1
         acquire(self.lock)
@@ -122,7 +122,7 @@ class PartitionQueue(GatedQueue):
 
     @cython.cfunc
     def take_all(self, unsent_only: cython.bint, taken: list[Any]) -> cython.void:
-        """Moves the batches to ``taken``; those with a sequence stay if ``unsent_only``."""
+        """Moves the batches to ``taken``.  With ``unsent_only`` those that have a sequence stay."""
         kept: list[Any] = []
         batch: ProducerBatch
         acquire(self.lock)
@@ -164,9 +164,9 @@ class PartitionQueue(GatedQueue):
     @cython.cfunc
     @cython.exceptval(-2)
     def blocked_for(self, head: ProducerBatch, now: cython.double) -> cython.double:
-        """Ms until the first batch may be drained, infinite where an event decides.  Lock held.
+        """Ms until the first batch may be drained, infinite if only an event can change that.  Its lock is held.
 
-        A thread that was to compress it may have died: what nobody has begun to for long is the sender's again.
+        The thread that was to compress a batch may have ended.  So a batch that is LEFT for long becomes FULL again.
         """
         if self.muted:
             return INFINITY
@@ -193,7 +193,7 @@ class PartitionQueue(GatedQueue):
 
 @cython.cfunc
 def went_before(one: ProducerBatch, other: ProducerBatch) -> cython.bint:
-    # The parts of a batch that was split have its number, and the order of their records.
+    # The parts of a split batch have its number; their records' order decides.
     if one.drain_number == other.drain_number:
         return one.result.first < other.result.first
     return 0 < one.drain_number < other.drain_number
@@ -202,12 +202,12 @@ def went_before(one: ProducerBatch, other: ProducerBatch) -> cython.bint:
 @cython.final
 @cython.cclass
 class TopicIncarnation:
-    """A topic from its creation to its deletion.  One that is made again with the same name has other logs.
+    """A topic from its creation to its deletion.  If it is created again with the same name, it has other logs.
 
     Args:
         topic_id: its 16 bytes; None while they are not known.
-        number: 0 for the first that was seen here; it differs where two ids are known to differ.  The last two keep
-            theirs when a broker that is behind speaks of the one before.
+        number: 0 for the first incarnation seen here.  Incarnations with different known ids have different numbers.
+            The last two keep theirs, because a broker that is behind may still name the previous one.
     """
 
     def __init__(self, topic_id: bytes | None, number: cython.int = 0) -> None:
@@ -218,14 +218,14 @@ class TopicIncarnation:
 @cython.final
 @cython.cclass
 class TopicState:
-    """One topic.  ``partitioner``'s fields are guarded by the lock of the sticky partition's queue.
+    """One topic.  The lock of the sticky partition's queue guards the fields of ``partitioner``.
 
-    ``queues`` and ``partition_count`` change under the accumulator's lock.  Queues only grow: a topic that was deleted
-    and made again smaller keeps them, and their batches expire.  The count never goes back to 0, as senders divide by
-    it; ``missing`` says that the newest metadata does not know the topic, and then a send waits until it does.
-    ``incarnation`` is replaced under that lock, too, and read without it: one word, so that a number and an id that are
-    read from it belong together.  ``other`` is the one before, or the same.  ``last_used``, the monotonic ms of the
-    last drain, belongs to the sender thread.
+    ``queues`` and ``partition_count`` change under the accumulator's lock.  ``queues`` only grows: a topic that was
+    deleted and created again with fewer partitions keeps them, and their batches expire.  The count never goes back to
+    0, because threads that send divide by it.  ``missing`` says that the newest metadata does not know the topic; then
+    a send waits.  ``incarnation`` is replaced under that lock and read without it; it is one word, so its number and
+    its id belong together.  ``other`` is the previous incarnation, or the same.  ``last_used``, the time of the last
+    drain in monotonic ms, is owned by the sender's thread.
     """
 
     def __init__(self, name: str, partitioner: BuiltInPartitioner) -> None:
@@ -257,16 +257,16 @@ class TopicState:
 
     @cython.cfunc
     def apply(self, change: TopicChange) -> cython.void:
-        """Takes over what metadata says of this topic; the accumulator's lock is held.
+        """Takes over metadata of this topic; the accumulator's lock is held.
 
-        Where metadata does not know the topic, the last count stays, so that no record is misplaced; its leaders
-        are unknown then.  Older metadata counts only if nothing newer knew the topic, and only for the count.
+        If metadata does not know the topic, the last count stays, so that no record goes to a wrong partition; its
+        leaders are unknown then.  Older metadata is used only if no newer one knew the topic, and only for the count.
         """
         stale: cython.bint = change.version <= self.version
         if stale and (self.partition_count > 0 or change.count == 0):
             return
         queue: PartitionQueue
-        # Those that another thread made since ``change`` was prepared are left out.
+        # Except those that another thread added since ``change`` was prepared.
         for queue in change.queues:
             if queue.partition == len(self.queues):
                 self.queues.append(queue)
@@ -284,19 +284,19 @@ class TopicState:
         if change.count > 0:
             self._apply_to_partitioner(change.count, change.available)
             self.partition_count = change.count
-        # A partitioner of the user's gets the last cluster that knew the topic.
+        # A user's partitioner gets the last cluster that knew the topic.
         if change.count > 0 or self.partition_count == 0:
             self.cluster = change.cluster
 
     @cython.cfunc
     def _follow(self, newest: TopicIncarnation) -> cython.void:
-        # An answer without an id says nothing: the topic is just gone, or the broker old.
+        # An answer without an id says nothing: the topic is gone, or the broker is old.
         known: TopicIncarnation = self.incarnation
         if newest.topic_id is None or newest.topic_id == known.topic_id:
             return
         if newest.topic_id == self.other.topic_id:
-            # One of the two is a stale broker's.  Another number would make the log that has our batches a new one,
-            # and what it has of them could be written again.
+            # One of the two comes from a broker that is behind.  With a new number, the log that has our batches would
+            # count as another one, and batches that it has could be written again.
             self.incarnation, self.other = self.other, known
             return
         newest.number = 0 if known.topic_id is None else max(known.number, self.other.number) + 1
@@ -321,9 +321,9 @@ class TopicState:
 
     @cython.cfunc
     def leave_full_node(self, queue: PartitionQueue, size: cython.Py_ssize_t, pool: BufferPool) -> cython.bint:
-        """Moves the sticky choice from ``queue`` to a partition whose node may hold ``size`` bytes more.
+        """Changes the sticky partition from ``queue``'s to one whose node may hold ``size`` more bytes.
 
-        False where it may stay, and where no node has room (buffer.memory.max.node.share).
+        False if it may stay, or if no node has room (buffer.memory.max.node.share).
         """
         if pool.owner_limit == 0 or not pool.exceeds_share(size, queue.leader_id):
             return False
@@ -343,7 +343,7 @@ class TopicState:
         if len(available) == 0:
             return -1
         full: set[int] = set()
-        # From a random one on, so that the threads that leave do not all go to the same.
+        # From a random one on, so that not all threads go to the same one.
         first: cython.int = self.partitioner.random() % len(available)
         for at in range(len(available)):
             queue: PartitionQueue = self.queues[available[(first + at) % len(available)]]
@@ -362,7 +362,7 @@ class TopicState:
 @cython.final
 @cython.cclass
 class TopicChange:
-    """What a cluster says of a topic, with the queues to be added: all that ``apply`` needs, made before the lock."""
+    """What a cluster says of a topic, with the queues to be added.  It is made before ``apply`` takes the lock."""
 
     def __init__(
         self, cluster: Any, count: cython.int, available: tuple[int, ...], incarnation: TopicIncarnation
@@ -378,7 +378,7 @@ class TopicChange:
 
 @cython.cfunc
 def change_of(state: TopicState, cluster: Any) -> TopicChange:
-    """What ``cluster`` says of ``state``'s topic; takes no lock, as queues are only ever added."""
+    """What ``cluster`` says of ``state``'s topic.  It takes no lock, because queues are only added."""
     infos: tuple[Any, ...] = cluster.partitions(state.name)
     change: TopicChange = TopicChange(
         cluster,
@@ -386,7 +386,7 @@ def change_of(state: TopicState, cluster: Any) -> TopicChange:
         cluster.available_partitions(state.name),
         TopicIncarnation(cluster.topic_id(state.name)),
     )
-    # By number and not by count: while a broker leaves partitions out, the highest one decides.
+    # By the highest number, not by count, because a broker may leave partitions out.
     highest: cython.int = -1
     for info in infos:
         leader_id = -1 if info.leader is None else info.leader.id
