@@ -1,7 +1,7 @@
 """Draining: the batches of a turn, from the accumulator to requests that are ready to be built.
 
-Each node that can take a request gets everything that is due.  The batches are compressed and their bytes final before
-the first request is built.  What was drained, but could not be sent, goes back.  Sender's thread only.
+Each node that can take a request gets everything that is due.  All batches are compressed before the first request is
+built.  Batches that were drained but could not be sent go back into their queues.  Sender's thread only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ INFINITY: cython.double = math.inf
 @cython.final
 @cython.cclass
 class Draining:
-    """Takes from the accumulator what the network takes.
+    """Takes from the accumulator what the network can take.
 
     Args:
         transactions: decides whether a partition may be drained and stamps its batches, or None.
         outcomes: told of a batch that cannot be compressed.
-        max_request_size: bytes of one request (``max.request.size``); a node that got as many in a turn gets no more.
+        max_request_size: bytes of one request (``max.request.size``), and most bytes for one node in one turn.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class Draining:
     @cython.cfunc
     @cython.exceptval(-2)
     def collect(self, found: ReadyNodes, calls: list[Any], now: cython.double) -> cython.double:
-        """Adds (node, batches, prompt) to ``calls`` for each request that can go; ms until a node is worth asking.
+        """Adds (node, batches, prompt) to ``calls`` for each request that can go; ms until a node may be ready.
 
-        ``prompt`` says that the turn is to end once the request is written, for more can follow it.
+        ``prompt`` says that the turn is to end once the request is written, because more can follow it.
         """
         delay: cython.double = INFINITY
         self.batches.begin()
@@ -76,8 +76,8 @@ class Draining:
     @cython.cfunc
     def drain(self, node_id: cython.int, calls: list[Any], now: cython.double) -> object:
         """Adds the requests that can go to a node which is ready."""
-        # A turn costs two hand-overs of the GIL, so what is due does not wait for the next one while the node takes it.
-        # With a codec it does: the first request would leave only when the batches of all of them are compressed.
+        # A turn costs two hand-overs of the GIL, so one turn sends all that is due and that the node takes.  With a
+        # codec it sends one request: the first would leave only when the batches of all requests are compressed.
         slots: cython.int = 1 if self.compresses else self.client.slots(node_id, now)
         room: cython.Py_ssize_t = self.max_request_size
         more: cython.bint = True
@@ -91,8 +91,8 @@ class Draining:
             for batch in batches:
                 room -= batch.estimated_size()
             if self.batches.cut_short:
-                room = 0  # the rest would hold little; in the next turn a whole request of it can go
-            # With no slot left it is an answer that ends the turn.
+                room = 0  # the rest would have little room; in the next turn it can go in a whole request
+            # With no slot left, an answer ends the turn.
             prompt: cython.bint = more and (self.compresses or (slots > 0 and room <= 0))
             calls.append((node_id, batches, prompt))
         return None
@@ -103,7 +103,7 @@ class Draining:
         try:
             self.closer.close_batches([batch for _, batches, _ in calls for batch in batches])
             return calls
-        except Exception:  # noqa: BLE001 - a codec's own, or no memory; which batch it was is found below
+        except Exception:  # noqa: BLE001 - from a codec, or no memory; below each batch is tried alone
             left = [
                 (node_id, [batch for batch in some if self._closes(batch, now)], more) for node_id, some, more in calls
             ]
@@ -125,7 +125,7 @@ class Draining:
 
     @cython.ccall
     def put_back(self, calls: list[Any], now: cython.double) -> object:
-        """Lets what was drained, but not sent, wait again; else nobody would know of it."""
+        """Puts batches that were drained but not sent back into their queues, or they would be lost."""
         batch: ProducerBatch
         for _, batches, _ in calls:
             for batch in batches:

@@ -1,4 +1,4 @@
-"""The words for a batch that failed: what, where, in which phase, after how long, and what was heard last."""
+"""The errors of batches that failed: what, where, in which phase, after how long, and the last error before."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ IN_FLIGHT = "in flight"
 
 
 def waiting_phase(batch: Any, now: float, *, client: Any, transactions: Any, schedule: Any) -> str:
-    """What a batch that was not on its way waited for when its time ran out; asked without it in its queue.
+    """What a batch that was not in flight waited for when its time ran out.  It is no longer in its queue.
 
     Args:
         batch: a ProducerBatch.
-        client: knows whether the leader's node could be sent to, and why not.
+        client: says whether the leader's node can take a request, and why not.
         transactions: the gate, or None.
-        schedule: knows when batches were looked at last, and how long they linger.
+        schedule: says when batches were checked last, and how long they linger.
     """
     queue = batch.queue
     if queue.leader_id < 0:
@@ -34,7 +34,7 @@ def waiting_phase(batch: Any, now: float, *, client: Any, transactions: Any, sch
     if queue.in_flight > 0:
         return "held back until the batches before it are settled"
     if batch.attempts > 0:
-        # Nobody looked since its back-off has ended: it was never free to go, however late this is noticed.
+        # The schedule was not checked since its back-off ended, so it was never free to go.
         return "backing off" if schedule.checked_at < batch.retry_at else "queued"
     return "lingering" if now - batch.created < schedule.linger_ms else "queued"
 
@@ -43,8 +43,8 @@ def expiry_error(batch: Any, phase: str, now: float) -> KafkaError:
     """The error for a batch older than ``delivery.timeout.ms``.
 
     Args:
-        batch: a ProducerBatch; its ``last_error``, if it has one, becomes the cause.
-        phase: where its time ran out.
+        batch: a ProducerBatch.  Its ``last_error``, if it has one, becomes the cause.
+        phase: the phase in which its time ran out.
         now: monotonic ms.
     """
     age = round(now - batch.created)
@@ -67,7 +67,7 @@ def expiry_error(batch: Any, phase: str, now: float) -> KafkaError:
 
 
 def too_large(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:
-    """The error for a single record that the broker refused as too large: nothing is left to be split."""
+    """The error for a single record that the broker refused as too large; it cannot be split."""
     said = "" if error.message == error.default_message() else f" (the broker: {error.message})"
     return RecordTooLargeError(
         f"A record of {batch.records.max_record_size} bytes, {batch.estimated_size()} in a batch of its own as it was "
@@ -77,7 +77,7 @@ def too_large(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:
 
 
 def too_large_again(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:
-    """The error for a batch that an earlier attempt may have written, and a later one could not: limits changed."""
+    """The error for a batch that an earlier attempt may have written, and that is too large for a later one."""
     return RecordTooLargeError(
         f"{batch.record_count} record(s) for {batch.topic}-{batch.partition} may have been written: the answer to an "
         f"earlier attempt was lost, and now the batch of {batch.estimated_size()} bytes is larger than the broker "
@@ -86,7 +86,7 @@ def too_large_again(batch: Any, error: RecordTooLargeError) -> RecordTooLargeErr
 
 
 def explained(batch: Any, error: KafkaError, phase: str, now: float) -> KafkaError:
-    """The batch's own copy of ``error`` with where and when; one lost connection is the error of many batches."""
+    """The batch's own copy of ``error``, with place and time: one lost connection is the error of many batches."""
     own = copy.copy(error)
     own.__cause__ = error.__cause__
     return own.with_context(

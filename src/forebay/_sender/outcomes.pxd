@@ -17,7 +17,7 @@ cdef class BatchOutcomes:
     cdef double delivery_timeout_ms
     # The batches and answers (None: none are given) of the response that is applied; one word, any thread reads it.
     cdef public tuple heard
-    cdef readonly long long failed_records  # by outcomes; what send() refuses is not in it
+    cdef readonly long long failed_records  # by outcomes; records that send() refuses do not count
     cdef apply(self, ProducerBatch batch, PartitionResponse answer, object error, double now)
     cdef acknowledge(self, ProducerBatch batch, PartitionResponse answer)
     cdef TopicSensors topic_sensors(self, ProducerBatch batch, double now)

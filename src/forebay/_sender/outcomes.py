@@ -1,7 +1,7 @@
 """What becomes of a batch: acknowledged, sent again, split, failed, given up.
 
-The one place where an outcome meets everybody who has to hear of it: the transaction manager's sequences, the batch's
-callbacks and waiters, the pool, the metrics and the log.  Sender thread only.
+Only this module applies outcomes: to the transaction manager's sequences, the batch's callbacks and waiters, the pool,
+the metrics and the log.  Sender's thread only.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class BatchOutcomes:
 
     Args:
         accumulator: gets batches back for another attempt, or their memory.
-        metadata: told when an error says that it is stale.
-        client: asked what was wrong with a node.
+        metadata: updated when an error says that it is stale.
+        client: knows what was wrong with a node.
         transactions: keeps the sequences (idempotence), or None.
         metrics: the producer's sensors.
-        log: limited, under ``forebay.sender``.
+        log: a rate-limited log under ``forebay.sender``.
         report: called with what a user's callback raised and the batch's result; must not raise.
         retries: most times a batch is sent again.
         delivery_timeout_ms: age at which it is given up.
@@ -95,12 +95,12 @@ class BatchOutcomes:
         return None
 
     def refused(self, batch: ProducerBatch, answer: PartitionResponse | None, error: KafkaError, now: float) -> None:
-        """The attempt failed: what follows from why."""
+        """The attempt failed; the error decides what follows."""
         batch.last_error = error
         if error.invalid_metadata:
             self.metadata.request_update(False)
         if batch.done:
-            self._fail(batch, answer, error, now)  # only the sequences have to hear of it
+            self._fail(batch, answer, error, now)  # only the sequences change
         elif isinstance(error, RecordTooLargeError):
             self._too_large(batch, answer, error, now)
         elif self._is_written(batch, error):
@@ -108,7 +108,7 @@ class BatchOutcomes:
         elif self._can_retry(batch, answer, error, now):
             self._retry(batch, error, now)
         elif error.retriable and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
-            # Only the time is over: the same words, whichever is noticed first.
+            # Only the time is over.  The error is the same, whichever is noticed first.
             self.give_up(batch, IN_FLIGHT, now)
         else:
             self._fail(batch, answer, error, now)
@@ -124,14 +124,14 @@ class BatchOutcomes:
     def _knows_topic(self, batch: ProducerBatch) -> bool:
         """Whether the log that found the batch out of order is of the incarnation that the batch went to.
 
-        By name that is open until metadata that was asked for since says so: a topic that was made again has a later
-        batch perhaps, and not this one.
+        If the request named the topic by its name, only metadata requested since then can tell.  A topic that was
+        created again may have a later batch, and not this one.
         """
         if batch.topic_id is None or not batch.by_name:
             return True
         known = batch.asked < 0
         if batch.asked > 0 and self.metadata.is_answered(batch.asked):
-            batch.asked = -1  # the next attempt goes to what metadata knows now
+            batch.asked = -1  # the next attempt goes to the topic that metadata knows now
         elif batch.asked <= 0:
             batch.asked = self.metadata.ask_again()
         return known
@@ -147,7 +147,7 @@ class BatchOutcomes:
             if self.transactions is not None:
                 self.transactions.on_completed(batch, base_offset)
         finally:
-            # False after it expired: its callbacks have run and its memory is given back.
+            # False if it expired before: its callbacks have run and its memory is given back.
             if batch.complete(base_offset, log_append_time, self.report):
                 self.accumulator.deallocate(batch)
         return None
@@ -163,13 +163,13 @@ class BatchOutcomes:
         return bool(self.transactions.can_retry(batch, error, log_start))
 
     def _retry(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
-        # Logging last, here and below: a filter or handler of the user's may raise.
+        # The log comes last, here and below: a user's filter or handler may raise.
         left: int = self.retries - batch.attempts
         if isinstance(error, FATE_UNKNOWN):
             batch.maybe_written = True
         self.accumulator.schedule.reenqueue(batch, now, self.transactions)
         if batch.transactional and isinstance(error, ConcurrentTransactionsError):
-            # The transaction before this one is just being finished, which takes no backoff's time.
+            # The previous transaction is just being finished, which is quicker than a back-off.
             batch.retry_at = min(batch.retry_at, now + SOON_MS)
         self.metrics.record_retries.record(batch.record_count)
         self.topic_sensors(batch, now).retries.record(batch.record_count)
@@ -189,15 +189,15 @@ class BatchOutcomes:
         elif batch.record_count == 1:
             self._fail(batch, answer, too_large(batch, error), now)
         elif batch.maybe_written and batch.has_sequence():
-            # The broker knows the whole batch by its sequences and not its parts: it would take them for new ones
-            # under the next epoch.  So this can only be said, not mended.
+            # The broker knows the whole batch by its sequences, but not its parts.  It would accept them as new batches
+            # under the next epoch.  So the batch fails.
             self._fail(batch, None, too_large_again(batch, error), now)
         else:
             self._split(batch, error, now)
 
     def _split(self, batch: ProducerBatch, refusal: KafkaError, now: float) -> None:
         try:
-            # Rare, and it brings the modules that read records, which no start should wait for.
+            # Imported here: it is rare, and needs the modules that read records, which would slow down each start.
             from forebay._accumulator.split import split_and_reenqueue
         except Exception as cause:
             self._retry(batch, refusal, now)
@@ -226,8 +226,8 @@ class BatchOutcomes:
 
     def _fail(self, batch: ProducerBatch, answer: Any, error: KafkaError, now: float, *, refused: bool = False) -> None:
         if self.transactions is not None:
-            # Refused for good: its sequences will never be written.  Out of retries, or not the first attempt of which
-            # one may have been heard: nobody knows.
+            # If it was refused for good, its sequences will never be written.  After the last retry, or if an earlier
+            # attempt may have been written, this is not known.
             final = refused or (batch.attempts < self.retries and not error.retriable)
             self.transactions.on_failed(batch, error, final and not batch.maybe_written)
         record_errors = None
@@ -236,7 +236,7 @@ class BatchOutcomes:
         self.fail(batch, explained(batch, error, IN_FLIGHT, now), record_errors, now)
 
     def fail(self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float) -> None:
-        """Ends a batch with ``error``, counted and, as nobody may be listening, logged (repeats limited)."""
+        """Ends a batch with ``error``, counts it, and logs it (repeats limited), in case no caller waits for it."""
         if batch.done:
             return
         if batch.transactional and self.transactions is not None:
@@ -273,7 +273,7 @@ class BatchOutcomes:
         self.log.warning((batch.topic, "unknown"), now, text, batch.topic, batch.partition)
 
     def expire(self, batch: ProducerBatch, now: float) -> None:
-        """Fails a batch whose delivery timeout is over, in flight or, taken out of its queue for that, not."""
+        """Fails a batch whose delivery timeout is over.  It is in flight, or it was taken out of its queue."""
         phase = IN_FLIGHT
         if not batch.in_flight:
             phase = waiting_phase(
@@ -289,7 +289,7 @@ class BatchOutcomes:
         """Fails a batch whose delivery timeout is over."""
         queue: PartitionQueue = batch.queue
         if batch.last_error is None and queue.leader_id >= 0:
-            # Nothing came back for this batch; perhaps it is known why it never left.
+            # No answer came for this batch.  Perhaps it is known why it was never sent.
             batch.last_error = self.client.states.last_error(queue.leader_id)
         if batch.last_error is None:
             batch.last_error = self.metadata.last_error(batch.topic)
@@ -304,7 +304,7 @@ class BatchOutcomes:
             return
         try:
             if self.transactions is not None and batch.has_sequence():
-                # Its fate is unknown, and its partition must not wait for it for ever.
+                # Whether it was written is unknown, and its partition must not wait for it for ever.
                 self.transactions.on_failed(batch, error, False)
         finally:
             settled = batch.abort(error, self.report)
@@ -318,21 +318,21 @@ class BatchOutcomes:
         for batch in batches:
             try:
                 self.abort(batch, error)
-            except Exception as failure:  # noqa: BLE001 - the others have to end too, and this one has ended
+            except Exception as failure:  # noqa: BLE001 - this one has ended, and the others have to end too
                 self.log_failure(batch, failure)
 
     def fail_waiting(self, error: KafkaError) -> None:
-        """Fails every batch that waits; those in flight get their answers."""
+        """Fails every batch that waits.  Those in flight still get their answers."""
         self.abort_each(self.accumulator.take_waiting(), error)
 
     def fail_all(self, error: KafkaError) -> None:
-        """Fails every batch without an outcome, in flight or not; their memory comes back when sockets let go."""
+        """Fails every batch without an outcome, in flight or not.  Memory comes back when no socket needs it."""
         self.fail_waiting(error)
-        # Not only those known to be in flight: one that an error left in between must not be forgotten.
+        # Not only those in flight: an error may have left one that is neither in flight nor in a queue.
         self.abort_each([batch for batch in self.accumulator.incomplete() if not batch.queue.has(batch)], error)
 
     def end_after_error(self, batch: ProducerBatch, failure: Exception) -> None:
-        """A batch whose outcome could not be applied to the end: it waits for another attempt, or it has failed."""
+        """Ends a batch whose outcome could not be applied to the end, unless it waits for another attempt."""
         if batch.done:
             self.accumulator.deallocate(batch)
         elif not batch.queue.has(batch):
@@ -371,7 +371,7 @@ class BatchOutcomes:
         return sensors
 
     def log_failure(self, batch: ProducerBatch, failure: Exception) -> None:
-        """Logs what went wrong while an outcome was applied; never raises."""
+        """Logs an error that came while an outcome was applied; never raises."""
         try:
             self.log.exception("Uncaught error in the outcome of %r", batch, error=failure)
         except Exception:  # noqa: BLE001 - the user's log filter, perhaps the very error that led here

@@ -1,7 +1,7 @@
-"""Produce requests out of drained batches, and what a broker's answer means for each of them.
+"""Produce requests from drained batches, and what a broker's answer means for each of them.
 
-``ProduceCall`` is one request: it holds the batches' memory until the connection is through with it.  What an answer
-becomes is in ``outcomes``.
+``ProduceCall`` is one request.  It holds the batches' memory until the connection no longer needs it.  ``outcomes``
+applies the answers.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ProduceCall:
         compressor: Any,
         transactional_id: str | None,
     ) -> object:
-        """What the constructor does; its keywords cost as much as all of this."""
+        """What the constructor does, without the cost of its keywords."""
         self.node_id = node_id
         self.acks = acks
         self.timeout_ms = timeout_ms
@@ -76,7 +76,7 @@ class ProduceCall:
         self.transactional_id = transactional_id
         self.newest = NEWEST_PRODUCE
         self.held: list[Any] = []
-        # Batches that cannot be put into a request of the broker's version, and why; they stay out of it.
+        # Batches that a request of the broker's version cannot carry, and why.  They are left out of it.
         self.refused: dict[ProducerBatch, KafkaError] | None = None
         batch: ProducerBatch
         for batch in batches:
@@ -87,14 +87,14 @@ class ProduceCall:
 
     @cython.cfunc
     def refusal(self, batch: ProducerBatch, otherwise: Any) -> Any:
-        """Why the batch stayed out of the request, or else what happened to all of it."""
+        """Why the batch was left out of the request; ``otherwise`` if it was not."""
         return otherwise if self.refused is None else self.refused.get(batch, otherwise)
 
     def build(self, version: cython.int) -> list[Any]:
         """The request's body, record bytes not copied; a batch that this version cannot carry is left out.
 
         Raises:
-            KafkaError: it can carry none of them; that of the first, all are in ``refused``.
+            KafkaError: it can carry none of them.  It is the error of the first; ``refused`` has all.
         """
         entries: list[Any] = []
         refused: dict[ProducerBatch, KafkaError] | None = None
@@ -123,7 +123,7 @@ class ProduceCall:
             batch.by_name = True
         if version < FIRST_V2:
             return self._legacy_entry(batch, version)
-        # The constructor's arguments would cost more than the entry.
+        # Not by the constructor, whose arguments would cost more than the entry.
         entry: PartitionRecords = PartitionRecords.__new__(PartitionRecords)
         entry.topic = batch.queue.topic
         entry.topic_id = batch.topic_id
@@ -134,7 +134,7 @@ class ProduceCall:
         return entry
 
     def _legacy_entry(self, batch: ProducerBatch, version: int) -> PartitionRecords:
-        # Record formats v0 and v1 for brokers of before 0.11: the batch is read back and written anew.
+        # Record formats v0 and v1, for brokers before 0.11: the batch is read back and written again.
         if batch.has_sequence():
             raise UnsupportedVersionError(
                 f"The broker speaks Produce up to version {version}, which knows no idempotence (Kafka 0.11); set "
@@ -142,7 +142,7 @@ class ProduceCall:
                 node=self.node_id,
             )
         section = b"".join(bytes(piece) for piece in (batch.header(), *batch.records.payload))
-        # For brokers before 0.11 alone: a start does not wait for the modules that read records.
+        # Imported here, because only brokers before 0.11 need the modules that read records.
         from forebay._records.batch_legacy import convert_v2
         from forebay._records.reader import read_batches
 
@@ -152,7 +152,7 @@ class ProduceCall:
 
     @cython.ccall
     def release(self) -> cython.void:
-        """The connection is through with the bytes (answered, or closed); idempotent."""
+        """The connection no longer needs the bytes (it has the answer, or is closed); idempotent."""
         held: list[Any] = self.held
         self.held = []
         buffer: Buffer
@@ -162,10 +162,10 @@ class ProduceCall:
 
 @cython.ccall
 def match(batches: list[Any], answers: list[Any]) -> list[Any]:
-    """Each batch's partition's answer, or None where the broker left it out.
+    """For each batch the answer for its partition, or None if the broker left it out.
 
-    An answer by id gets its batch's topic name.  By the id that the batch was sent with: metadata may know another
-    topic of that name by now.
+    An answer that names a topic by its id gets the topic's name from the batch with that id, because metadata may know
+    another topic of that name by now.
     """
     if in_step(batches, answers):
         return answers
@@ -180,7 +180,7 @@ def match(batches: list[Any], answers: list[Any]) -> list[Any]:
 @cython.cfunc
 @cython.exceptval(-1)
 def is_about(answer: PartitionResponse, batch: ProducerBatch) -> cython.bint:
-    # And if so, it gets the topic's name where the broker did not say it.
+    # If it is, it also gets the topic's name.
     if answer.partition != batch.queue.partition:
         return False
     if answer.topic_id is None:
@@ -209,12 +209,12 @@ def in_step(batches: list[Any], answers: list[Any]) -> cython.bint:
 def moved_leader(
     answer: PartitionResponse, hints: Any, sent_to: bytes | None, known: bytes | None
 ) -> dict[TopicPartition, tuple[int, int]] | None:
-    """``hints`` with what a refusal says of the new leader.
+    """``hints`` with the new leader that a refusal names.
 
     Args:
         sent_to: the topic's id when the batch was sent, None if it was not known.
-        known: what metadata has by now.  A topic that was made again begins with low epochs: it would never get away
-            from a leader of the one before.
+        known: the topic's id in metadata now.  A topic that was created again begins with low epochs, and would keep a
+            leader of the previous one.
     """
     if answer.error_code not in LEADER_MOVED or answer.leader_id < 0 or answer.leader_epoch < 0:
         return hints  # type: ignore[no-any-return]
@@ -228,7 +228,7 @@ def moved_leader(
 def error_in(answer: PartitionResponse) -> KafkaError | None:
     """The error of one partition's answer; None for success.
 
-    A duplicate is success (the records were written by an earlier try), so it is no error here.
+    A duplicate is a success, because an earlier attempt wrote the records.
     """
     code: cython.int = answer.error_code
     if code == 0 or code == DuplicateSequenceNumberError.code:
@@ -248,9 +248,9 @@ def error_in(answer: PartitionResponse) -> KafkaError | None:
 
 
 def record_errors_in(answer: PartitionResponse, error: KafkaError) -> tuple[KafkaError, dict[int, KafkaError] | None]:
-    """The error of the batch's other records, and those of single records by index (KIP-467).
+    """The error of the batch's other records, and the errors of single records by index (KIP-467).
 
-    Only where the broker names one record alone is it clear that the partition's error is about that one.
+    The partition's error is that of a single record only if the broker names no other record.
     """
     if not answer.record_errors:
         return error, None

@@ -1,4 +1,7 @@
-"""The idempotent producer's id: asked of any broker, before anything is sent.  Sender thread only."""
+"""The idempotent producer's id: requested from any broker before anything is sent.  Sender's thread only.
+
+It is apart from ``transactional``, because an idempotent producer imports no module of transactions.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ class ProducerIdRequests:
 
     Args:
         client: the network.
-        transactions: what wants an id, and takes the answer.
+        transactions: the TransactionManager, which needs an id and takes the answer.
         request_timeout_ms: ``request.timeout.ms``.
-        fail_waiting: called with the error that ends all batches at hand.
+        fail_waiting: called with the error that ends all waiting batches.
     """
 
     def __init__(
@@ -34,7 +37,7 @@ class ProducerIdRequests:
         self._fail_waiting = fail_waiting
 
     def turn(self, now: float, has_undrained: bool) -> float:
-        """Asks if it is time to; ms to wait while there is none and nothing may be sent, events apart."""
+        """Sends a request if it is time to; ms to wait while there is no id, unless an event comes first."""
         if self._transactions.needs_producer_id(now, has_undrained):
             return self._ask(now)
         return float(self._transactions.time_to_next_request(now, has_undrained))
@@ -45,8 +48,8 @@ class ProducerIdRequests:
             return float(self._client.retry_delay(now))
         if not self._client.ready(node, now):
             if self._client.can_send(node.id, now):
-                # Only metadata goes first, in this turn's poll; the next turn asks behind it, on the same connection.
-                # To wait for an event is to wait for the answer: a round trip that each start would pay for.
+                # Only metadata goes first, in this turn's poll.  The next turn sends behind it on the same connection.
+                # The road not taken: to wait for an event.  That is the answer, a round trip at each start.
                 return 0.0
             return max(1.0, float(self._client.states.poll_delay(node.id, now)))
         call = self._transactions.init_request()

@@ -11,7 +11,7 @@ from forebay._accumulator.schedule cimport ReadyNodes
 from forebay._transactions.manager cimport TransactionManager
 
 
-# Everything belongs to the sender's thread but closing and forced, which any thread sets.
+# Everything belongs to the sender's thread, except closing and forced, which any thread sets.
 cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule

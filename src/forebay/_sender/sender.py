@@ -1,8 +1,7 @@
 """Sender: one turn takes batches from the accumulator to the brokers and their answers back to the batches.
 
-``run_once(now)`` is the whole life of a producer's I/O thread, without the thread: it reads no clock, starts no
-thread and sleeps only inside the client's poll.  Everything here runs on that one thread, but ``request_close``,
-``request_force_close`` and ``wakeup``.
+A producer's I/O thread only repeats ``run_once(now)``, which reads no clock, starts no thread and sleeps only inside
+the client's poll.  Everything here runs on that thread, except ``request_close``, ``request_force_close`` and ``wakeup``.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class SenderOptions(NamedTuple):
     request_timeout_ms: int = 30_000
     delivery_timeout_ms: float = 120_000
     guarantee_order: bool = False
-    """One request in flight a connection: a partition is muted while a batch of it is."""
+    """A partition is muted while a batch of it is in flight."""
     max_in_flight: int = 5
     log_prefix: str = ""
 
@@ -63,8 +62,8 @@ class Sender:
 
     Args:
         accumulator: the batches.
-        client: the network; its callbacks come back here inside ``poll``.
-        metadata: who leads what.
+        client: the network; it calls back inside ``poll``.
+        metadata: knows the leaders.
         transactions: the gate that stamps sequences (idempotence), or None.
         metrics: the producer's sensors.
         report: called with what a user's callback raised and the batch's result; must not raise.
@@ -99,13 +98,13 @@ class Sender:
             client, transactions, options.request_timeout_ms, fail_waiting=self.outcomes.fail_waiting
         )
         self.draining = Draining(accumulator, client, metadata, transactions, self.outcomes, options.max_request_size)
-        self.answered = self.on_produce  # made once, and not for each request
+        self.answered = self.on_produce  # made once, not for each request
         self.acks = options.acks
         self.timeout_ms = options.request_timeout_ms
         self.delivery_timeout_ms = options.delivery_timeout_ms
         self.guarantee_order = options.guarantee_order
         self.cluster_version = -1
-        self.followed: Any = None  # the picture that was looked at last
+        self.followed: Any = None  # the cluster that was taken over last
         self.in_flight: dict[ProducerBatch, None] = {}
         self.next_roll, self.next_in_flight_expiry = -INFINITY, INFINITY
         self.closing = self.forced = self.unfinished_turn = False
@@ -126,40 +125,40 @@ class Sender:
     # Any thread
 
     def request_close(self) -> None:
-        """Asks the thread to send what there is and end; safe in a finaliser and in a signal handler."""
+        """Asks the thread to send what there is and to end.  Safe in a finaliser and in a signal handler."""
         self.closing = True
         self.wakeup()
 
     def request_force_close(self) -> None:
-        """Asks the thread to end now; what has no outcome fails."""
+        """Asks the thread to end now; batches without an outcome fail."""
         self.forced = True
         self.request_close()
 
     def wakeup(self) -> None:
-        """Ends the wait of the turn under way."""
+        """Ends the wait of the present turn."""
         self.client.wakeup()
 
     # The turn
 
     @cython.ccall
     def run_once(self, now: cython.double) -> object:
-        """One turn: what is due goes out, what came in is applied, and in between it waits for the next event."""
+        """One turn: sends what is due, waits for the next event, and applies what came in."""
         if not cython.compiled:
             check_owner(self)
         self._begin_turn(now)
         failed: cython.longlong = self.outcomes.failed_records
         self._follow_metadata()
-        # Before anything is drained, so that no batch is failed and sent in the same turn; and before the transaction
-        # manager's turn, in which it acts on what failed.
+        # Before anything is drained, so that no batch fails and is sent in the same turn.  Also before the transaction
+        # manager's turn, which acts on failures.
         self._expire(now)
         delay: cython.double = -1 if self.transactions is None else self._prepare(now)
         waking: cython.double = self.accumulator.pool.serve_deferred(now, len(self.in_flight) == 0)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
         if self.requests is not None:
-            # After the batches: what the gate did not let out yet is asked for in the same turn.
+            # After the batches: the partitions that the gate did not allow yet are requested in the same turn.
             delay = min(delay, self.requests.turn(now))
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
-            delay = 0  # what failed may have changed what there is to do, and an end may be waiting for just that
+            delay = 0  # a failure may change what there is to do, and an end may wait for just that
         self.unfinished_turn = False
         self.client.poll(min(delay, waking), now)
         if now >= self.next_roll:
@@ -168,8 +167,8 @@ class Sender:
 
     @cython.cfunc
     def _begin_turn(self, now: cython.double) -> object:
-        """Mends what the turn before left half done."""
-        before, self.unfinished_turn = self.unfinished_turn, True  # this may fail, too
+        """Repairs what the previous turn left half done."""
+        before, self.unfinished_turn = self.unfinished_turn, True  # this turn may fail, too
         if before or self.schedule.torn:
             self.accumulator.rebuild(now, self.transactions)
         return None
@@ -177,8 +176,8 @@ class Sender:
     def has_work(self) -> bool:
         """True while a batch has no outcome, or a transaction no end.
 
-        A batch counts from its first record on.  Requests of the client's own do not: an end that waited for them would
-        wait ``request.timeout.ms`` for a server that never answers.
+        Other requests do not count: an end that waited for them would wait ``request.timeout.ms`` for a server that
+        never answers.
         """
         return self.accumulator.has_incomplete() or (self.dialog is not None and self.dialog.has_work())
 
@@ -187,13 +186,13 @@ class Sender:
         return sum(batch.record_count for batch in self.accumulator.incomplete())
 
     def failed_records(self) -> int:
-        """Records that failed since ever."""
+        """All records that failed so far."""
         return int(self.metrics.record_errors.total)
 
     @cython.ccall
     @cython.exceptval(-2)
     def _prepare(self, now: cython.double) -> cython.double:
-        """Settles what the last turn left in doubt; ms to wait while nothing may be sent, else negative."""
+        """The transaction manager's part of a turn; ms to wait while nothing may be sent, else negative."""
         transactions: TransactionManager = self.transactions  # type: ignore[assignment]
         transactions.begin_turn()
         if transactions.fatal_error is not None:
@@ -213,7 +212,7 @@ class Sender:
     @cython.cfunc
     @cython.exceptval(-2)
     def send_ready(self, now: cython.double) -> cython.double:
-        """Sends to each node that has something due what it can take; ms to wait in poll."""
+        """Sends what is due, as much as each node can take; ms to wait in poll."""
         send_all: cython.bint = self._send_all()
         found: ReadyNodes = self.schedule.ready(now, send_all)
         if found.leaderless is not None:
@@ -222,8 +221,8 @@ class Sender:
         if len(found.nodes) > 0:
             delay = min(delay, self._send_to(found, now))
         if self.accumulator.pool.starved():
-            # Somebody waits for memory: where nothing is in flight that will give some back, what there is goes out,
-            # however small.  What has to wait for an answer all the same lingers no longer than it would anyway.
+            # A thread waits for memory.  If nothing in flight will give some back, all batches go out, however small.
+            # Nodes with requests in flight are left out: their answers give memory back.
             found = self.schedule.ready(now, True)
             found.nodes = list(set(found.nodes) - {batch.last_node for batch in self.in_flight})
             delay = min(delay, self._send_to(found, now), found.next_check)
@@ -237,7 +236,7 @@ class Sender:
     @cython.cfunc
     @cython.exceptval(-2)
     def _send_to(self, found: ReadyNodes, now: cython.double) -> cython.double:
-        """Drains for the nodes that can take a request; ms until one that cannot is worth asking again."""
+        """Drains for the nodes that can take a request; ms until one that cannot may be ready."""
         delay: cython.double
         calls: list[Any] = []
         try:
@@ -268,7 +267,7 @@ class Sender:
         return None
 
     def _ask_for_leaders(self, topics: set[str], now: float) -> None:
-        # The topic may have fallen out of the metadata while its batches waited.
+        # The metadata may have dropped the topic while its batches waited.
         for topic in topics:
             self.metadata.add_topic(topic, now)
         self.log.warning("no leader", now, "No leader known for partitions of %s", ", ".join(sorted(topics)))
@@ -290,14 +289,14 @@ class Sender:
             newest = min(newest, call.newest)
         request: ClientRequest = ClientRequest.__new__(ClientRequest)
         request.fill(node_id, PRODUCE, oldest, newest, call.build, decode_produce, self.timeout_ms, self.answered, call)
-        request.on_written = bool if prompt else None  # being called is enough: it ends the selector's turn
+        request.on_written = bool if prompt else None  # any callback ends the selector's turn
         request.expect_response = self.acks != 0
         try:
             self.client.send(request, now)
         except BaseException:
             call.release()
             raise
-        # Only now: a request that was not taken is never completed.
+        # Only now: a request that the client did not accept is never completed.
         self._note_in_flight(node_id, batches)
         self.sensors.record(batches, self.outcomes, now)
         return None
@@ -329,7 +328,7 @@ class Sender:
 
     @cython.cfunc
     def _end_call(self, call: ProduceCall, now: cython.double) -> object:
-        """Nothing of the request is in flight any more, whatever went wrong while its answer was applied."""
+        """No batch of the request is in flight any more, even if its answer could not be applied."""
         batch: ProducerBatch
         self.outcomes.heard = None
         for batch in call.batches:
@@ -360,7 +359,7 @@ class Sender:
     def complete(
         self, batch: ProducerBatch, answer: PartitionResponse | None, error: Any, now: cython.double
     ) -> object:
-        """One batch is not in flight any more."""
+        """Applies the outcome of one batch, which is not in flight any more."""
         queue: PartitionQueue = batch.queue
         queue.in_flight -= 1
         batch.in_flight = False
@@ -419,12 +418,12 @@ class Sender:
             self.in_flight.pop(batch, None)
             try:
                 self.outcomes.expire(batch, now)
-            except Exception as failure:  # noqa: BLE001 - nobody else knows of the others: they have to end too
+            except Exception as failure:  # noqa: BLE001 - the others are in no queue any more and have to end too
                 self.outcomes.end_after_error(batch, failure)
         return None
 
     def give_up(self, error: KafkaError) -> None:
-        """The end, whatever is left: batches fail with ``error``, and who waits for a transaction is told."""
+        """The end: batches without an outcome fail with ``error``, and calls that wait for a transaction end."""
         try:
             if self.dialog is not None:
                 self.dialog.close(KafkaError(FORCED_TRANSACTION))

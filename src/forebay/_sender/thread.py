@@ -1,7 +1,7 @@
-"""The I/O thread: reads the clock, calls ``run_once`` until asked to end, drains, and reports what it could not send.
+"""The I/O thread: calls ``run_once`` until it is asked to end, sends what is left, and reports what it could not send.
 
-It holds no reference to the producer, so that a forgotten producer can be collected: its finaliser only calls
-``request_close``, and this thread sends what is left and ends by itself.
+It holds no reference to the producer, so that a forgotten producer can be collected.  The finaliser only calls
+``request_close``; then this thread sends what is left and ends by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from forebay.errors import KafkaError
 logger = logging.getLogger("forebay.sender")
 
 FAILED_TURN_PAUSE_MS = 50.0
-"""How long the thread rests after a turn that raised."""
+"""How long the thread pauses after a turn that raised."""
 
 
 class SenderThread:
@@ -29,9 +29,9 @@ class SenderThread:
 
     Args:
         name: of the thread.
-        sender: run by that thread alone.
-        clock: the time it hands to each turn.
-        patience_ms: after which everything it has must have come to an end, one way or the other.
+        sender: only that thread runs it.
+        clock: gives each turn its time.
+        patience_ms: the time in which all its records have an outcome.
         resources: closed in order when the thread ends, before ``finished`` is set.
     """
 
@@ -76,7 +76,7 @@ class SenderThread:
         # Not Thread.join: up to Python 3.12 a thread passes for dead once Ctrl-C has interrupted a join of it.
         if self._started and not self._ended.wait(timeout_ms):
             return False
-        # Once: a signal handler that joins in the middle of Python's own join would wait for a lock of that for ever.
+        # Once: a signal handler that joins in the middle of Python's own join would wait for its lock for ever.
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
@@ -111,8 +111,8 @@ class SenderThread:
             while not self.sender.closing:
                 self._turn()
             self._failed_before = self.sender.failed_records()
-            # The owner's close() has done this; a producer that was dropped, and the interpreter's exit, have not.
-            # Nothing is accepted from here on that nobody would send.
+            # The producer's close() has done this, but not a dropped producer or the interpreter's exit.  From here on
+            # no record may be accepted, because none would be sent.
             self.sender.accumulator.close()
             while not self.sender.forced and self.sender.has_work():
                 self._turn()
@@ -122,23 +122,23 @@ class SenderThread:
     def _turn(self) -> None:
         try:
             self.sender.run_once(self._clock.now())
-        except Exception:  # the loop must outlive what one turn trips over
+        except Exception:  # one failed turn must not end the thread
             logger.exception("Uncaught error in the producer's I/O thread")
-            # What fails may fail in each turn, before it comes to the wait of its own.
+            # The next turns may fail too, before they come to their own wait.
             self._pause.wait(FAILED_TURN_PAUSE_MS)
 
     def _end(self) -> None:
         try:
             self._give_up_and_close()
         finally:
-            # Whatever went wrong: close() waits for this without a limit.
+            # In any case: close() waits for this without a limit.
             self.finished = True
             self._ended.set()
 
     def _give_up_and_close(self) -> None:
         self.sender.accumulator.close()
         self.lost = self.sender.unfinished_records()
-        # With what failed meanwhile: nobody may be listening any more, and repeated lines about it are left out.
+        # With those that failed meanwhile: perhaps no caller waits for them, and the log leaves out repeated lines.
         unacknowledged = self.lost + self.sender.failed_records() - self._failed_before
         # Outcomes first: a log handler or filter may raise.
         for resource in (self._fail_all, lambda: self._report(unacknowledged), *self._resources):

@@ -1,7 +1,7 @@
-"""The transactional producer's requests: one at a time to each kind of coordinator, while batches go their own way.
+"""The transactional producer's requests: one at a time to each kind of coordinator, beside the batches.
 
-Nothing here waits: a connection that is being made, a backoff and an answer that is outstanding are times that the
-turn's poll is bounded by (the Java client stops producing meanwhile).  Sender thread only.
+Nothing here blocks.  A connection that is being made, a back-off or an outstanding answer only bounds the time of the
+turn's poll (the Java client stops producing meanwhile).  Sender's thread only.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FIRST_PRODUCE_V2 = 12
 
 
 class TransactionalRequests:
-    """Sends what the TransactionDialog has to ask.
+    """Sends the requests of the TransactionDialog.
 
     Args:
         dialog: the requests, and what their answers mean.
         client: the network.
         backoff: between look-ups of a coordinator that cannot be connected to.
         request_timeout_ms: ``request.timeout.ms``.
-        patience_ms: how long the abort that a close makes necessary may take (``delivery.timeout.ms``).
+        patience_ms: how long the abort at a close may take (``delivery.timeout.ms``).
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TransactionalRequests:
         self._request_timeout_ms = request_timeout_ms
         self._patience_ms = patience_ms
         self._failures = 0
-        """Coordinators in a row that could not be connected to."""
+        """How many coordinators in a row could not be connected to."""
         self._give_up_at = math.inf
 
     @property
@@ -63,7 +63,7 @@ class TransactionalRequests:
         return 0, FIRST_PRODUCE_V2 - 1
 
     def prepare_close(self, now: float) -> None:
-        """The producer is closing: nothing is left open, and nobody waits for a coordinator for ever."""
+        """The producer is closing: aborts an open transaction, and gives up after ``patience_ms``."""
         if self._give_up_at == math.inf:
             self._give_up_at = now + self._patience_ms
         elif now >= self._give_up_at and self.dialog.has_work():
@@ -71,7 +71,7 @@ class TransactionalRequests:
         self.dialog.abort_for_close()
 
     def turn(self, now: float) -> float:
-        """Sends what is due; ms after which it is worth coming again, events apart."""
+        """Sends what is due; ms until the next call, unless an event comes first."""
         self._note_features()
         return max(0.0, min(self._next(now), self._give_up_at - now))
 
@@ -93,14 +93,14 @@ class TransactionalRequests:
                 delay = min(delay, wait)
 
     def _try(self, pending: Pending, now: float) -> float:
-        """Sends it, or puts it back; ms to wait before its lane is looked at again, 0 for at once."""
+        """Sends it, or puts it back; ms until its lane is tried again, 0 for at once."""
         try:
             node, wait = self._node_for(pending, now)
             if node is not None:
                 self._send(pending, node, now)
                 return math.inf
         except BaseException:
-            # Whatever it was (no descriptor left for a connection): somebody waits for this request.
+            # Any error, such as no descriptor for a connection: a caller waits for this request.
             self.in_flight.pop(pending.is_for_group, None)
             self.dialog.put_back(pending)
             raise
@@ -117,7 +117,7 @@ class TransactionalRequests:
             self.dialog.look_up(wanted)
             return None, 0.0
         if self._client.ready(node, now):
-            if wanted is not None:  # who looks coordinators up says nothing about them
+            if wanted is not None:  # the node that is asked for coordinators says nothing about theirs
                 self._failures = 0
             return node, 0.0
         if self._client.states.failed(node.id):
@@ -126,7 +126,7 @@ class TransactionalRequests:
                 self.dialog.fatal(refused)
                 return None, 0.0
             if wanted is not None:
-                # It may have moved to a broker that can be reached.
+                # The coordinator may have moved to a broker that can be reached.
                 self.dialog.look_up(wanted, now + self._backoff.delay(self._failures))
                 self._failures += 1
                 return None, 0.0
@@ -152,7 +152,7 @@ class TransactionalRequests:
     def _note_abilities(self, node: Node) -> None:
         known = self._client.versions.get(node.id)
         if known is not None:
-            # Kept when the connection is lost: what it could it can.
+            # Kept when the connection is lost: the broker can still do it.
             self.dialog.can_bump = known.ranges.get(ApiKey.INIT_PRODUCER_ID, (0, 0))[1] >= 3
 
     def _on_complete(self, pending: Pending, node: Node, response: ClientResponse) -> None:
@@ -168,7 +168,7 @@ class TransactionalRequests:
     def _apply(self, pending: Pending, node: Node, response: ClientResponse) -> None:
         try:
             apply_answer(self.dialog, pending, response.body, response.received)
-        except Exception as cause:  # noqa: BLE001 - the request is in no queue now, and somebody waits for it
+        except Exception as cause:  # noqa: BLE001 - the request is in no queue now, and a caller waits for it
             error = KafkaError(f"The answer of {node} to {api_name(pending.call.api_key)} could not be applied")
             error.__cause__ = cause
             apply_failure(self.dialog, pending, error)
