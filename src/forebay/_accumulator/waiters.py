@@ -36,7 +36,7 @@ class Shares:
         self.limit = limit
         self.by_owner: dict[Any, Share] = {}
         self.last = Share()
-        self.last_owner: Any = self.last  # nobody's
+        self.last_owner: Any = self.last  # no owner's
 
     @cython.cfunc
     def of(self, owner: Any) -> Share:
