@@ -153,7 +153,7 @@ def test_what_was_filled_first_is_compressed_first(monkeypatch: pytest.MonkeyPat
 
     plain = Lz4Compressor.compress_to_pieces
     monkeypatch.setattr(Lz4Compressor, "compress_to_pieces", compress)
-    # Some wait in line, where nobody takes them, until the caller has to do it.
+    # Some wait for a helper, and none takes them, until the caller has to do it.
     world = World(topics={"t": 1}, batch_size=500, compression_type="lz4", linger_ms=1000)
     monkeypatch.setattr(CompressionHelpers, "accept", lambda helpers, queue, size: len(world.queue("t").batches) < 6)
     monkeypatch.setattr(CompressionHelpers, "unit", lambda helpers, queue: [queue])
@@ -321,7 +321,7 @@ def test_ctrl_c_in_one_batch_leaves_those_behind_it_to_the_sender() -> None:
 
 
 def test_what_nobody_begins_to_compress_is_the_sender_s_after_a_second() -> None:
-    """Whoever was to do it may have died."""
+    """The thread that was to do it may have ended."""
     shelf = Shelf(compressor=compressor(LZ4), batch_size=256)
     closer = shelf.accumulator.closer
     closer.helpers = Line(1000)

@@ -228,7 +228,7 @@ def test_the_caller_has_a_processor_of_its_own() -> None:
 
 
 class Unlucky(SimpleQueue[int]):
-    """Ctrl-C comes between the line and who took the first one out."""
+    """Ctrl-C comes after the first one was taken out of the line."""
 
     def get_nowait(self) -> int:
         super().get_nowait()

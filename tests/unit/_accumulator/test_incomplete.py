@@ -1,4 +1,4 @@
-"""What flush, close and commit rely on: who is listed, and that nothing gets in once it is sealed."""
+"""What flush, close and commit rely on: which batches are listed, and that none gets in once it is sealed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool's credit, its line of waiters, and the counts on its buffers."""
+"""The pool's credit, its waiters, and the counts on its buffers."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_grant_before_the_close_can_still_be_taken() -> None:
 
 
 def test_first_come_first_served() -> None:
-    """O4: a newcomer takes nothing ahead of those who wait, however little it wants."""
+    """O4: a newcomer takes nothing ahead of waiters, however little it wants."""
     pool = BufferPool(10, 1)
     held = taken(pool, 8)
     large = waiting(pool, 5)
@@ -214,7 +214,7 @@ def test_who_lacks_a_share_and_memory_does_not_hold_up_the_others_either() -> No
 
 
 def test_small_requests_do_not_take_the_share_that_gathers_for_a_large_one() -> None:
-    """Neither newcomers nor those behind it in line; whoever wants of another share passes them all."""
+    """Neither newcomers nor waiters behind it; a request for another share passes them all."""
     pool = BufferPool(100, 1, 10)
     held = [taken(pool, 1, "slow") for _ in range(9)]
     large = waiting(pool, 8, "slow")
@@ -232,7 +232,7 @@ def test_small_requests_do_not_take_the_share_that_gathers_for_a_large_one() -> 
 
 
 def test_who_only_lacks_his_share_is_not_starved() -> None:
-    """The sender sends small batches early for who lacks memory, and for nobody else."""
+    """The sender sends small batches early for waiters that lack memory, and for no others."""
     pool = BufferPool(10, 1, 4)
     taken(pool, 4, "slow")
     assert not pool.starved()
@@ -370,7 +370,7 @@ def test_many_threads_share_it_and_all_comes_back() -> None:
                 ticket = ThreadTicket()
                 buffer = pool.allocate(size, seed, ticket)
                 while buffer is None:
-                    assert ticket.wait(20_000), "nobody woke it"
+                    assert ticket.wait(20_000), "it was not woken"
                     buffer = pool.allocate(size, seed, ticket)
                 assert buffer.size == size
                 buffer.release()

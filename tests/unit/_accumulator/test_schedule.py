@@ -161,7 +161,7 @@ def test_what_comes_after_all_expired_is_known_to_expire() -> None:
         shelf.append(partition)
         shelf.clock.advance(3200)
         assert len(shelf.schedule.expired(shelf.now)) == 1
-        shelf.append(partition)  # before anybody looks at the lines again
+        shelf.append(partition)  # before the lines are read again
         begun = shelf.now
         shelf.clock.advance(10)
         assert shelf.schedule.expired(shelf.now) == []

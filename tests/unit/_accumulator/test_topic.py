@@ -84,7 +84,7 @@ def test_how_it_prints() -> None:
 
 
 def test_older_metadata_counts_if_newer_did_not_know_the_topic() -> None:
-    """Whoever waited for the topic must not get a state without queues."""
+    """A thread that waited for the topic must not get a state without queues."""
     shelf = Shelf()
     node = Node(0, "localhost", 1111)
     older = Cluster([node], [PartitionInfo("other", 0, node)], version=shelf.version)
@@ -192,7 +192,7 @@ WAYS: dict[int, list[int]] = {IDLE: [], ANNOUNCED: [ANNOUNCED], WATCHED: [WATCHE
 @pytest.mark.parametrize(("source", "target"), [*itertools.product(WAYS, WAYS)])
 def test_a_queue_makes_the_moves_of_the_table_and_no_other(source: int, target: int) -> None:
     queue = Shelf(leaders=(0,)).queue()
-    with getattr(queue, "lock", contextlib.nullcontext()):  # compiled it is C's, and nobody else is here
+    with getattr(queue, "lock", contextlib.nullcontext()):  # compiled it is a C field, and there is no other thread
         for place in WAYS[source]:
             queue.move(place)
         if target in PLACE_MOVES[source]:

@@ -64,7 +64,7 @@ def tried_once(shelf: Shelf) -> Any:
 
 
 def test_a_back_off_that_has_ended_since_the_last_look_kept_the_batch_all_the_same() -> None:
-    """Delivery timeout and back-off end between two turns: nobody could have sent it."""
+    """Delivery timeout and back-off end between two turns: it was never free to go."""
     shelf = Shelf()
     batch = tried_once(shelf)
     assert shelf.ready().nodes == []

@@ -91,7 +91,7 @@ def test_the_body_by_id() -> None:
 
 
 def test_answers_by_id_get_the_name_that_was_asked_for() -> None:
-    """In any order; an id that nobody asked for, or asked for another partition, is about nothing."""
+    """In any order; an id that was not in the request, or was for another partition, is about no batch."""
     batches = identified(OLD, OLD, NEW)
     same = [answer(topic="", partition=number, topic_id=(OLD, OLD, NEW)[number]) for number in range(3)]
     assert match(batches, same) == same and [each.topic for each in same] == ["test"] * 3

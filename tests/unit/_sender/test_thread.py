@@ -159,7 +159,7 @@ def test_leaving_a_thread_that_is_held() -> None:
 
 
 def test_what_failed_while_it_drained_is_counted_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody may be listening any more after interpreter exit or del."""
+    """After interpreter exit or del perhaps no caller waits any more."""
     sender = FakeSender(work=1)
     sender.turn = lambda: setattr(sender, "failed_before", 5 if sender.closing else 0)
     thread = thread_of(sender)
