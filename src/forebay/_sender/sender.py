@@ -1,7 +1,8 @@
 """Sender: one turn takes batches from the accumulator to the brokers and their answers back to the batches.
 
 A producer's I/O thread only repeats ``run_once(now)``, which reads no clock, starts no thread and sleeps only inside
-the client's poll.  Everything here runs on that thread, except ``request_close``, ``request_force_close`` and ``wakeup``.
+the client's poll.  Everything here runs on that thread, except ``request_close``, ``request_force_close`` and
+``wakeup``.
 """
 
 from __future__ import annotations
