@@ -67,14 +67,9 @@ class Waits:
     @contextmanager
     def in_tickets(self) -> Iterator[None]:
         """Gives every new ticket a lock from here."""
-        # A kept ticket has the lock that it was made with.
-        ticket.SPARE.clear()
-        try:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(ticket, "Lock", lambda: _TicketLock(self))
-                yield
-        finally:
-            ticket.SPARE.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ticket, "Lock", lambda: _TicketLock(self))
+            yield
 
 
 class _TicketLock:

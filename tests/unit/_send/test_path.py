@@ -69,8 +69,8 @@ def test_one_budget_for_metadata_and_memory() -> None:
     assert isinstance(waited, int) and waited <= 60
 
 
-def test_a_callback_that_sends_has_what_is_held_for_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It cannot wait for that to be given back; who stands in line is served first."""
+def test_a_callback_that_sends_has_the_waiters_served_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot wait until the waiters are woken; they are served at once, and what is left is for the callback."""
     world = World(topics={"test": 64}, batch_size=1000, buffer_memory=50_000)
     monkeypatch.setattr(HandDriven, "_on_sender_thread", lambda producer: True)
     ticket = CountingTicket()
