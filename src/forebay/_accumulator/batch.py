@@ -70,12 +70,12 @@ class ProducerBatch(StampedBatch):
     @property
     def topic(self) -> str:
         """The topic's name."""
-        return self.queue.topic
+        return self.queue.topic  # type: ignore[no-any-return]
 
     @property
     def partition(self) -> int:
         """The partition's number."""
-        return self.queue.partition
+        return self.queue.partition  # type: ignore[no-any-return]
 
     @cython.cfunc
     @cython.exceptval(-2)

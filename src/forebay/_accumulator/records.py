@@ -50,6 +50,27 @@ class RecordsBuilder:
             that of the format.
     """
 
+    if not cython.compiled:  # records.pxd says what they are
+        base: Any
+        chunk: Buffer | None
+        position: int
+        capacity: int
+        base_timestamp: int
+        max_timestamp: int
+        write_limit: int
+        raw_size: int
+        max_record_size: int
+        raw_limit: int
+        compression_ratio: float
+        compressed: bool
+        codec_id: int
+        checked: int
+        checksum: int
+        first_chunk: Buffer | None
+        further_chunks: list[Any] | None
+        payload: list[Any]
+        payload_size: int
+
     # Writing
 
     @cython.cfunc
@@ -179,7 +200,7 @@ class RecordsBuilder:
     @cython.cfunc
     @cython.exceptval(check=False)
     def write_to(self, chunk: Buffer) -> cython.void:
-        self.chunk: Buffer | None = chunk
+        self.chunk = chunk
         self.base = chunk.base
         self.capacity = chunk.size
         self.position = 0
@@ -264,7 +285,7 @@ class RecordsBuilder:
         return self.first_chunk
 
     @cython.cfunc
-    def keep_packed(self, packed: list[Any]) -> Buffer | None:
+    def keep_packed(self, packed: list[Any]) -> Buffer:
         """The compressed records ``packed`` are final; the buffer that has them, for ``replace_chunks``.
 
         Several pieces are put together in the first chunk, over the raw records, if that suits.  The road not taken: to

@@ -184,7 +184,7 @@ def is_about(answer: PartitionResponse, batch: ProducerBatch) -> cython.bint:
     if answer.partition != batch.queue.partition:
         return False
     if answer.topic_id is None:
-        return answer.topic == batch.queue.topic
+        return answer.topic == batch.queue.topic  # type: ignore[no-any-return]
     if answer.topic_id != batch.topic_id:
         return False
     answer.topic = batch.queue.topic
