@@ -56,6 +56,9 @@ COMMAND = "One command of the command line."
 SMALL = {
     "forebay/_protocol/": "A module for each API of the protocol.",
     "forebay/errors/": "Tables of errors by their origin.",
+    "forebay/_network/msk_iam.py": "The only place that imports Amazon's package.",
+    "forebay/cli/properties.py": "What commands take as options; its parser of properties files serves config, too.",
+    "forebay/config/_properties.py": "Java's properties files, read for commands and for placeholders.",
     "forebay/_network/sasl/": "A module for each SASL mechanism.",
     "forebay/_accumulator/states.py": "The tables of states that many modules share.",
     "forebay/_control/topics.py": "One of the three groups of Control's calls.",

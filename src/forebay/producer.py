@@ -23,7 +23,7 @@ from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
 from forebay._send.transactional import TransactionalCalls
-from forebay.config import ProducerConfig
+from forebay.config import Credentials, ProducerConfig, Secret
 from forebay.errors import (
     ApiError,
     ConfigError,
@@ -118,6 +118,28 @@ class KafkaProducer(SendPath, TransactionalCalls):
         self._check_open()
         self._topic_for_sending(topic, -1, True, self._parts.clock.now() + self._parts.config["max.block.ms"])
         return self._parts.metadata.cluster().partitions(topic)
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Logs in with another username and password from the next login on; ``config`` stays as it is.
+
+        Connections that are open stay so.  Where the old ones were refused, the new ones are tried at once.
+
+        Raises:
+            IllegalStateError: the producer does not log in by PLAIN or SCRAM.
+            TypeError: one of them is no string.
+            IllegalArgumentError: a NUL character, which PLAIN cannot send.
+        """
+        self._check_open()
+        if not isinstance(username, str) or not isinstance(password, str):
+            raise TypeError("username and password must be strings")
+        if self._parts.config["sasl.mechanism"] == "PLAIN" and "\0" in username + password:
+            raise IllegalArgumentError("SASL PLAIN: neither username nor password may hold a NUL character")
+        if self._parts.login is None:
+            raise IllegalStateError("This producer does not log in with a username and a password (sasl.mechanism)")
+        self._parts.login.replace(Credentials(username, Secret(password)))
+        self._parts.client.states.credentials = object()
+        self._parts.metadata.pardon()
+        self._parts.client.wakeup()
 
     def metrics(self) -> MetricsSnapshot:
         """Every metric by the Java client's names, as of now."""

@@ -15,19 +15,20 @@ class HandDrivenHelper:
     """In the place of ``Helper``: keeps the work until ``work_off``."""
 
     def __init__(self) -> None:
-        self.tasks: list[tuple[Blocking, Callable[[], None]]] = []
+        self.tasks: list[Blocking] = []
+        self.wake: Callable[[], None] = lambda: None
         self.closed = False
 
-    def begin(self, work: Blocking, wake: Callable[[], None]) -> None:
+    def begin(self, work: Blocking) -> None:
         work.begun = True
-        self.tasks.append((work, wake))
+        self.tasks.append(work)
 
     def work_off(self) -> int:
         """Does all work that there is; how much that was."""
         tasks, self.tasks = self.tasks, []
-        for work, wake in tasks:
+        for work in tasks:
             work.run()
-            wake()
+            self.wake()
         return len(tasks)
 
     def close(self) -> None:

@@ -306,7 +306,7 @@ def test_timestamps_that_cannot_be(embedded: EmbeddedBroker, topic: TopicFactory
         ({"enable.idempotence": True, "acks": 1}, "acks"),
         ({"transactional.id": "t", "acks": 1}, "transactional.id"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is GSSAPI by default.*PLAIN, SCRAM"),
-        ({"sasl.mechanism": "OAUTHBEARER"}, "not available in this version: it has no SASL OAUTHBEARER"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "sasl.oauthbearer.token.provider"),
     ],
 )
 def test_options_that_cannot_be(options: dict[str, Any], text: str) -> None:

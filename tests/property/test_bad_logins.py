@@ -27,12 +27,13 @@ from forebay._network.handshake import authenticate
 from forebay._network.proxy import HTTP, SOCKS5, Proxy
 from forebay._network.sasl.gss_library import CredentialStore
 from forebay._network.sasl.gssapi import Gssapi
+from forebay._network.sasl.login import Login
 from forebay._network.sasl.mechanism import Blocking, Mechanism
 from forebay._network.sasl.plain import Plain
 from forebay._network.sasl.scram import Scram
 from forebay._network.tls import TlsFilter
 from forebay._network.transport import StreamFilter
-from forebay.config import Secret
+from forebay.config import Credentials, Secret
 from forebay.errors import KafkaError
 from forebay.model import Node
 from forebay.testing.memory import Link
@@ -44,7 +45,16 @@ from tests.property.frames import damaged, printed_seed
 from tests.unit._network.sasl.test_gssapi import FakeLibrary
 from tests.unit._network.world import World
 
-CASES = {"proxy": 30_000, "sasl": 40_000, "client": 1_000, "gssapi": 10_000, "tls": 20_000, "tls-live": 1_000}
+CASES = {
+    "proxy": 30_000,
+    "sasl": 40_000,
+    "client": 1_000,
+    "gssapi": 10_000,
+    "oauth": 10_000,
+    "tokens": 30_000,
+    "tls": 20_000,
+    "tls-live": 1_000,
+}
 """Damaged answers, by what they are damaged of."""
 SLOWEST_S = 1.0
 """CPU time for one answer, far above what is needed: garbage collections fall into it."""
@@ -200,9 +210,10 @@ def mechanisms_answer(dice: random.Random) -> bytes:
     return struct.pack(">hi", dice.choice((0, 0, 0, 33, 34)), len(names)) + each
 
 
-SCRAM = Scram("SCRAM-SHA-256", "alice", Secret(PASSWORD), lambda size: bytes(range(size)))
+LOGIN = Login(lambda: Credentials("alice", Secret(PASSWORD)))
+SCRAM = Scram("SCRAM-SHA-256", LOGIN, lambda size: bytes(range(size)))
 """One for all, so that the salted password is computed once."""
-PLAIN = Plain("alice", Secret(PASSWORD))
+PLAIN = Plain(LOGIN)
 TEXTS = (None, b"Authentication failed", b"x" * 100)
 
 

@@ -107,10 +107,8 @@ def test_unknown_key(key: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "lack"),
     [
-        ("sasl.mechanism", "oauthbearer", "OAUTHBEARER"),
         ("enable.metrics.push", True, "telemetry"),
         ("metric.reporters", "a.B", "reporters"),
-        ("sasl.oauthbearer.scope.claim.name", "claim", "OAUTHBEARER"),
     ],
 )
 def test_what_is_missing_is_refused(name: str, value: Any, lack: str) -> None:

@@ -81,6 +81,11 @@ PLAUSIBLE: dict[str, Any] = {
     "default.list.value.serde.inner": bytes, "metadata.max.idle.ms": 300000,
     "sasl.login.refresh.window.factor": 0.9, "sasl.login.refresh.window.jitter": 0.1,
     "sasl.login.refresh.min.period.seconds": 70, "sasl.login.refresh.buffer.seconds": 310,
+    "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.assertion.algorithm": "ES256",
+    **{
+        f"config.providers.{name}.class": f"org.apache.kafka.common.config.provider.{kind}ConfigProvider"
+        for name, kind in (("env", "EnvVar"), ("file", "File"), ("directory", "Directory"))
+    },
 }  # fmt: skip
 PLAUSIBLE_BY_TYPE: dict[Type, Any] = {
     Type.STRING: "x", Type.PASSWORD: "word", Type.LIST: "a,b", Type.CLASS: bytes, Type.INT: 5, Type.LONG: 5,
@@ -180,12 +185,11 @@ def test_a_hint_for_a_misspelt_name_never_leads_to_a_refusal(name: str) -> None:
 
 
 def test_what_is_missing_is_said_with_the_hint() -> None:
-    assert hint_for("sasl.oauthbearer.client.id") == "this version has no SASL OAUTHBEARER"
     assert hint_for("metric.reporterss").endswith("? (not available in this version: it has no metric reporters)")
 
 
 def test_once_it_is_there_nothing_of_it_is_said() -> None:
-    for name in ("sasl.kerberos.servicename", "sasl.oauthbearer.client.id"):
+    for name in ("sasl.kerberos.servicename",):
         with pytest.raises(ConfigError) as caught:
             with_all({name: "x"})
         assert "not available" not in caught.value.message and "has no" not in caught.value.message

@@ -72,7 +72,8 @@ def test_what_follows_from_the_options() -> None:
     made = ProducerConfig(
         {**SASL, "sasl.mechanism": "scram-sha-256", "sasl.jaas.config": TOKEN, "ssl.protocol": "TLSv1.2"}
     )
-    assert credentials(made) == ("u", Secret("p"), True)
+    login = credentials(made)
+    assert login is not None and not login.deferred and login.read() == ("u", Secret("p"), True)
     assert tls_versions(made) == ("TLSv1.2",) and checks_name(made)
     assert not checks_name({"ssl.endpoint.identification.algorithm": "none"})
     assert tls_versions(ProducerConfig({**SSL})) == ("TLSv1.2", "TLSv1.3")
@@ -84,5 +85,6 @@ def test_other_clients_names_are_taken() -> None:
         sasl_plain_password="p", ssl_cafile="/ca", ssl_certfile="/crt", ssl_keyfile="/key", ssl_password="s",
     )  # fmt: skip
     assert made["ssl.truststore.location"] == "/ca" and made["ssl.key.location"] == "/key"
-    assert credentials(made) == ("u", Secret("p"), False)
+    login = credentials(made)
+    assert login is not None and login.read() == ("u", Secret("p"), False)
     assert "'s'" not in made.describe()

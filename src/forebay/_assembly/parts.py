@@ -16,7 +16,7 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
-from forebay._assembly.security import login_helper, mechanism, proxy, tls_filters
+from forebay._assembly.security import credential_files, login_helper, mechanism, proxy, tls_filters
 from forebay._assembly.user_parts import UserParts, make_user_parts, partition_random
 from forebay._delivery.sender_lock import SenderLock
 from forebay._metrics.producer import ProducerMetrics
@@ -41,6 +41,7 @@ from forebay.model import Node
 
 if TYPE_CHECKING:
     from forebay._control.session import ControlSession
+    from forebay._network.sasl.login import Login
     from forebay._sender.transactional import TransactionalRequests
     from forebay._transactions.session import TransactionSession
 
@@ -92,6 +93,8 @@ class Parts(NamedTuple):
     report: Callable[[BaseException, Any], None]
     transactions: TransactionManager | None
     session: TransactionSession | None
+    login: Login | None
+    """Username and password, where the producer logs in with them."""
 
 
 class _Built:
@@ -136,7 +139,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
     accumulator = _accumulator(config, around)
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
-    options = _network_options(config, client_id, prefix, clock)
+    options = _network_options(config, client_id, prefix, around)
     client = _client(around, resolver, metadata, metrics, options=options, built=built)
     accumulator.closer.wake = client.wakeup
     metadata.in_use = accumulator.in_use
@@ -163,8 +166,9 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         resources=(accumulator.closer.end, *ends, users.close_all),
     )
     _gauges(metrics, accumulator, client, metadata, clock)
-    network = (metadata, accumulator, client)
-    return Parts(config, client_id, clock, metrics, *network, sender, thread, users, report, transactions, session)
+    network, transactional = (metadata, accumulator, client), (transactions, session)
+    login = getattr(options.sasl, "login", None)
+    return Parts(config, client_id, clock, metrics, *network, sender, thread, users, report, *transactional, login)
 
 
 def _client(
@@ -253,7 +257,7 @@ def _metadata(config: ProducerConfig, around: Surroundings, prefix: str) -> Meta
     return metadata
 
 
-def _network_options(config: ProducerConfig, client_id: str, prefix: str, clock: Clock) -> NetworkOptions:
+def _network_options(config: ProducerConfig, client_id: str, prefix: str, around: Surroundings) -> NetworkOptions:
     return NetworkOptions(
         client_id=client_id,
         request_timeout_ms=config["request.timeout.ms"],
@@ -269,9 +273,10 @@ def _network_options(config: ProducerConfig, client_id: str, prefix: str, clock:
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
         rebootstrap_trigger_ms=config["metadata.recovery.rebootstrap.trigger.ms"],
         software_version=VERSION,
-        tls=tls_filters(config, clock),
-        sasl=mechanism(config),
+        tls=tls_filters(config, around.clock),
+        sasl=mechanism(config, around.clock, around.random),
         helper=login_helper(config, client_id),
+        files=credential_files(config),
         proxy=proxy(config),
         address_map=config["broker.address.map"] or None,
         family=FAMILIES[config["broker.address.family"]],
@@ -399,7 +404,7 @@ def _assemble_control(config: ProducerConfig, around: Surroundings, built: _Buil
     metrics = built.keep(_metrics(config, client_id, clock))
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
-    options = _network_options(config, client_id, prefix, clock)
+    options = _network_options(config, client_id, prefix, around)
     client = _client(around, resolver, metadata, metrics, options=options, built=built)
     return ControlSession(
         client=client,

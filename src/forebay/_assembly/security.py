@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from forebay._runtime.clock import Clock
-from forebay.config import ProducerConfig, checks_name, credentials, kerberos, parse_proxy, tls_versions
+from forebay.config import (
+    SASL_PROTOCOLS,
+    TOKEN_MECHANISMS,
+    LoginSource,
+    Placeholder,
+    ProducerConfig,
+    checks_name,
+    credentials,
+    kerberos,
+    parse_proxy,
+    tls_versions,
+)
 
 if TYPE_CHECKING:
     from forebay._network.credentials import Helper
     from forebay._network.proxy import Proxy
     from forebay._network.sasl.mechanism import Mechanism
+    from forebay._network.tls_context import TlsSettings
     from forebay._network.transport import StreamFilter
 
 
@@ -24,9 +37,17 @@ def tls_filters(config: ProducerConfig, clock: Clock) -> Callable[[str], StreamF
     if config["security.protocol"] not in ("SSL", "SASL_SSL"):
         return None
     # Here: a producer without TLS starts without Python's ssl.
-    from forebay._network.tls_context import TlsContexts, TlsSettings
+    from forebay._network.tls_context import TlsContexts
 
-    settings = TlsSettings(
+    given = config["ssl.context"] if config["ssl.context"] is not None else config["ssl.engine.factory.class"]
+    return TlsContexts(tls_settings(config), clock.wall, given).filter
+
+
+def tls_settings(config: ProducerConfig) -> TlsSettings:
+    """The options ``ssl.*`` that make a context."""
+    from forebay._network.tls_context import TlsSettings
+
+    return TlsSettings(
         versions=tls_versions(config),
         ciphers=tuple(config["ssl.cipher.suites"] or ()),
         check_name=checks_name(config),
@@ -42,17 +63,40 @@ def tls_filters(config: ProducerConfig, clock: Clock) -> Callable[[str], StreamF
         key=config["ssl.keystore.key"],
         chain=config["ssl.keystore.certificate.chain"],
     )
-    given = config["ssl.context"] if config["ssl.context"] is not None else config["ssl.engine.factory.class"]
-    return TlsContexts(settings, clock.wall, given).filter
+
+
+def credential_files(config: ProducerConfig) -> Callable[[], object] | None:
+    """Gives something else when a file of keys or passwords has changed; None: there are no such files."""
+    names = ("ssl.truststore.location", "ssl.keystore.location", "ssl.key.location", "ssl.crl.location")
+    paths = [config[name] for name in names if config[name]]
+    for value in config.values():
+        paths.extend(value.files() if isinstance(value, Placeholder) else ())
+    if config["security.protocol"] == "PLAINTEXT" or not paths:
+        return None
+
+    def look() -> object:
+        found: list[object] = []
+        for path in paths:
+            try:
+                stat = os.stat(path)
+            except OSError:
+                found.append(None)
+            else:
+                found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        return found
+
+    return look
 
 
 def login_helper(config: ProducerConfig, client_id: str) -> Helper | None:
-    """The thread for what may block during a login, started; None: ``security.protocol`` is without SASL, or PLAIN.
+    """The thread for what may block during a login, started; None: nothing may.
 
     Raises:
         RuntimeError: no thread can be started.
     """
-    if config["security.protocol"] not in ("SASL_PLAINTEXT", "SASL_SSL") or config["sasl.mechanism"] == "PLAIN":
+    if config["security.protocol"] not in SASL_PROTOCOLS:
+        return None
+    if config["sasl.mechanism"] == "PLAIN" and not _login(config).deferred:
         return None
     from forebay._network.credentials import Helper
 
@@ -68,24 +112,36 @@ def proxy(config: ProducerConfig) -> Proxy | None:
     return Proxy(*parse_proxy(config["proxy.url"]))
 
 
-def mechanism(config: ProducerConfig) -> Mechanism | None:
-    """Who authenticates the client, and how; None: ``security.protocol`` is without SASL."""
-    if config["security.protocol"] not in ("SASL_PLAINTEXT", "SASL_SSL"):
+def mechanism(config: ProducerConfig, clock: Clock, random: Callable[[], float]) -> Mechanism | None:
+    """Who authenticates the client, and how; None: ``security.protocol`` is without SASL.
+
+    Args:
+        random: in [0, 1).
+
+    Raises:
+        ConfigError: a package is missing, or a value cannot be.
+    """
+    if config["security.protocol"] not in SASL_PROTOCOLS:
         return None
-    if config["sasl.mechanism"] == "GSSAPI":
+    name = config["sasl.mechanism"]
+    if name == "GSSAPI":
         return _gssapi(config)
-    found = credentials(config)
-    if found is None:
-        return None  # a configuration without them was refused
-    if config["sasl.mechanism"] == "PLAIN":
+    if name in TOKEN_MECHANISMS:
+        from forebay._assembly.oauth import oauth_bearer
+
+        return oauth_bearer(config, clock, random)
+    from forebay._network.sasl.login import Login
+
+    login = Login(*_login(config))
+    if name == "PLAIN":
         from forebay._network.sasl.plain import Plain
 
-        return Plain(found.username, found.password)
+        return Plain(login)
     import secrets
 
     from forebay._network.sasl.scram import Scram
 
-    return Scram(config["sasl.mechanism"], found.username, found.password, secrets.token_bytes, token=found.token)
+    return Scram(name, login, secrets.token_bytes)
 
 
 def _gssapi(config: ProducerConfig) -> Mechanism:
@@ -99,3 +155,9 @@ def _gssapi(config: ProducerConfig) -> Mechanism:
         # Producers with the same keytab share their tickets, and reconnections need no KDC.
         cache = f"MEMORY:forebay-{found.keytab}-{found.principal or ''}"
     return Gssapi(GssLibrary(), found.service, CredentialStore(found.principal, found.keytab, cache))
+
+
+def _login(config: ProducerConfig) -> LoginSource:
+    found = credentials(config)
+    assert found is not None, "a configuration without credentials is refused"
+    return found

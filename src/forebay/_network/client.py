@@ -90,7 +90,11 @@ class NetworkClient:
         self._connector = Connector(
             selector, resolver, metadata, options, failed=self._failed, close=self._shut, check_at=self.check_at
         )
-        self._handshakes = self._make_handshakes()
+        self._handshakes = Handshakes(
+            self.states, self.versions, options, random, transmit=self.transmit, lose=self._lose, check_at=self.check_at
+        )
+        if options.helper is not None:
+            options.helper.wake = self.wakeup
         self._updater = MetadataUpdater(self, self.states, metadata, options, self._log)
         self._completed: list[Any] = []
         # The earliest time at which something may be overdue.  An answer does not change it, so that a request costs
@@ -103,18 +107,6 @@ class NetworkClient:
         self._requests, self._bytes_out = metrics.requests, metrics.bytes_out
         self._responses, self._bytes_in = metrics.responses, metrics.bytes_in
         self._io_wait_ns, self._io_ns = metrics.io_wait_ns, metrics.io_ns
-
-    def _make_handshakes(self) -> Handshakes:
-        return Handshakes(
-            self.states,
-            self.versions,
-            self._options,
-            self._random,
-            transmit=self.transmit,
-            lose=self._lose,
-            check_at=self.check_at,
-            wake=self.wakeup,
-        )
 
     # -- which nodes take requests ------------------------------------------------------------------------------
 

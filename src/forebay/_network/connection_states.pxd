@@ -17,6 +17,7 @@ cdef class NodeState:
     cdef public object race
     cdef public object sensors
     cdef public object setup
+    cdef public object credentials
     cdef int free_slots(self, double now, int most) except? -1
     cdef bint can_send(self, double now, int most) except? -1
     cpdef double overdue_at(self) except? -1

@@ -153,6 +153,7 @@ class NodeState:
         self.race: Any = None  # Race, while connections to the addresses are made
         self.sensors: Any = None  # NodeSensors
         self.setup: Any = None  # the handshake, until it is over
+        self.credentials: Any = None  # ConnectionStates.credentials at the last attempt
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -226,6 +227,8 @@ class ConnectionStates:
         self._reconnect = ExponentialBackoff(options.reconnect_backoff_ms, options.reconnect_backoff_max_ms, random)
         self._setup = ExponentialBackoff(options.setup_timeout_ms, options.setup_timeout_max_ms, random)
         self.nodes: dict[int, NodeState] = {}
+        self.credentials = object()
+        """Stands for what the client logs in with.  Any thread replaces it: what was refused is tried at once."""
 
     def get(self, node_id: int) -> NodeState | None:
         return self.nodes.get(node_id)
@@ -242,6 +245,9 @@ class ConnectionStates:
             self.nodes[node.id] = state
         state.node = node
         state.move(State.CONNECTING)
+        if state.credentials is not self.credentials:
+            state.credentials = self.credentials
+            state.failed_attempts = 0
         state.last_attempt = now
         return state
 
@@ -298,7 +304,7 @@ class ConnectionStates:
 
     def can_connect(self, node_id: int, now: float) -> bool:
         state = self.nodes.get(node_id)
-        return state is None or (state.state in ABSENT and now >= state.last_attempt + state.reconnect_backoff_ms)
+        return state is None or (state.state in ABSENT and self.connection_delay(node_id, now) == 0)
 
     def connection_delay(self, node_id: int, now: float) -> float:
         """Ms until an attempt is allowed; infinite while there is a connection or an attempt at one."""
@@ -307,6 +313,8 @@ class ConnectionStates:
             return 0.0
         if state.state not in ABSENT:
             return _INFINITY
+        if state.state is State.AUTHENTICATION_FAILED and state.credentials is not self.credentials:
+            return 0.0
         return max(0.0, state.last_attempt + state.reconnect_backoff_ms - now)
 
     def throttle_delay(self, node_id: int, now: float) -> float:

@@ -38,6 +38,8 @@ class Helper:
         # The thread refers to the queue and not to this object, so that it can be collected and end it.
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._closed = False
+        self.wake: Callable[[], None] = lambda: None
+        """Called on the helper thread after each work; set before the first one is begun."""
         ended = Latch()
         _running.add(ended)
         try:
@@ -47,13 +49,13 @@ class Helper:
             self._closed = True
             raise
 
-    def begin(self, work: Blocking, wake: Callable[[], None]) -> None:
-        """Has ``work`` done, then calls ``wake`` on the helper thread; the sender's thread."""
+    def begin(self, work: Blocking) -> None:
+        """Has ``work`` done, then calls ``wake``; the sender's thread."""
         work.begun = True
         if self._closed:
             work.fail(_closed(work))
         else:
-            self._tasks.put((work, wake))
+            self._tasks.put((work, self.wake))
 
     def close(self) -> None:
         """Ends the thread after the work that it is doing; does not wait for it.  Other work fails."""

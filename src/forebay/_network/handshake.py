@@ -41,6 +41,9 @@ FRAME_LIMIT = 512 * 1024
 EARLIEST, LATEST = 0.85, 0.95
 """Shares of a session's life between which it is authenticated again, at random: not all connections at once."""
 
+AT_ONCE = 0.0
+LOOK_MS = 1_000.0
+"""Between looks at the files of keys and passwords, while a broker refuses us."""
 RETRY_MS = 10_000.0
 """After this a connection is authenticated again whose credentials could not be had (as Java's logins)."""
 
@@ -75,7 +78,6 @@ class Handshakes:
         transmit: sends a request of a handshake.
         lose: closes the connection of a handshake that failed.
         check_at: makes the client look for what is due at a time.
-        wake: ends the wait of the client's turn; any thread.
     """
 
     def __init__(
@@ -88,7 +90,6 @@ class Handshakes:
         transmit: Callable[[ClientRequest, float], None],
         lose: Callable[[NodeState, KafkaError, float], None],
         check_at: Callable[[float], None],
-        wake: Callable[[], None],
     ) -> None:
         self._states = states
         self._versions = versions
@@ -97,10 +98,11 @@ class Handshakes:
         self._transmit = transmit
         self._lose = lose
         self._check_at = check_at
-        self._wake = wake
         self.waiting: list[_Wait] = []
         """For work of the helper thread; ``poll`` is to be called while there is any."""
         self._renewing: Blocking | None = None
+        self._seen: object = None
+        """What ``options.files`` said while a broker refuses us."""
 
     def begin(self, state: NodeState, now: float) -> None:
         """Sends the first request on a connection that has just opened."""
@@ -129,6 +131,7 @@ class Handshakes:
 
     def renew(self, now: float) -> None:
         """Has credentials renewed before they end, also while nobody logs in."""
+        self._look_at_files(now)
         if self._options.sasl is None:
             return
         work, again_at = self._options.sasl.renewal(now)
@@ -136,6 +139,20 @@ class Handshakes:
             self._renewing = work
             self._wait(_Wait(work, NEVER, self.renew))
         self._check_at(again_at)
+
+    def _look_at_files(self, now: float) -> None:
+        """While a broker refuses us: a file of keys or passwords that has changed is tried at once."""
+        if self._options.files is None:
+            return
+        if not any(state.state is State.AUTHENTICATION_FAILED for state in self._states.nodes.values()):
+            self._seen = None
+            return
+        seen = self._options.files()
+        if self._seen is not None and self._seen != seen:
+            self._states.credentials = object()
+            self._check_at(AT_ONCE)
+        self._seen = seen
+        self._check_at(now + LOOK_MS)
 
     def _start(self, state: NodeState, steps: Steps, now: float) -> None:
         state.setup = steps
@@ -186,11 +203,9 @@ class Handshakes:
 
     def _wait(self, wait: _Wait) -> None:
         if not wait.work.begun:
-            self._options.helper.begin(wait.work, self._wake)
+            self._options.helper.begin(wait.work)
         self.waiting.append(wait)
-        self._check_at(wait.until)
-        if wait.work.done:
-            self._wake()
+        self._check_at(AT_ONCE if wait.work.done else wait.until)
 
     def _resume(self, state: NodeState, channel: object, work: Blocking, now: float) -> None:
         """Goes on after work of the helper thread."""

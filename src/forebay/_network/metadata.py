@@ -317,6 +317,11 @@ class Metadata:
             self._fatal = error
         self._wake()
 
+    def pardon(self) -> None:
+        """Another attempt may succeed, with other credentials: threads wait again; any thread."""
+        with self._lock:
+            self._fatal = None
+
     def update_leadership(
         self, hints: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
     ) -> frozenset[TopicPartition]:

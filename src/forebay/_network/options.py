@@ -51,5 +51,7 @@ class NetworkOptions(NamedTuple):
     """From what a broker advertises to where it is reached (``broker.address.map``); the sender's thread calls it."""
     family: int | None = None
     """The address family that is used (``broker.address.family``); None: any."""
+    files: Callable[[], object] | None = None
+    """Gives something else when a file of keys or passwords has changed; None: there are no such files."""
     log_prefix: str = ""
     """Stands before each log line."""

@@ -154,6 +154,14 @@ def _stats(settings: TlsSettings) -> tuple[Any, ...]:
             found.append(None)
         else:
             found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+    secret: Any
+    for secret in settings:
+        # A password or key that is looked up may be another one now.
+        if getattr(secret, "deferred", False):
+            try:
+                found.append(hash(secret.reveal()))
+            except ConfigError:
+                found.append(None)
     return tuple(found)
 
 

@@ -5,19 +5,15 @@ All of them end in one ProducerConfig; a refusal says where the option came from
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from forebay.cli.failure import CommandError
-from forebay.config import ProducerConfig
+from forebay.config import ProducerConfig, properties
 from forebay.errors import ConfigError
 
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _JAVA_SERIALIZERS = "org.apache.kafka.common.serialization."
-_PAIR = re.compile(r"((?:[^\\:=\s]|\\.)*)[ \t\f]*[:=]?[ \t\f]*(.*)", re.DOTALL)
-_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,41 +86,12 @@ def load_properties(path: str) -> dict[str, str]:
     except UnicodeDecodeError:
         text = data.decode("latin-1")  # what Java takes such files for
     found: dict[str, str] = {}
-    for number, line in logical_lines(text):
-        match = _PAIR.fullmatch(line)
-        if match is None or not match.group(1):
+    for number, name, value in properties(text):
+        if not name:
             raise CommandError(f"{path}:{number}: no option's name in this line; write name=value")
-        found[_plain(match.group(1))] = _plain(match.group(2))
+        found[name] = value
     return {
         name: value
         for name, value in found.items()
         if not (name.endswith(".serializer") and value.startswith(_JAVA_SERIALIZERS))
     }
-
-
-def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations, without comments and blanks, and the number each begins on."""
-    pending, begun = "", 0
-    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
-        line = raw.lstrip(" \t\f")
-        if not pending and (not line or line[0] in "#!"):
-            continue
-        begun = begun if pending else number
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            pending += line[:-1]
-            continue
-        yield begun, pending + line
-        pending = ""
-    if pending:
-        yield begun, pending
-
-
-def _plain(text: str) -> str:
-    def one(match: re.Match[str]) -> str:
-        escape = match.group(1)
-        if len(escape) == 5:
-            return chr(int(escape[1:], 16))
-        return _ESCAPES.get(escape, escape)
-
-    return _ESCAPED.sub(one, text)

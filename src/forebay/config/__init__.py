@@ -15,16 +15,28 @@ from forebay.config._aliases import ALIASES
 from forebay.config._bootstrap import HostPort, parse_bootstrap
 from forebay.config._hints import lack, unknown
 from forebay.config._kerberos import Kerberos, kerberos
+from forebay.config._oauth import TOKEN_MECHANISMS, TokenSource, jaas_secret, token_source
 from forebay.config._option import Feature, Importance, Option, Type, load
 from forebay.config._options import PRODUCER_OPTIONS
+from forebay.config._placeholders import Placeholder, Providers, providers_of
+from forebay.config._properties import properties
 from forebay.config._proxy import ProxyUrl, parse_proxy
 from forebay.config._rules import RULES, Note
 from forebay.config._secret import Secret
 from forebay.config._security import SECURITY_OPTIONS
-from forebay.config._security_rules import Credentials, checks_name, credentials, tls_versions
+from forebay.config._security_rules import (
+    SASL_PROTOCOLS,
+    Credentials,
+    LoginSource,
+    checks_name,
+    credentials,
+    tls_versions,
+)
 from forebay.errors import ConfigError
 
-AVAILABLE: frozenset[Feature] = frozenset({Feature.TRANSACTIONS, Feature.TLS, Feature.SASL, Feature.GSSAPI})
+AVAILABLE: frozenset[Feature] = frozenset(
+    {Feature.TRANSACTIONS, Feature.TLS, Feature.SASL, Feature.GSSAPI, Feature.OAUTHBEARER}
+)
 """The features this version has, of those that options are waiting for."""
 
 _log = logging.getLogger("forebay.config")
@@ -71,10 +83,14 @@ class ProducerConfig(Mapping[str, Any]):
             _log.log(note.level, note.text)
 
     def _fill(self, given: Mapping[str, Any], features: frozenset[Feature]) -> None:
-        originals = {
-            name: Secret(value) if _TABLE[name].secret and isinstance(value, str) else value
-            for name, value in given.items()
-        }
+        providers = providers_of(
+            {
+                name: option.parse(given[name]) if name in given else option.default
+                for name, option in _TABLE.items()
+                if name.startswith("config.providers")
+            }
+        )
+        originals = {name: _held(_TABLE[name], value, providers) for name, value in given.items()}
         parsed: dict[str, Any] = {name: option.default for name, option in _TABLE.items()}
         parsed.update((name, _TABLE[name].parse(value)) for name, value in originals.items())
         parsed["interceptor.classes"] = tuple(
@@ -156,6 +172,14 @@ def _restore(originals: dict[str, Any]) -> ProducerConfig:
     return config
 
 
+def kafka_name(key: str) -> str:
+    """Kafka's name of an option, for any of its spellings; ``key`` itself if it is none."""
+    name = key if key in _TABLE else key.replace("_", ".")
+    if name in ALIASES:
+        name = ALIASES[name].name
+    return name if name in _TABLE else key
+
+
 def unavailable(hint: str) -> str:
     """To be added to a hint that names options: what they need and this version has not, or nothing."""
     return lack(hint, _TABLE, AVAILABLE)
@@ -183,6 +207,17 @@ def _collect(values: Mapping[Any, Any], options: Mapping[str, Any], features: fr
     return found
 
 
+def _held(option: Option, value: Any, providers: Providers) -> Any:
+    """What is kept of a given value: a secret does not show itself, and a placeholder stays one."""
+    if not isinstance(value, str):
+        return value
+    if providers.has(value):
+        if option.secret or option.placeholders:
+            return Placeholder(value, providers)
+        raise option.refusal(value, "placeholders are for passwords, keys, user and client id only")
+    return Secret(value) if option.secret else value
+
+
 def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any], features: frozenset[Feature]) -> None:
     for name in originals:
         option = _TABLE[name]
@@ -199,26 +234,35 @@ def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any],
 
 __all__ = [
     "AVAILABLE",
+    "SASL_PROTOCOLS",
+    "TOKEN_MECHANISMS",
     "ConfigError",
     "Credentials",
     "Feature",
     "HostPort",
     "Importance",
     "Kerberos",
+    "LoginSource",
     "Note",
     "Option",
+    "Placeholder",
     "ProducerConfig",
     "ProxyUrl",
     "Secret",
+    "TokenSource",
     "Type",
     "checks_name",
     "credentials",
+    "kafka_name",
     "kerberos",
+    "jaas_secret",
     "next_client_id",
     "parse_bootstrap",
     "parse_proxy",
+    "properties",
     "table",
     "tls_versions",
+    "token_source",
     "unavailable",
 ]
 

@@ -21,6 +21,16 @@ def _check_name(value: Any) -> str:
     return "https" if text in ("true", "1", "https") else ""
 
 
+class OauthCb:
+    """confluent-kafka's ``oauth_cb``, which is called with ``sasl.oauthbearer.config``."""
+
+    def __init__(self, callback: Any) -> None:
+        self.callback = callback
+
+    def __repr__(self) -> str:
+        return f"oauth_cb={self.callback!r}"
+
+
 ALIASES: Mapping[str, Alias] = {
     "ssl.ca.location": Alias("ssl.truststore.location"),
     "ssl.cafile": Alias("ssl.truststore.location"),
@@ -39,4 +49,8 @@ ALIASES: Mapping[str, Alias] = {
     "sasl.plain.username": Alias("sasl.username"),
     "sasl.plain.password": Alias("sasl.password"),
     "socks5.proxy": Alias("proxy.url"),
+    "sasl.oauthbearer.client.id": Alias("sasl.oauthbearer.client.credentials.client.id"),
+    "sasl.oauthbearer.client.secret": Alias("sasl.oauthbearer.client.credentials.client.secret"),
+    "sasl.oauth.token.provider": Alias("sasl.oauthbearer.token.provider"),
+    "oauth.cb": Alias("sasl.oauthbearer.token.provider", OauthCb),
 }

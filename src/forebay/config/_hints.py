@@ -39,6 +39,9 @@ _OTHER_NAMES = {
     "topic.metadata.refresh.interval.ms": "metadata.max.age.ms (at least 0)",
     "bootstrap.timeout.ms": "max.block.ms (how long a call waits for the first metadata)",
     "sasl.kerberos.name": "sasl.kerberos.service.name",
+    "oauthbearer.token.refresh.cb": "sasl.oauthbearer.token.provider (a callable that gives a token)",
+    "sasl.oauthbearer.grant.type": "sasl.oauthbearer.jwt.retriever.class (JwtBearerJwtRetriever for jwt-bearer)",
+    "enable.sasl.oauthbearer.unsecure.jwt": "sasl.jaas.config (with unsecuredLoginStringClaim_sub)",
 }
 """Names other clients have for an option, and its name here."""
 
@@ -83,6 +86,12 @@ _REASONS = {
         ssl.sigalgs.list ssl.engine.id ssl.engine.location ssl.engine.callback.data
         """,
     "it is kafka-python's own, and nothing here needs it": "selector kafka.client",
+    "it is judged by the system's authorities, ssl.truststore, or ssl options in sasl.jaas.config": """
+        https.ca.location https.ca.pem
+        """,
+    "use a callable (sasl.oauthbearer.token.provider), which may ask a cloud's metadata service": """
+        sasl.oauthbearer.metadata.authentication.type sasl.oauthbearer.metadata.authentication.query
+        """,
 }
 _NO_OPTION = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Names other clients have for what is no option here, and why."""

@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from forebay.config._secret import Secret
+from forebay.config._placeholders import Placeholder
+from forebay.config._secret import Called, Secret
 from forebay.errors import ConfigError
 
 INT_MAX = 2**31 - 1
@@ -78,6 +79,8 @@ class Option(NamedTuple):
     """From the accepted value to the one that is kept, if they differ."""
     callable_too: bool = False
     """A callable may stand in the place of the value; it is kept as it is."""
+    placeholders: bool = False
+    """``config.providers`` are asked for it at each login; so are those of all passwords."""
 
     @property
     def secret(self) -> bool:
@@ -98,8 +101,10 @@ class Option(NamedTuple):
         Raises:
             ConfigError: wrong type, out of range, or a name that cannot be found.
         """
+        if isinstance(value, Placeholder) and self.placeholders:
+            return value
         if self.secret:
-            return value if isinstance(value, Secret) else Secret(_PARSERS[Type.STRING](self, value))
+            return self._parse_secret(value)
         if self.callable_too and callable(value):
             return value
         parsed = _PARSERS[self.type](self, value)
@@ -108,6 +113,16 @@ class Option(NamedTuple):
         elif not self._in_range(parsed) or (self.not_empty and not parsed):
             raise self.refusal(value)
         return self.convert(parsed) if self.convert else parsed
+
+    def _parse_secret(self, value: Any) -> Secret:
+        if isinstance(value, Secret):
+            return value
+        if not callable(value):
+            return Secret(_PARSERS[Type.STRING](self, value))
+        try:
+            return Called(value)
+        except ConfigError as error:
+            raise self.refusal(value, error.message) from None
 
     def refusal(self, value: Any, reason: str = "") -> ConfigError:
         """The error for a value that is not allowed."""
@@ -148,7 +163,7 @@ _KINDS = {
     Type.STRING: "a string",
     Type.LIST: "a list of strings, or one string with commas",
     Type.CLASS: "an object, a class, or a name like package.module.Class",
-    Type.PASSWORD: "a string",
+    Type.PASSWORD: "a string, or a callable that gives it",
 }
 
 

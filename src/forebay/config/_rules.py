@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from forebay.config._option import INT_MAX
 from forebay.config._proxy import parse_proxy
-from forebay.config._security_rules import sasl_rule, tls_rule
+from forebay.config._security_rules import placeholder_rule, sasl_rule, tls_rule
 from forebay.errors import ConfigError
 
 Values = MutableMapping[str, Any]
@@ -98,13 +98,14 @@ def _node_share(values: Values, explicit: Explicit) -> Iterator[Note]:
 
 
 def _security(values: Values, explicit: Explicit) -> Iterator[Note]:
-    for rule in (tls_rule, sasl_rule):
+    for rule in (placeholder_rule, tls_rule, sasl_rule):
         yield from (Note(*message) for message in rule(values, explicit))
 
 
 def _proxy(values: Values, explicit: Explicit) -> Iterator[Note]:
     if values["proxy.url"] is not None:
-        parse_proxy(values["proxy.url"])
+        if not values["proxy.url"].deferred:  # else it is read where the producer is made
+            parse_proxy(values["proxy.url"])
         if values["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only":
             raise ConfigError(
                 "client.dns.lookup=resolve_canonical_bootstrap_servers_only looks names up here, and with proxy.url "

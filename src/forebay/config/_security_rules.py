@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from forebay.config._jaas import parse_jaas
 from forebay.config._kerberos import kerberos_rule
+from forebay.config._oauth import TOKEN_MECHANISMS, jaas_secret, token_source
+from forebay.config._placeholders import Placeholder, looks_like_one
 from forebay.config._secret import Secret
 from forebay.errors import ConfigError
 
@@ -15,7 +17,11 @@ TLS_VERSIONS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 OLD_VERSIONS = TLS_VERSIONS[:2]
 TLS_PROTOCOLS = ("SSL", "SASL_SSL")
 SASL_PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
+NUL = "\0"
+"""PLAIN puts it between user and password."""
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+NAMED = (*PASSWORD_MECHANISMS, *TOKEN_MECHANISMS)
 
 
 class Message(NamedTuple):
@@ -31,6 +37,15 @@ class Credentials(NamedTuple):
     username: str
     password: Secret
     token: bool = False
+
+
+class LoginSource(NamedTuple):
+    """Gives the credentials of a login."""
+
+    read: Callable[[], Credentials]
+    """Raises ConfigError: they cannot be had."""
+    deferred: bool
+    """Whether ``read`` looks them up each time, and may block."""
 
 
 def tls_versions(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,7 +122,7 @@ def _check_stores(values: Mapping[str, Any]) -> None:
         raise ConfigError("ssl.key.location needs ssl.keystore.location, the file of the certificates")
 
 
-def credentials(values: Mapping[str, Any]) -> Credentials | None:
+def credentials(values: Mapping[str, Any]) -> LoginSource | None:
     """Who logs in by a password: of ``sasl.username``, else of ``sasl.jaas.config``; None: neither is given.
 
     Raises:
@@ -117,10 +132,24 @@ def credentials(values: Mapping[str, Any]) -> Credentials | None:
     if jaas is None:
         if (user is None) != (password is None):
             raise ConfigError("sasl.username and sasl.password need each other")
-        return None if user is None else Credentials(user, password)
+        return None if user is None else _login(user if isinstance(user, Secret) else Secret(user), password)
     if user is not None or password is not None:
         raise ConfigError("sasl.jaas.config and sasl.username, sasl.password cannot both be given")
-    module = parse_jaas(jaas.reveal())
+    text = jaas.given() if isinstance(jaas, Placeholder) else None
+    if jaas.deferred and (text is None or not text.rstrip().endswith(";")):
+        return LoginSource(lambda: _of_jaas(values, jaas.reveal()).read(), True)
+    return _of_jaas(values, jaas.reveal() if text is None else text)
+
+
+def _login(user: Secret, password: Secret, token: bool = False) -> LoginSource:
+    # A password that is looked up stays unrevealed until it is sent; the user's name is no secret.
+    return LoginSource(
+        lambda: Credentials(user.reveal(), Secret(password.reveal()), token), user.deferred or password.deferred
+    )
+
+
+def _of_jaas(values: Mapping[str, Any], text: str) -> LoginSource:
+    module = parse_jaas(text)
     mechanism = values["sasl.mechanism"]
     fits = "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
     if module.name != fits:
@@ -129,7 +158,17 @@ def credentials(values: Mapping[str, Any]) -> Credentials | None:
     if missing:
         raise ConfigError(f"sasl.jaas.config: {module.name} needs {' and '.join(missing)}")
     token = module.options.get("tokenauth", "false").lower() == "true"
-    return Credentials(module.options["username"], Secret(module.options["password"]), token)
+    user, password = (jaas_secret(values, module.options[name]) for name in ("username", "password"))
+    return _login(user, password, token)
+
+
+def placeholder_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[Message]:
+    """A placeholder that nobody resolves is taken for the password, as in Java."""
+    for name in explicit:
+        value = values[name]
+        if type(value) is Secret and looks_like_one(value.reveal()):
+            text = f"{name} looks like a placeholder and is used as it is: config.providers does not name its provider"
+            yield Message(logging.WARNING, text)
 
 
 def sasl_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[Message]:
@@ -149,22 +188,43 @@ def sasl_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[
     if mechanism == "GSSAPI" and "sasl.mechanism" not in explicit and not _asks_for_kerberos(explicit):
         raise ConfigError(
             f"security.protocol={protocol} needs a SASL mechanism; sasl.mechanism is GSSAPI by default, as in Java, "
-            f"which needs sasl.kerberos.service.name; or set one of {', '.join(PASSWORD_MECHANISMS)}"
+            f"which needs sasl.kerberos.service.name; or set one of {', '.join(NAMED)}"
         )
     if mechanism == "GSSAPI":
         yield from (Message(*found) for found in kerberos_rule(values, explicit))
         return
-    if mechanism not in PASSWORD_MECHANISMS:
-        default = "" if "sasl.mechanism" in explicit else " by default, as in Java"
-        raise ConfigError(
-            f"security.protocol={protocol} needs a SASL mechanism; sasl.mechanism is {mechanism}{default}, which "
-            f"this version has not: set one of {', '.join(PASSWORD_MECHANISMS)}"
-        )
-    if credentials(values) is None:
+    if mechanism in TOKEN_MECHANISMS:
+        yield from _token_rule(values, protocol)
+        return
+    yield from _password_rule(values, protocol)
+
+
+def _password_rule(values: Mapping[str, Any], protocol: str) -> Iterator[Message]:
+    mechanism, login = values["sasl.mechanism"], credentials(values)
+    if login is None:
         raise ConfigError(f"sasl.mechanism={mechanism} needs sasl.username and sasl.password, or sasl.jaas.config")
-    if mechanism == "PLAIN" and protocol == "SASL_PLAINTEXT":
+    if mechanism != "PLAIN":
+        return
+    if not login.deferred:
+        found = login.read()
+        if NUL in found.username or NUL in found.password.reveal():
+            raise ConfigError("SASL PLAIN: neither username nor password may hold a NUL character")
+    if protocol == "SASL_PLAINTEXT":
         yield Message(logging.WARNING, "SASL PLAIN without TLS sends the password as it is (security.protocol)")
 
 
 def _asks_for_kerberos(explicit: Collection[str]) -> bool:
     return any(name == "sasl.jaas.config" or name.startswith("sasl.kerberos.") for name in explicit)
+
+
+def _token_rule(values: Mapping[str, Any], protocol: str) -> Iterator[Message]:
+    for name in ("sasl.username", "sasl.password"):
+        if values[name] is not None:
+            raise ConfigError(f"{name} has no effect with sasl.mechanism={values['sasl.mechanism']}: leave it out")
+    source = token_source(values)
+    if protocol == "SASL_PLAINTEXT":
+        yield Message(logging.WARNING, "SASL OAUTHBEARER without TLS sends the token as it is (security.protocol)")
+    if source.kind == "unsecured":
+        yield Message(logging.WARNING, "unsecuredLogin... in sasl.jaas.config: anybody can make such a token")
+    if values["sasl.oauthbearer.method"] == "oidc" and values["sasl.oauthbearer.token.endpoint.url"] is None:
+        raise ConfigError("sasl.oauthbearer.method=oidc needs sasl.oauthbearer.token.endpoint.url")

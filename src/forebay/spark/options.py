@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from forebay.errors import ConfigError
 from forebay.spark.exactly_once import settings
 from forebay.spark.exactly_once.settings import Settings
+from forebay.spark.secrets import ALLOW_INLINE_KEY
 
 PREFIX = "kafka."
 TOPIC = "topic"
 METRICS_PATH = "metrics.path"
 BOOTSTRAP = "kafka.bootstrap.servers"
 
-OURS = (TOPIC, "includeHeaders", METRICS_PATH, *settings.NAMES)
+OURS = (TOPIC, "includeHeaders", METRICS_PATH, ALLOW_INLINE_KEY, *settings.NAMES)
 """As they are written; Spark hands them over in lower case."""
 _OURS = frozenset(name.lower() for name in OURS)
 # Spark adds these to a stream's options by itself; they mean nothing here.

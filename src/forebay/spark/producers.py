@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from forebay._runtime.clock import SystemClock
 from forebay.errors import KafkaError
+from forebay.spark import secrets
 from forebay.spark.options import SinkOptions
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _open(options: SinkOptions) -> RowProducer:
         from forebay import _columnar  # noqa: F401
         from forebay.producer import KafkaProducer
 
-        config = dict(options.producer)
+        config = secrets.in_task(dict(options.producer))
         if options.exactly_once is not None:
             # Each task gives it another one; this one is never used.
             config["transactional.id"] = options.exactly_once.prefix

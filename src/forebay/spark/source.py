@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSource
 
 from forebay._runtime.clock import SystemClock
 from forebay.errors import ConfigError, IllegalStateError, KafkaError
-from forebay.spark import columns, commit, options
+from forebay.spark import columns, commit, options, secrets
 from forebay.spark.exactly_once import driver
 from forebay.spark.exactly_once.control_topic import connect
 from forebay.spark.exactly_once.protocol import Claim, Write
@@ -87,6 +87,8 @@ class ForebayDataSource(DataSource):
 
     def _sink(self, schema: StructType, *, streaming: bool) -> SinkOptions:
         parsed = options.parse(self.options, streaming=streaming)
+        inline = self.options.get(secrets.ALLOW_INLINE_KEY, "").strip().lower() == "true"
+        secrets.check(dict(parsed.producer), inline, secrets.session_conf())
         columns.check(schema, parsed.topic)
         return parsed
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from forebay._assembly.security import mechanism, tls_filters
+from forebay._assembly.security import credential_files, mechanism, tls_filters
 from forebay.config import ProducerConfig
 from forebay.testing import ManualClock
 
@@ -17,12 +18,13 @@ LOGIN = {"sasl.username": "u", "sasl.password": "p"}
 
 def test_without_security_there_is_nothing() -> None:
     config = ProducerConfig(SERVERS)
-    assert tls_filters(config, ManualClock()) is None and mechanism(config) is None
+    assert tls_filters(config, ManualClock()) is None and mechanism(config, ManualClock(), lambda: 0.5) is None
 
 
 @pytest.mark.parametrize("name", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_mechanisms(name: str) -> None:
-    made = mechanism(ProducerConfig({**SERVERS, **LOGIN, "security.protocol": "SASL_SSL", "sasl.mechanism": name}))
+    config = ProducerConfig({**SERVERS, **LOGIN, "security.protocol": "SASL_SSL", "sasl.mechanism": name})
+    made = mechanism(config, ManualClock(), lambda: 0.5)
     assert made is not None and made.name == name
 
 
@@ -41,3 +43,26 @@ def test_a_producer_without_tls_imports_no_ssl() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_files_of_keys_and_passwords_are_watched(tmp_path: Path) -> None:
+    ca, words = tmp_path / "ca.pem", tmp_path / "words"
+    words.write_text("p=one")
+    options = {
+        **SERVERS,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "u",
+        "sasl.password": f"${{file:{words}:p}}",
+        "config.providers": "file",
+        "ssl.truststore.location": str(ca),
+    }
+    look = credential_files(ProducerConfig(options))
+    assert look is not None
+    first = look()
+    assert look() == first
+    ca.touch()
+    second = look()
+    words.write_text("p=another")
+    assert len({repr(found) for found in (first, second, look())}) == 3
+    assert credential_files(ProducerConfig({**SERVERS, **LOGIN})) is None

@@ -26,7 +26,8 @@ def helper() -> Iterator[Helper]:
 
 def done(helper: Helper, work: Blocking) -> Blocking:
     woken = threading.Event()
-    helper.begin(work, woken.set)
+    helper.wake = woken.set
+    helper.begin(work)
     assert woken.wait(10)
     assert work.done
     return work
@@ -51,7 +52,8 @@ def test_a_wake_up_that_raises_is_logged_and_the_thread_goes_on(
     def wake() -> None:
         raise ValueError("awake")
 
-    helper.begin(Blocking("one", lambda: 1), wake)
+    helper.wake = wake
+    helper.begin(Blocking("one", lambda: 1))
     assert done(helper, Blocking("two", lambda: 2)).result == 2
     assert any(record.levelno == logging.ERROR and record.exc_info for record in caplog.records)
 
@@ -66,14 +68,14 @@ def test_close_lets_the_running_work_end_and_fails_the_rest() -> None:
         return "late"
 
     running, waiting = Blocking("the first", blocks), Blocking("the second", lambda: 1)
-    helper.begin(running, lambda: None)
-    helper.begin(waiting, lambda: None)
+    helper.begin(running)
+    helper.begin(waiting)
     assert begun.wait(10)
     helper.close()
     helper.close()
     assert isinstance(waiting.error, NetworkError) and "the second" in str(waiting.error)
     after = Blocking("the third", lambda: 1)
-    helper.begin(after, lambda: None)
+    helper.begin(after)
     assert after.done and isinstance(after.error, NetworkError)
     assert not credentials.join_all(1), "the first still runs"
     go.set()

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from forebay._network.connection_states import State
+from forebay._network.sasl.login import Login
 from forebay._network.sasl.mechanism import Blocking, Exchange, Mechanism
+from forebay._network.sasl.plain import Plain
+from forebay.config import Credentials, Secret
 from forebay.errors import NetworkError, SaslAuthenticationError
 from forebay.model import Node
 from tests.fakes.broker import API_VERSIONS, PRODUCE, Received
@@ -198,7 +203,7 @@ def test_credentials_are_renewed_while_nobody_logs_in() -> None:
     world.mechanism.due = Blocking("the renewal", lambda: None)
     world.clock.advance(300_001)  # whatever the client looks for next
     world.settle()
-    assert [work for work, _ in world.helper.tasks] == [world.mechanism.due], "begun once"
+    assert world.helper.tasks == [world.mechanism.due], "begun once"
     world.mechanism.due = None
     world.helper.work_off()
     world.settle()
@@ -212,3 +217,62 @@ def test_an_answer_that_refuses_ends_the_connection() -> None:
     world.settle()
     assert world.state() is State.AUTHENTICATION_FAILED
     assert "user 'slow'" in str(world.client.states.last_error(1))
+
+
+class Passwords(World):
+    """A broker that takes one password, by PLAIN."""
+
+    def __init__(self, **options: Any) -> None:
+        self.accepted = b"\0alice\0right"
+        self.login = Login(lambda: Credentials("alice", Secret("wrong")))
+        super().__init__(sasl=Plain(self.login), bootstrap=[Node(1, "127.0.0.1", 9001)], **options)
+        self.sasl = SaslBroker(self.broker(), self.judge)
+
+    def set_credentials(self, password: str) -> None:
+        self.login.replace(Credentials("alice", Secret(password)))
+        self.client.states.credentials = object()
+
+    def judge(self, token: bytes) -> tuple[int, str | None, bytes]:
+        return (0, None, b"") if token == self.accepted else (58, "no", b"")
+
+    def state(self) -> State:
+        found = self.client.states.get(1)
+        assert found is not None
+        return found.state
+
+
+def test_other_credentials_are_tried_at_once() -> None:
+    world = Passwords()
+    world.settle()
+    assert world.state() is State.AUTHENTICATION_FAILED
+    assert world.client.states.connection_delay(1, world.now) > 0
+    world.set_credentials("right")
+    assert world.client.states.connection_delay(1, world.now) == 0
+    world.until_ready()
+    assert world.sasl.tokens[-1] == world.accepted
+
+
+def test_a_refusal_of_the_new_ones_waits_again() -> None:
+    world = Passwords()
+    world.settle()
+    for _ in range(3):
+        world.set_credentials("wrong too")
+        world.client.ready(world.node(), world.now)
+        world.settle()
+        assert world.state() is State.AUTHENTICATION_FAILED
+        assert world.client.states.connection_delay(1, world.now) > 0
+
+
+def test_a_file_that_has_changed_is_tried_at_once() -> None:
+    stats = ["old"]
+    world = Passwords(files=lambda: stats[0], reconnect_backoff_ms=30_000, reconnect_backoff_max_ms=30_000)
+    world.settle()
+    assert world.state() is State.AUTHENTICATION_FAILED
+    world.clock.advance(1001)
+    world.settle()
+    assert world.client.states.connection_delay(1, world.now) > 20_000
+    stats[0] = "new"
+    world.login.replace(Credentials("alice", Secret("right")))
+    world.clock.advance(1001)
+    world.settle()
+    world.until_ready()

@@ -14,6 +14,7 @@ import trustme
 
 from forebay._network.tls_context import TlsContexts, TlsSettings, make_context
 from forebay.config import Secret
+from forebay.config._placeholders import Placeholder, Providers
 from forebay.errors import ConfigError
 
 NEVER = 0.0
@@ -174,3 +175,21 @@ def test_a_certificate_that_ends_soon_is_told_once(caplog: pytest.LogCaptureFixt
 
 def test_nothing_secret_is_shown() -> None:
     assert "canary" not in repr(TlsSettings(key_password=Secret("canary"), key=Secret("canary")))
+
+
+def test_a_key_that_is_looked_up_is_used_once_it_has_changed(ca: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    def there(name: str) -> None:
+        issued = ca.issue_cert(name)
+        monkeypatch.setenv("FOREBAY_KEY", issued.private_key_pem.bytes().decode())
+        monkeypatch.setenv("FOREBAY_CHAIN", issued.cert_chain_pems[0].bytes().decode())
+
+    providers = Providers(("env",))
+    key, chain = Placeholder("${env:FOREBAY_KEY}", providers), Placeholder("${env:FOREBAY_CHAIN}", providers)
+    there("one.example")
+    contexts = TlsContexts(TlsSettings(key=key, chain=chain), lambda: 0)
+    first = contexts._context
+    contexts.filter("broker")
+    assert contexts._context is first
+    there("two.example")
+    contexts.filter("broker")
+    assert contexts._context is not first

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forebay.cli.failure import CommandError
-from forebay.cli.properties import Given, load_properties, logical_lines, pairs
+from forebay.cli.properties import Given, load_properties, pairs
 from forebay.errors import ConfigError
 
 GIVEN = Given().plus({"bootstrap.servers": "localhost:9092"}, "-b")
@@ -86,7 +86,3 @@ def test_bad_properties_files_say_where(tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("a=1\n\n=2\n")
     with pytest.raises(CommandError, match="bad:3: no option's name"):
         load_properties(str(tmp_path / "bad"))
-
-
-def test_logical_lines_keep_the_number_they_begin_on() -> None:
-    assert list(logical_lines("a\\\n  b\n#x\\\nc\\\\\nd\\")) == [(1, "ab"), (4, "c\\\\"), (5, "d")]

@@ -33,18 +33,14 @@ class Blocking:
         self.done = False
 
     def run(self) -> None:
-        """Does the work; never raises an Exception."""
+        """Does the work; never raises."""
         work, self._work = self._work, None
         try:
             if work is not None:
                 self.result = work()
-        except Exception as error:  # noqa: BLE001 - it is raised where the result is wanted
+        except BaseException as error:  # noqa: BLE001 - raised where the result is wanted; the thread has more to do
             self.error = error
-        except BaseException as error:
-            self.error = error
-            raise
-        finally:
-            self.done = True
+        self.done = True
 
     def fail(self, error: BaseException) -> None:
         """It will not be run: nobody is there for it any more."""

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from forebay._network.sasl.login import Login, Named
 from forebay._network.sasl.mechanism import Exchange, Mechanism
-from forebay.errors import ConfigError
+from forebay.errors import SaslAuthenticationError
 
 NUL = "\0"
 
 
 class Plain(Mechanism):
-    """See the module's text.
-
-    Args:
-        username: not secret.
-        password: a ``Secret``.
-
-    Raises:
-        ConfigError: a NUL character, which separates the two on the wire.
-    """
+    """See the module's text."""
 
     name = "PLAIN"
 
-    def __init__(self, username: str, password: Any) -> None:
-        if NUL in username or NUL in password.reveal():
-            raise ConfigError("SASL PLAIN: neither username nor password may hold a NUL character")
-        self._username = username
-        self._password = password
+    def __init__(self, login: Login) -> None:
+        self.login = login
 
     @property
     def who(self) -> str:
-        return f"user {self._username!r}"
+        return f"user {self.login.who}"
 
     def __repr__(self) -> str:
         return f"<Plain {self.who}>"
 
     def exchange(self, host: str) -> Exchange:
         """One token, and whatever the broker says to it."""
-        yield f"{NUL}{self._username}{NUL}{self._password.reveal()}".encode()
+        yield message((yield from self.login.now()))
+
+
+def message(named: Named) -> bytes:
+    """The client's token.
+
+    Raises:
+        SaslAuthenticationError: a NUL character, which separates the two on the wire.
+    """
+    if NUL in named.username or NUL in named.password.reveal():
+        raise SaslAuthenticationError("SASL PLAIN: neither username nor password may hold a NUL character")
+    return f"{NUL}{named.username}{NUL}{named.password.reveal()}".encode()

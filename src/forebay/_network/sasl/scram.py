@@ -13,6 +13,7 @@ import hmac
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from forebay._network.sasl.login import Login
 from forebay._network.sasl.mechanism import Blocking, Exchange, Mechanism
 from forebay.errors import SaslAuthenticationError
 
@@ -42,40 +43,35 @@ class Scram(Mechanism):
 
     Args:
         name: a key of ``HASHES``.
-        username: not secret.
-        password: a ``Secret``.
+        login: who it is.
         nonce: random bytes, so many as it is asked for.
-        token: the credentials are a delegation token's id and HMAC (KIP-48).
     """
 
-    def __init__(
-        self, name: str, username: str, password: Any, nonce: Callable[[int], bytes], *, token: bool = False
-    ) -> None:
+    def __init__(self, name: str, login: Login, nonce: Callable[[int], bytes]) -> None:
         self.name = name
+        self.login = login
         self._hash = HASHES[name]
-        self._username = username
-        self._password = password
         self._nonce = nonce
-        self._token = token
         self._salted: _Salted | None = None
 
     @property
     def who(self) -> str:
-        return f"{'delegation token' if self._token else 'user'} {self._username!r}"
+        return f"user {self.login.who}"
 
     def __repr__(self) -> str:
         return f"<Scram {self.name} {self.who}>"
 
     def exchange(self, host: str) -> Exchange:
         """Two tokens of ours; the broker's second one has to prove that it knows the password, too."""
+        named = yield from self.login.now()
         own = base64.b64encode(self._nonce(NONCE_BYTES)).decode().replace(",", "")
-        bare = f"n={escaped(self._username)},r={own}" + (",tokenauth=true" if self._token else "")
+        bare = f"n={escaped(named.username)},r={own}" + (",tokenauth=true" if named.token else "")
         first = yield (HEADER + bare).encode()
         server_first = _text(first)
         server = parse_server_first(server_first, own)
         final = f"c={base64.b64encode(HEADER.encode()).decode()},r={server.nonce}"
         message = f"{bare},{server_first},{final}".encode()
-        kept = self._kept(server)
+        kept = self._kept(named.password, server)
         if kept.salted is None and server.iterations > MOST_AT_ONCE:
             yield Blocking(f"the salted password ({server.iterations} iterations)", kept.derive)
         elif kept.salted is None:
@@ -84,9 +80,9 @@ class Scram(Mechanism):
         last = yield f"{final},p={base64.b64encode(proof).decode()}".encode()
         check_server_final(_text(last), expected)
 
-    def _kept(self, server: ServerFirst) -> _Salted:
-        # By the password too: a callable may give another one next time.
-        wanted = _Salted(self._hash, self._password.reveal(), server.salt, server.iterations)
+    def _kept(self, password: Any, server: ServerFirst) -> _Salted:
+        # By the password too: it may be another one next time.
+        wanted = _Salted(self._hash, password.reveal(), server.salt, server.iterations)
         if self._salted is None or self._salted != wanted:
             self._salted = wanted
         return self._salted

@@ -16,6 +16,7 @@ from forebay.errors import (
     ProducerFencedError,
 )
 from forebay.model import TransactionDescription, TransactionIdentity
+from forebay.spark import secrets
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.protocol import State
 from forebay.spark.exactly_once.settings import Settings
@@ -180,7 +181,7 @@ def connect(producer: tuple[tuple[str, str], ...], settings: Settings) -> KafkaC
     if topic is None:
         for other in [other for other in _kept if other[0] == key[0]]:
             _kept.pop(other).close()
-        topic = open_topic(dict(producer), settings)
+        topic = open_topic(secrets.in_task(dict(producer)), settings)
     _kept[key] = topic
     return topic
 

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import pytest
 
+from forebay._network.sasl.login import Login
 from forebay._network.sasl.mechanism import MAX_TOKEN, Blocking, Mechanism
+from forebay._network.sasl.oauthbearer import OAuthBearer
 from forebay._network.sasl.plain import Plain
 from forebay._network.sasl.scram import HASHES, Scram
-from forebay.config import Secret
+from forebay._network.tokens import Refresh, Token, Tokens
+from forebay.config import Credentials, Secret
 
+LOGIN = Login(lambda: Credentials("user", Secret("word")))
 MECHANISMS: list[Mechanism] = [
-    Plain("user", Secret("word")),
-    *(Scram(name, "user", Secret("word"), lambda size: bytes(size)) for name in HASHES),
+    Plain(LOGIN),
+    *(Scram(name, LOGIN, lambda size: bytes(size)) for name in HASHES),
+    OAuthBearer(Tokens(lambda: Token("word", 10.0), "x", Refresh(), lambda: 0, lambda: 0), "the user's provider", {}),
 ]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
 def test_it_names_itself_and_begins_with_a_token(mechanism: Mechanism) -> None:
-    assert mechanism.name in ("PLAIN", *HASHES)
+    assert mechanism.name in ("PLAIN", "OAUTHBEARER", *HASHES)
     assert "user" in mechanism.who and "word" not in mechanism.who
-    first = next(mechanism.exchange("broker"))
+    exchange = mechanism.exchange("broker")
+    first = next(exchange)
+    if isinstance(first, Blocking):
+        first.run()
+        first = exchange.send(first.result)
     assert isinstance(first, bytes) and 0 < len(first) < MAX_TOKEN
 
 

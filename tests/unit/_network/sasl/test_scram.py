@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay._network.sasl.login import Login
 from forebay._network.sasl.mechanism import Blocking
 from forebay._network.sasl.scram import Scram, escaped, parse_server_first
-from forebay.config import Secret
+from forebay.config import Credentials, Secret
 from forebay.errors import SaslAuthenticationError
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
@@ -19,8 +20,9 @@ CLIENT_FINAL = f"c=biws,r={NONCE}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUh
 SERVER_FINAL = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
-def scram(password: str = "pencil", **more: bool) -> Scram:
-    return Scram("SCRAM-SHA-256", "user", Secret(password), lambda _: base64.b64decode(NONCE), **more)
+def scram(password: str = "pencil", token: bool = False) -> Scram:
+    login = Login(lambda: Credentials("user", Secret(password), token))
+    return Scram("SCRAM-SHA-256", login, lambda _: base64.b64decode(NONCE))
 
 
 def test_the_exchange_of_rfc_7677() -> None:

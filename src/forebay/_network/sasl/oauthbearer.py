@@ -1,0 +1,86 @@
+"""SASL OAUTHBEARER (RFC 7628, KIP-255): a token in the place of a password."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from forebay._network.sasl.mechanism import Blocking, Exchange, Mechanism
+from forebay.errors import ConfigError, SaslAuthenticationError
+
+if TYPE_CHECKING:
+    from forebay._network.tokens import Token, Tokens
+
+SEPARATOR = "\x01"
+MAX_EXTENSIONS = 8192
+_KEY = re.compile(r"[A-Za-z]+")
+_VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
+SHOWN = 500
+"""Characters of a broker's refusal that are shown."""
+
+
+class OAuthBearer(Mechanism):
+    """Shows the broker a token; the sender's thread.
+
+    Args:
+        tokens: what has them.
+        source: where they come from, for messages; such as ``sasl.oauthbearer.token.provider``.
+        extensions: sent with each token (KIP-342); a token's own come on top.
+
+    Raises:
+        ConfigError: an extension that cannot be sent.
+    """
+
+    name = "OAUTHBEARER"
+
+    def __init__(self, tokens: Tokens, source: str, extensions: Mapping[str, str]) -> None:
+        self._tokens = tokens
+        self._source = source
+        self._extensions = dict(extensions)
+        check_extensions(self._extensions)
+
+    @property
+    def who(self) -> str:
+        principal = self._tokens.principal
+        return f"the owner of a token of {self._source}" if principal is None else f"{principal!r} by {self._source}"
+
+    def __repr__(self) -> str:
+        return f"<OAuthBearer {self.who}>"
+
+    def exchange(self, host: str) -> Exchange:
+        """One token; the broker's empty answer takes it, and any other says why it does not."""
+        wanted: Any = self._tokens.wanted()
+        if isinstance(wanted, Blocking):
+            wanted = yield wanted
+            self._tokens.settle()
+        token: Token = wanted
+        refusal = yield first_message(token.value, {**self._extensions, **token.extensions})
+        if not refusal:
+            return
+        # The next login asks for another token.
+        self._tokens.refused(token)
+        again = yield SEPARATOR.encode()  # so the broker ends the exchange, with an error of its own (RFC 7628, 3.2.3)
+        said = (again or refusal)[:SHOWN].decode("utf-8", "replace")
+        raise SaslAuthenticationError(f"the broker does not take the token: {said!r}")
+
+    def renewal(self, now: float) -> tuple[Blocking | None, float]:
+        """See ``Mechanism.renewal``."""
+        return self._tokens.renewal(now)
+
+
+def first_message(token: str, extensions: Mapping[str, str]) -> bytes:
+    """The client's message."""
+    pairs = "".join(f"{key}={value}{SEPARATOR}" for key, value in extensions.items())
+    return f"n,,{SEPARATOR}auth=Bearer {token}{SEPARATOR}{pairs}{SEPARATOR}".encode()
+
+
+def check_extensions(extensions: Mapping[Any, Any]) -> None:
+    """Raises ConfigError for what brokers do not take as extensions (KIP-342)."""
+    for key, value in extensions.items():
+        if not isinstance(key, str) or not _KEY.fullmatch(key) or key == "auth":
+            raise ConfigError(f"SASL extension {key!r}: a name has letters only, and is not 'auth'")
+        if not isinstance(value, str) or not _VALUE.fullmatch(value):
+            raise ConfigError(f"SASL extension {key!r}: its value must be printable ASCII and not empty")
+    if sum(len(key) + len(value) + 2 for key, value in extensions.items()) > MAX_EXTENSIONS:
+        raise ConfigError(f"SASL extensions: together they have more than {MAX_EXTENSIONS} bytes")

@@ -1,0 +1,142 @@
+"""Placeholders: where they may stand, when they are resolved, and what a provider refuses."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forebay.config import ProducerConfig, Secret, credentials
+from forebay.config._placeholders import Placeholder, Providers
+from forebay.errors import ConfigError
+
+SASL = {"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+ALL = Providers(("env", "file", "directory"))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FOREBAY_CANARY", "from-env")
+    (tmp_path / "secrets.properties").write_text("# none\nuser = alice\npass\\ word=p\\u00e4=ss\n")
+    (tmp_path / "password").write_text("from-directory\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${env:FOREBAY_CANARY}", "from-env"),
+        ("a${env:FOREBAY_CANARY}b${env:FOREBAY_CANARY}", "afrom-envbfrom-env"),
+        ("${file:{}/secrets.properties:user}", "alice"),
+        ("${file:{}/secrets.properties:pass word}", "pä=ss"),
+        ("${directory:{}:password}", "from-directory"),
+        ("${vault:x:y}", "${vault:x:y}"),
+        ("$env:x} ${env}", "$env:x} ${env}"),
+    ],
+)
+def test_values(files: Path, text: str, value: str) -> None:
+    assert ALL.resolve(text.replace("{}", str(files))) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("${env:FOREBAY_NOT_THERE}", "no such environment variable"),
+        ("${file:{}/none:user}", "No such file"),
+        ("${file:{}:user}", "Is a directory"),
+        ("${file:{}/secrets.properties:none}", "no key 'none'"),
+        ("${file:user}", "write"),
+        ("${file:{}/fifo:user}", "is no file"),
+        ("${file:{}/latin:user}", "UTF-8"),
+        ("${file:{}/large:user}", "more than"),
+        ("${file:{}/loop:user}", "symbolic links"),
+        ("${directory:{}:none}", "No such file"),
+        ("${directory:{}/x:../password}", "must be a file of that folder"),
+        ("${directory:{}:..}", "must be a file of that folder"),
+    ],
+)
+def test_what_cannot_be_resolved(files: Path, text: str, why: str) -> None:
+    os.mkfifo(files / "fifo")
+    (files / "latin").write_bytes(b"user=\xff")
+    (files / "large").write_bytes(b"user=" + b"c" * 1024 * 1024)
+    (files / "loop").symlink_to(files / "loop")
+    with pytest.raises(ConfigError, match=why):
+        ALL.resolve(text.replace("{}", str(files)))
+
+
+def test_what_is_not_allowed(files: Path) -> None:
+    (files / "allowed").mkdir()
+    (files / "allowed" / "a").write_text("k=v")
+    (files / "allowed" / "link").symlink_to(files / "secrets.properties")
+    some = Providers(("env", "file", "directory"), (str(files / "allowed"),), (str(files / "allowed"),), "KAFKA_.*")
+    assert some.resolve(f"${{file:{files}/allowed/a:k}}") == "v"
+    for text in (
+        f"${{file:{files}/secrets.properties:user}}",
+        f"${{file:{files}/allowed/../secrets.properties:user}}",
+        f"${{file:{files}/allowed/link:user}}",
+        f"${{directory:{files}:password}}",
+        "${env:FOREBAY_CANARY}",
+    ):
+        with pytest.raises(ConfigError, match="allow"):
+            some.resolve(text)
+
+
+def login_of(options: dict[str, Any]) -> Any:
+    found = credentials(ProducerConfig({**SASL, **options}))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sasl.username": "u", "sasl.password": "${env:FOREBAY_CANARY}"},
+        {"sasl.username": "${env:FOREBAY_USER}", "sasl.password": "${env:FOREBAY_CANARY}"},
+        {"sasl.jaas.config": 'x.PlainLoginModule required username="u" password="${env:FOREBAY_CANARY}";'},
+        {"sasl.jaas.config": "${env:FOREBAY_JAAS}"},
+    ],
+)
+def test_a_configuration_and_its_pickle_hold_the_placeholder(
+    options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is not there when the configuration is made may be there where the connection is.
+    config = ProducerConfig({**SASL, **options, "config.providers": "env"})
+    monkeypatch.setenv("FOREBAY_CANARY", "canary")
+    monkeypatch.setenv("FOREBAY_USER", "u")
+    monkeypatch.setenv("FOREBAY_JAAS", 'x.PlainLoginModule required username="u" password="canary";')
+    dumped = pickle.dumps(config)
+    assert b"canary" not in dumped
+    login = credentials(pickle.loads(dumped))
+    assert login is not None and login.deferred
+    assert login.read() == ("u", Secret("canary"), False)
+    assert "canary" not in repr(config) + config.describe() + repr(login.read())
+    monkeypatch.setenv("FOREBAY_CANARY", "other")
+    assert login.deferred, "it is read at each login"
+
+
+def test_a_placeholder_shows_itself_and_what_is_beside_it_does_not() -> None:
+    assert repr(Placeholder("${env:PW}", ALL)) == "${env:PW}"
+    assert repr(Placeholder("canary${env:PW}", ALL)) == "[hidden]"
+
+
+def test_without_providers_it_is_a_password_and_a_warning_says_so() -> None:
+    config = ProducerConfig({**SASL, "sasl.username": "u", "sasl.password": "${env:PW}"})
+    assert config["sasl.password"].reveal() == "${env:PW}"
+    assert any("sasl.password looks like a placeholder" in note.text for note in config.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"config.providers": "vault"}, "only env, file, directory"),
+        ({"config.providers": "env", "linger.ms": "${env:LINGER}"}, "passwords, keys, user and client id"),
+        ({"config.providers": "env", "config.providers.env.param.allowlist.pattern": "("}, "regular expression"),
+        ({"config.providers": "file", "config.providers.file.class": "a.B"}, "FileConfigProvider"),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, str], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        ProducerConfig({"bootstrap.servers": "h:1", **options})
