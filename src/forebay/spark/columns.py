@@ -110,4 +110,7 @@ def with_times(batch: Any) -> Any:
         return batch
     import pyarrow as pa
 
-    return batch.set_column(at, "timestamp", batch.column(at).cast(pa.timestamp("ms")))
+    arrays = batch.columns
+    arrays[at] = arrays[at].cast(pa.timestamp("ms"))
+    # Not by set_column, which record batches of older versions of pyarrow do not have.
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

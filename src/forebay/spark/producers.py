@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from forebay._runtime.clock import SystemClock
 from forebay.errors import KafkaError
-from forebay.spark import secrets
+from forebay.spark import batching, secrets
 from forebay.spark.options import SinkOptions
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ class RowProducer(Protocol):
 
     batch_size: int
     """Option ``batch.size``, in bytes."""
+
+    def prepare(self, topic: str | None) -> None:
+        """Called before the rows of a task: makes ready for the topic that all of them go to, None for several."""
+        ...
 
     def append(self, columns: Any, deliveries: Any, first_row: int) -> None:
         """Puts every row of ``columns`` into batches; waits for memory and metadata up to max.block.ms."""
@@ -118,14 +122,45 @@ def discard(options: SinkOptions) -> None:
 
 
 class ColumnProducer:
-    """A KafkaProducer as a task uses it."""
+    """A KafkaProducer as a task uses it, with batches of a size that suits the topic (``batching``).
 
-    def __init__(self, producer: KafkaProducer) -> None:
+    Args:
+        options: the producer's, as the user gave them.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
         from forebay._columnar import append_columns
 
-        self.batch_size: int = producer.config["batch.size"]
-        self._producer = producer
+        self._options = options
         self._append = append_columns
+        self._sized = batching.chooses(options)
+        # Topics whose partitions all have memory for a batch.
+        self._fitting: set[str | None] = set()
+        # What producers counted that were closed because their batches were too large.
+        self._earlier: Mapping[str, float] = {}
+        self._use(batching.LARGEST)
+
+    def _use(self, batch_size: int) -> None:
+        from forebay.producer import KafkaProducer
+
+        self._producer: KafkaProducer = KafkaProducer(batching.configured(self._options, batch_size))
+        self.batch_size: int = self._producer.config["batch.size"]
+
+    def prepare(self, topic: str | None) -> None:
+        """Asks how many partitions the topic has; opens a producer with smaller batches if they are many.
+
+        Raises:
+            KafkaError: no answer within max.block.ms.
+        """
+        if not self._sized or topic in self._fitting:
+            return
+        size = batching.SMALLEST if topic is None else batching.size_for(len(self._producer.partitions_for(topic)))
+        if size < self.batch_size:
+            # Nothing is on its way: each task ends with a flush, and this one has sent nothing.
+            self._earlier = self.counts()
+            self.close(CLOSE_TIMEOUT_S)
+            self._use(size)
+        self._fitting.add(topic)
 
     def append(self, columns: Any, deliveries: Any, first_row: int) -> None:
         """Puts every row of ``columns`` into batches."""
@@ -151,7 +186,7 @@ class ColumnProducer:
 
     def counts(self) -> Mapping[str, float]:
         """Running totals; those of topics added up over the topics."""
-        totals: dict[str, float] = {}
+        totals: dict[str, float] = dict(self._earlier)
         for metric, value in self._producer.metrics().items():
             # What a topic counts and the producer too (record-send-total) is taken once, from the producer.
             known = metric.name in TOPIC_TOTALS if metric.group == TOPIC_GROUP else metric.group == PRODUCER_GROUP
@@ -172,13 +207,12 @@ def _open(options: SinkOptions) -> RowProducer:
     try:
         # Before there is a producer that a failed import would leave open.
         from forebay import _columnar  # noqa: F401
-        from forebay.producer import KafkaProducer
 
         config = secrets.in_task(dict(options.producer))
         if options.exactly_once is not None:
             # Each task gives it another one; this one is never used.
             config["transactional.id"] = options.exactly_once.prefix
-        producer = ColumnProducer(KafkaProducer(config))
+        producer = ColumnProducer(config)
     except ImportError as error:
         raise ImportError(
             f"forebay cannot be loaded on this executor ({sys.executable}, Python {platform.python_version()}, "
@@ -187,6 +221,8 @@ def _open(options: SinkOptions) -> RowProducer:
             "spark.archives and spark.executorEnv.PYTHONPATH; --py-files cannot carry compiled modules"
         ) from error
     # Spark's worker collects garbage after each task, and goes through all that its imports left: more than a short
-    # task's own work.  What is there now stays for the process' life, so it need not be looked at again.
-    gc.freeze()
+    # task's own work.  What is there now stays for the process' life, so it need not be looked at again.  Once only:
+    # later there may be a closed producer among it, whose memory would stay too.
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
     return producer

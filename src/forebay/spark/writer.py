@@ -123,6 +123,7 @@ def _send(
         if not len(columns):
             continue
         try:
+            producer.prepare(options.topic)
             if transaction is not None:
                 transaction.begin(producer)
             producer.append(columns, deliveries, given)

@@ -21,6 +21,7 @@ class FakeProducer:
         self.results: list[BatchResult] = []
         self.outcomes: dict[int, KafkaError] = {}
         self.flushes = 0
+        self.prepared: list[str | None] = []
         self.closed_with: float | None = None
         self.settles = True
         self.transactions: list[str] = []
@@ -31,6 +32,9 @@ class FakeProducer:
 
     def fail_batch(self, number: int, error: KafkaError) -> None:
         self.outcomes[number] = error
+
+    def prepare(self, topic: str | None) -> None:
+        self.prepared.append(topic)
 
     def append(self, columns: Any, deliveries: Any, first_row: int) -> None:
         for at in range(len(columns)):

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from forebay.spark import producers
+from forebay._metrics.registry import MetricName
+from forebay.spark import batching, producers
 from forebay.spark.exactly_once.settings import Settings
 from forebay.spark.options import SinkOptions
 from tests.unit.spark.fakes import FakeProducer, options
@@ -96,3 +97,86 @@ def test_what_a_worker_has_when_its_producer_opens_is_not_gone_through_again(
     assert gc.get_freeze_count() >= known
     assert len(gc.get_objects()) < known
     producers.discard(options(**{"bootstrap.servers": "127.0.0.1:1"}))
+
+
+def test_only_the_first_producer_of_a_worker_sets_its_objects_apart(
+    thawed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later a closed producer may be among them, whose memory would never be freed."""
+    monkeypatch.setattr(producers, "_kept", {})
+    first, second = (options(**{"bootstrap.servers": "127.0.0.1:1", "acks": acks}) for acks in ("1", "all"))
+    producers.acquire(first)
+    frozen = gc.get_freeze_count()
+    producers.acquire(second)
+    assert gc.get_freeze_count() <= frozen
+    producers.discard(first)
+    producers.discard(second)
+
+
+class Asked:
+    """A KafkaProducer as far as ``ColumnProducer.prepare`` sees it."""
+
+    partitions = 1
+
+    def __init__(self, config: dict[str, str]) -> None:
+        self.config = {"batch.size": int(config.get("batch.size", 16384))}
+        self.asked: list[str] = []
+        self.closed = False
+
+    def partitions_for(self, topic: str) -> tuple[int, ...]:
+        self.asked.append(topic)
+        return tuple(range(self.partitions))
+
+    def metrics(self) -> dict[MetricName, float]:
+        return {MetricName("record-send-total", producers.PRODUCER_GROUP, ""): 7.0}
+
+    def close(self, timeout: float) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+    opened: list[Asked] = []
+
+    class Noted(Asked):
+        def __init__(self, config: dict[str, str]) -> None:
+            super().__init__(config)
+            opened.append(self)
+
+    monkeypatch.setattr("forebay.producer.KafkaProducer", Noted)
+    return opened
+
+
+def test_a_topic_of_few_partitions_keeps_large_batches_and_is_asked_for_once(asked: list[Asked]) -> None:
+    producer = producers.ColumnProducer({})
+    producer.prepare("t")
+    producer.prepare("t")
+    assert producer.batch_size == batching.LARGEST
+    assert [one.asked for one in asked] == [["t"]]
+
+
+def test_a_topic_of_many_partitions_gets_a_producer_with_smaller_batches(
+    asked: list[Asked], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = producers.ColumnProducer({})
+    producer.prepare("few")
+    monkeypatch.setattr(Asked, "partitions", 400)
+    producer.prepare("many")
+    assert producer.batch_size == 32 << 10
+    assert [one.closed for one in asked] == [True, False]
+    assert producer.counts() == {"record-send-total": 14.0}, "what the first one counted is not lost"
+
+
+def test_topics_of_a_column_get_kafkas_batches(asked: list[Asked]) -> None:
+    producer = producers.ColumnProducer({})
+    producer.prepare(None)
+    assert producer.batch_size == batching.SMALLEST
+    assert all(not one.asked for one in asked)
+
+
+def test_a_size_that_the_user_gave_stays(asked: list[Asked], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Asked, "partitions", 400)
+    producer = producers.ColumnProducer({"batch.size": "1048576"})
+    producer.prepare("t")
+    assert producer.batch_size == 1 << 20
+    assert [one.asked for one in asked] == [[]]

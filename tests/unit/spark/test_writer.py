@@ -36,6 +36,7 @@ def test_every_row_is_appended_flushed_and_counted() -> None:
     report, dropped = run(producer, rows("a", None), rows("b", "c", "d"))
     assert [row[4] for row in producer.rows] == [b"a", None, b"b", b"c", b"d"]
     assert producer.flushes == 1
+    assert producer.prepared == ["t", "t"]
     assert (report.rows, report.acknowledged, report.batches) == (5, 5, 2)
     assert report.partitions == {"t-0": 5}
     assert (report.partition_id, report.attempt) == (7, 2)
