@@ -199,6 +199,18 @@ def of_tls() -> list[Goal]:
              plain("tls", "construction, the system's authorities", "second_ms")),
         Goal("memory, three frozen brokers, TLS", "MiB over buffer.memory", True, 35,
              plain("tls", "three frozen brokers", "over_buffer_mib")),
+def of_spark() -> list[Goal]:
+    """DataFrames beside Spark's own sink: the CPU that each adds to reading, and rows/s.
+
+    With batches of 1 MiB for both, and the settings of the pipeline runner (``--tuned``).
+    """
+    return [
+        Goal("DataFrames", f"{case}, 1 MiB: {measure} over Spark's sink", at_most, limit,
+             over("spark", f"{case}, 1 MiB, forebay", f"{case}, 1 MiB, kafka", figure))
+        for case, cpu, rate in (
+            ("100 B", 0.55, 1.5), ("1,000 B", 0.9, 1.2), ("JSON zstd", 0.45, 2.2), ("JSON lz4", 0.7, 1.5)
+        )
+        for measure, figure, at_most, limit in (("CPU", CPU, True, cpu), ("rows/s", "rows_per_s", False, rate))
     ]  # fmt: skip
 
 
@@ -229,6 +241,7 @@ GOALS: tuple[Goal, ...] = (
     Goal("columns, 1 MiB batches, keyed", "rows/s", False, 6e6, plain("columns", "1024 KiB, keyed", RATE)),
     *(Goal(f"columns of JSON, {name}", "rows/s over confluent-kafka", False, 3, codec_over(codec))
       for name, codec in CODECS.items()),
+    *of_spark(),
     *of_latency(),
     Goal("memory, a queued 100 B record", "bytes", True, 115, plain("footprint", "forebay", "bytes_a_record")),
     Goal("memory, with a callback", "bytes", True, 140, plain("footprint", "forebay, callback", "bytes_a_record")),

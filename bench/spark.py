@@ -6,7 +6,8 @@ Arrow rows, and what a sink costs is its CPU time less that of ``noop``.  ``--si
 200`` shows what ``forebay.spark.repartition`` gives.
 
 Spark's own sink needs jars that fit PySpark, from Maven; without ``--jars`` it is left out.  ``--python`` names the
-interpreter of an environment with another PySpark.  ``--tuned`` sets what the pipeline runner sets.
+interpreter of an environment with another PySpark.  ``--tuned`` sets what the pipeline runner sets; the targets mean
+that.  The cases called "defaults" leave sizes and linger to each sink.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import goals
 from bench.part import Column, Part, Result, add_rounds, print_figures, result_of, turned
 from bench.sink import AcknowledgingSink
 from bench.support import ROOT, ChildFailed, child_environment, say
@@ -34,33 +36,40 @@ class Case(NamedTuple):
     value: str
     rows: int
     batch_size: int
+    """Bytes; 0 leaves that and all that goes with it to the sink."""
     codec: str = "none"
 
     def label(self) -> str:
         """As it stands in tables."""
+        if not self.batch_size:
+            return f"{self.value}, defaults"
         size = f"{self.batch_size >> 10} KiB" if self.batch_size < 1 << 20 else f"{self.batch_size >> 20} MiB"
         return f"{self.value}{'' if self.codec == 'none' else ' ' + self.codec}, {size}"
 
 
-CASES = tuple(
-    Case(value, rows, size, codec)
-    for value, rows, codec in (
-        ("100 B", 6_000_000, "none"),
-        ("1,000 B", 1_500_000, "none"),
-        ("JSON", 3_000_000, "zstd"),
-        ("JSON", 3_000_000, "lz4"),
-    )
-    for size in (16 << 10, 1 << 20)
+CASES = (
+    *(
+        Case(value, rows, size, codec)
+        for value, rows, codec in (
+            ("100 B", 6_000_000, "none"),
+            ("1,000 B", 1_500_000, "none"),
+            ("JSON", 3_000_000, "zstd"),
+            ("JSON", 3_000_000, "lz4"),
+        )
+        for size in (16 << 10, 1 << 20)
+    ),
+    Case("100 B", 6_000_000, 0),
+    Case("1,000 B", 1_500_000, 0),
 )
 
 
 def options_of(case: Case, servers: str, topic: str) -> dict[str, str]:
     """The same for both sinks."""
-    return {
-        "topic": topic,
-        "kafka.bootstrap.servers": servers,
+    options = {"topic": topic, "kafka.bootstrap.servers": servers, "kafka.compression.type": case.codec}
+    if not case.batch_size:
+        return options
+    return options | {
         "kafka.batch.size": str(case.batch_size),
-        "kafka.compression.type": case.codec,
         "kafka.linger.ms": "5",
         # For full batches of six partitions and as many on the way.
         "kafka.buffer.memory": str(64 << 20),
@@ -175,6 +184,9 @@ def show(result: Result) -> None:
     print_figures(result, columns, "case, sink")
     for case, ratio in result["ratios"].items():
         print(f"{case}: CPU {ratio['cpu_s_per_million']:.2f} of Spark's own, rows/s {ratio['rows_per_s']:.2f}")
+    if result["ratios"]:
+        print()
+        goals.show([found for found in goals.verdicts({"spark": result}) if found.goal.what == "DataFrames"])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -190,4 +202,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rounds(parser, 3)
 
 
-PART = Part("spark", __doc__, add_arguments, measure, show, full=("--only", "1 MiB"), quick=None)
+PART = Part("spark", __doc__, add_arguments, measure, show, full=("--only", "1 MiB", "--tuned"), quick=None)
