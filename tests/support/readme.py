@@ -1,4 +1,4 @@
-"""README's code blocks, and how one is run: as it stands, but for the broker's address."""
+"""A page's code blocks, and how one is run: as it stands, but for the broker's address."""
 
 from __future__ import annotations
 

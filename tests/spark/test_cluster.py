@@ -1,0 +1,100 @@
+"""The sink on clusters of several processes, a batch write and a stream on each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.check import partition_of
+from forebay.testing import EmbeddedBroker
+from tests.spark.clusters import connect_server, standalone, unpacked_wheel
+from tests.spark.conftest import ReadAll
+from tests.support.readme import ROOT
+
+ROWS = 20_000
+LINES = 1000
+PARTITIONS = 3
+LIMIT_S = 240
+SMALL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+}
+
+Places = set[tuple[str, str]]
+RunJob = Callable[[dict[str, Any]], Places]
+
+
+@pytest.fixture
+def run_job(broker: EmbeddedBroker, topic: str, read_all: ReadAll, tmp_path: Path) -> RunJob:
+    """Runs ``tests.spark.job`` in a process of its own and compares what arrived.
+
+    Returns (working folder, file of the package) of each Python worker that made rows.
+    """
+
+    def run(cluster: dict[str, Any]) -> Places:
+        folder = tmp_path / "in"
+        folder.mkdir()
+        for number in range(2):
+            lines = range(number * LINES, (number + 1) * LINES)
+            (folder / f"{number}.txt").write_text("".join(f"{line}\n" for line in lines))
+        stream = f"{topic}-stream"
+        broker.create_topic(stream, PARTITIONS)
+        work = {
+            "conf": {},
+            "servers": broker.bootstrap_servers,
+            "rows": ROWS,
+            "batch": topic,
+            "stream": stream,
+            "folder": str(folder),
+            "checkpoint": str(tmp_path / "state"),
+            **cluster,
+        }
+        command = [sys.executable, "-m", "tests.spark.job", json.dumps(work)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert sorted(int(message.value()) for message in read_all(stream)) == list(range(2 * LINES))
+        return places_of(read_all(topic))
+
+    return run
+
+
+def places_of(messages: list[Any]) -> Places:
+    """Compares the batch write's records, and tells where they came from."""
+    assert sorted(int(message.value()) for message in messages) == list(range(ROWS))
+    places = set()
+    for message in messages:
+        assert message.key() == b"key-" + message.value()
+        assert message.partition() == partition_of(message.key(), PARTITIONS)
+        ((name, place),) = message.headers()
+        assert name == "place"
+        folder, _, file = place.decode().partition("|")
+        places.add((folder, file))
+    return places
+
+
+def test_executors_in_processes_of_their_own(run_job: RunJob) -> None:
+    places = run_job({"master": "local-cluster[2,1,1024]", "conf": SMALL})
+    assert len({folder for folder, file in places}) == 2
+
+
+def test_a_standalone_cluster_that_gets_the_package_as_an_archive(run_job: RunJob, tmp_path: Path) -> None:
+    archive = unpacked_wheel(tmp_path)
+    conf = {"spark.archives": f"{archive}#forebay-env", "spark.executorEnv.PYTHONPATH": "forebay-env"}
+    with standalone(tmp_path, workers=2) as master:
+        places = run_job({"master": master, "conf": SMALL | conf})
+    assert {Path(folder).parents[1].name for folder, file in places} == {"worker-0", "worker-1"}
+    for folder, file in places:
+        assert Path(folder, file).is_relative_to(Path(folder, "forebay-env")), (folder, file)
+
+
+def test_spark_connect(run_job: RunJob, tmp_path: Path) -> None:
+    with connect_server(tmp_path) as remote:
+        run_job({"remote": remote})
