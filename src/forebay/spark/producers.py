@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from forebay._runtime.clock import SystemClock
 from forebay.errors import KafkaError
-from forebay.spark import batching, secrets
+from forebay.spark import secrets, sizes
 from forebay.spark.options import SinkOptions
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def discard(options: SinkOptions) -> None:
 
 
 class ColumnProducer:
-    """A KafkaProducer as a task uses it, with batches of a size that suits the topic (``batching``).
+    """A KafkaProducer as a task uses it, with batches of a size that suits the topic (``sizes``).
 
     Args:
         options: the producer's, as the user gave them.
@@ -133,17 +133,17 @@ class ColumnProducer:
 
         self._options = options
         self._append = append_columns
-        self._sized = batching.chooses(options)
+        self._sized = sizes.chooses(options)
         # Topics whose partitions all have memory for a batch.
         self._fitting: set[str | None] = set()
         # What producers counted that were closed because their batches were too large.
         self._earlier: Mapping[str, float] = {}
-        self._use(batching.LARGEST)
+        self._use(sizes.LARGEST)
 
     def _use(self, batch_size: int) -> None:
         from forebay.producer import KafkaProducer
 
-        self._producer: KafkaProducer = KafkaProducer(batching.configured(self._options, batch_size))
+        self._producer: KafkaProducer = KafkaProducer(sizes.configured(self._options, batch_size))
         self.batch_size: int = self._producer.config["batch.size"]
 
     def prepare(self, topic: str | None) -> None:
@@ -154,7 +154,7 @@ class ColumnProducer:
         """
         if not self._sized or topic in self._fitting:
             return
-        size = batching.SMALLEST if topic is None else batching.size_for(len(self._producer.partitions_for(topic)))
+        size = sizes.SMALLEST if topic is None else sizes.size_for(len(self._producer.partitions_for(topic)))
         if size < self.batch_size:
             # Nothing is on its way: each task ends with a flush, and this one has sent nothing.
             self._earlier = self.counts()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from forebay._metrics.registry import MetricName
-from forebay.spark import batching, producers
+from forebay.spark import producers, sizes
 from forebay.spark.exactly_once.settings import Settings
 from forebay.spark.options import SinkOptions
 from tests.unit.spark.fakes import FakeProducer, options
@@ -151,7 +151,7 @@ def test_a_topic_of_few_partitions_keeps_large_batches_and_is_asked_for_once(ask
     producer = producers.ColumnProducer({})
     producer.prepare("t")
     producer.prepare("t")
-    assert producer.batch_size == batching.LARGEST
+    assert producer.batch_size == sizes.LARGEST
     assert [one.asked for one in asked] == [["t"]]
 
 
@@ -170,7 +170,7 @@ def test_a_topic_of_many_partitions_gets_a_producer_with_smaller_batches(
 def test_topics_of_a_column_get_kafkas_batches(asked: list[Asked]) -> None:
     producer = producers.ColumnProducer({})
     producer.prepare(None)
-    assert producer.batch_size == batching.SMALLEST
+    assert producer.batch_size == sizes.SMALLEST
     assert all(not one.asked for one in asked)
 
 
