@@ -199,6 +199,9 @@ def of_tls() -> list[Goal]:
              plain("tls", "construction, the system's authorities", "second_ms")),
         Goal("memory, three frozen brokers, TLS", "MiB over buffer.memory", True, 35,
              plain("tls", "three frozen brokers", "over_buffer_mib")),
+    ]  # fmt: skip
+
+
 def of_spark() -> list[Goal]:
     """DataFrames beside Spark's own sink: the CPU that each adds to reading, and rows/s.
 

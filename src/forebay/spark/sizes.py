@@ -12,6 +12,9 @@ from collections.abc import Mapping
 LINGER_MS = "100"
 """Rows that a task still has to come fill the batches meanwhile; the flush at its end does not wait for it."""
 
+TIMEOUTS = ("delivery.timeout.ms", "request.timeout.ms")
+"""Options that have to leave room for ``linger.ms``: whoever sets one of them gets Kafka's."""
+
 LARGEST, SMALLEST = 128 << 10, 16 << 10
 """Bytes of a batch; the smallest is Kafka's default of ``batch.size``."""
 
@@ -28,7 +31,9 @@ def configured(options: Mapping[str, str], size: int = LARGEST) -> dict[str, str
     Args:
         size: of a batch, in bytes, unless the options say something of sizes.
     """
-    config = {"linger.ms": LINGER_MS, **options}
+    config = dict(options)
+    if not any(name in options for name in TIMEOUTS):
+        config.setdefault("linger.ms", LINGER_MS)
     if chooses(options):
         config["batch.size"] = str(size)
     return config

@@ -12,6 +12,13 @@ def test_tables_get_large_batches_and_time_to_fill_them() -> None:
     assert sizes.configured({"acks": "1"}) == {"acks": "1", "linger.ms": "100", "batch.size": "131072"}
 
 
+@pytest.mark.parametrize("name", sizes.TIMEOUTS)
+def test_a_timeout_of_the_user_leaves_no_room_for_a_longer_linger(name: str) -> None:
+    assert sizes.configured({name: "1000"}) == {name: "1000", "batch.size": "131072"}
+    tight = {"bootstrap.servers": "b:1", "request.timeout.ms": "1000", "delivery.timeout.ms": "1005"}
+    ProducerConfig(sizes.configured(tight))
+
+
 @pytest.mark.parametrize("name", sizes.OF_THE_USER)
 def test_whoever_says_something_of_sizes_gets_kafkas_own(name: str) -> None:
     given = {name: "70000", "linger.ms": "5"}
