@@ -8,133 +8,24 @@ from __future__ import annotations
 
 import html
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import goals
 from bench.support import RESULTS, ROOT
+from forebay.pipeline import plots
+from forebay.pipeline.plots import Series, bars, lines
 
-WIDTH = 860
-BAR = 22
-LABELS = 290
-LETTER = 6.4
-"""About the width of one in a legend."""
-COLOURS = ("#1f6feb", "#d29922", "#3fb950", "#db61a2", "#a371f7", "#f85149", "#56d4dd", "#8b949e")
-STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 920px; margin: 2rem auto; padding: 0 1rem; }
-h2 { margin-top: 2.5rem; }
-svg { width: 100%; height: auto; }
-svg text { fill: currentColor; font: 12px system-ui, sans-serif; }
-svg .axis { stroke: currentColor; stroke-opacity: .35; }
-table { border-collapse: collapse; width: 100%; font-size: 13px; }
-th { text-align: left; }
-td, th { padding: .15rem .5rem; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+STYLE = (
+    plots.STYLE
+    + """
 td:nth-child(n+3) { white-space: nowrap; }
 tr.met td:last-child { color: #3fb950; }
 tr.missed td:last-child { color: #f85149; font-weight: bold; }
 tr.unknown td:last-child { color: GrayText; }
-p.about, figcaption { color: GrayText; font-size: 13px; }
 """
-
-
-class Series:
-    """One line of a plot: its points and its name."""
-
-    def __init__(self, label: str, points: Iterable[tuple[float, float]]) -> None:
-        self.label = label
-        self.points = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
-
-
-def bars(title: str, unit: str, values: Mapping[str, tuple[float, float, float]]) -> str:
-    """Horizontal bars: the median, and a whisker from the lowest to the highest."""
-    top = max((high for _, _, high in values.values()), default=0.0) or 1.0
-    height = BAR * len(values) + 24
-    scale = (WIDTH - LABELS - 90) / top
-    parts = []
-    for row, (label, (median, low, high)) in enumerate(values.items()):
-        y = row * BAR + 4
-        colour = COLOURS[0] if label.startswith("forebay") else COLOURS[7]
-        middle = y + BAR / 2 - 3
-        parts.append(f'<text x="{LABELS - 8}" y="{middle + 4}" text-anchor="end">{html.escape(label)}</text>')
-        parts.append(
-            f'<rect x="{LABELS}" y="{y}" width="{median * scale:.1f}" height="{BAR - 8}" fill="{colour}" rx="2"/>'
-        )
-        parts.append(
-            f'<line class="axis" x1="{LABELS + low * scale:.1f}" x2="{LABELS + high * scale:.1f}" y1="{middle}" '
-            f'y2="{middle}"/>'
-        )
-        parts.append(f'<text x="{LABELS + high * scale + 6:.1f}" y="{middle + 4}">{median:,.3g}</text>')
-    return figure(title, f"{unit}; bar: median, line: lowest to highest", height, parts)
-
-
-def lines(title: str, x_name: str, y_name: str, series: Sequence[Series], *, log_y: bool = False) -> str:
-    """Lines over a common pair of axes."""
-    drawn = [one for one in series if one.points]
-    if not drawn:
-        return ""
-    height, left, bottom = max(320, 18 * len(drawn) + 40), 60, 40
-    right = 44 + LETTER * max(len(one.label) for one in drawn)
-    xs = [x for one in drawn for x, _ in one.points]
-    ys = [y for one in drawn for _, y in one.points if y > 0 or not log_y]
-    x_low, x_high = min(xs), max(xs) or 1.0
-    y_low, y_high = (min(ys), max(ys)) if log_y else (0.0, max(ys) or 1.0)
-
-    def across(x: float) -> float:
-        return left + (x - x_low) / ((x_high - x_low) or 1.0) * (WIDTH - left - right)
-
-    def up(y: float) -> float:
-        if log_y:
-            share = (math.log10(max(y, y_low)) - math.log10(y_low)) / ((math.log10(y_high) - math.log10(y_low)) or 1.0)
-        else:
-            share = y / y_high
-        return height - bottom - share * (height - bottom - 16)
-
-    parts = [
-        f'<line class="axis" x1="{left}" x2="{WIDTH - right}" y1="{height - bottom}" y2="{height - bottom}"/>',
-        f'<line class="axis" x1="{left}" x2="{left}" y1="16" y2="{height - bottom}"/>',
-        f'<text x="{(left + WIDTH - right) / 2}" y="{height - 6}" text-anchor="middle">{html.escape(x_name)}</text>',
-    ]
-    for tick in ticks(y_low, y_high, log_y):
-        parts.append(f'<text x="{left - 6}" y="{up(tick) + 4:.1f}" text-anchor="end">{tick:,.3g}</text>')
-        parts.append(f'<line class="axis" x1="{left - 4}" x2="{left}" y1="{up(tick):.1f}" y2="{up(tick):.1f}"/>')
-    for tick in ticks(x_low, x_high, False):
-        parts.append(f'<text x="{across(tick):.1f}" y="{height - bottom + 16}" text-anchor="middle">{tick:,.3g}</text>')
-    for number, one in enumerate(drawn):
-        path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in one.points)
-        parts.extend(drawn_line(number, one.label, path, WIDTH - right))
-    return figure(title, y_name, height, parts)
-
-
-def drawn_line(number: int, label: str, path: str, legend: float) -> Iterable[str]:
-    """A line and its name at ``legend``; with more lines than colours, the second of a colour is dashed."""
-    dashes = "none" if number < len(COLOURS) else "5 3"
-    stroke = f'stroke="{COLOURS[number % len(COLOURS)]}" stroke-dasharray="{dashes}"'
-    y = 24 + 18 * number
-    yield f'<polyline points="{path}" fill="none" {stroke} stroke-width="1.8"/>'
-    yield f'<line x1="{legend + 12}" x2="{legend + 30}" y1="{y - 4}" y2="{y - 4}" {stroke} stroke-width="3"/>'
-    yield f'<text x="{legend + 36}" y="{y}">{html.escape(label)}</text>'
-
-
-def ticks(low: float, high: float, logarithmic: bool) -> list[float]:
-    """A handful of round values from ``low`` to ``high``."""
-    if logarithmic:
-        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        return [10.0**power for power in range(first, last + 1) if low <= 10.0**power <= high]
-    span = (high - low) or 1.0
-    step = 10 ** math.floor(math.log10(span / 4))
-    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 6)
-    return [step * number for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def figure(title: str, caption: str, height: float, parts: Iterable[str]) -> str:
-    body = "\n".join(parts)
-    return (
-        f'<figure><h3>{html.escape(title)}</h3>\n<svg viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="{html.escape(title)}">\n{body}\n</svg>\n<figcaption>{html.escape(caption)}</figcaption></figure>'
-    )
+)
 
 
 def newest() -> dict[str, dict[str, Any]]:
@@ -198,7 +89,7 @@ def of_figures(result: Mapping[str, Any], bars_of: Bars) -> str:
         for label, by_name in result["figures"].items()
         if bars_of.figure in by_name
     }
-    return bars(bars_of.title, bars_of.unit, found) if found else ""
+    return bars(bars_of.title, bars_of.unit, found, ours="forebay") if found else ""
 
 
 def of_memory(result: Mapping[str, Any]) -> str:

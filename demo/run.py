@@ -26,7 +26,9 @@ from demo.data import DemoError, unpack
 from demo.reader import ReadBack
 from forebay.errors import KafkaError
 from forebay.pipeline import Job, load
-from forebay.pipeline.runner import build_frame, map_rows, open_session, write
+from forebay.pipeline.frames import build_frame, map_rows
+from forebay.pipeline.runner import write
+from forebay.pipeline.session import open_session
 
 JOB = Path(__file__).parent / "flights.toml"
 REFRESH_S = 0.2

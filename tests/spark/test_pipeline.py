@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from forebay.pipeline import JobError, load
-from forebay.pipeline.runner import build_frame, map_rows, write
+from forebay.pipeline.frames import build_frame, map_rows
+from forebay.pipeline.runner import encoded, write
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
 
@@ -46,7 +48,7 @@ def job_file(tmp_path: Path, topic: str, broker: EmbeddedBroker) -> Path:
 
 def run(spark: Any, path: Path, overrides: dict[str, str] | None = None) -> Any:
     job = load(path, overrides)
-    return write(job, map_rows(job, build_frame(job, spark)))
+    return write(job, encoded(job, map_rows(job, build_frame(job, spark))))
 
 
 def test_a_job_maps_and_writes(spark: Any, job_file: Path, topic: str, read_all: ReadAll) -> None:
@@ -65,6 +67,10 @@ def test_a_job_maps_and_writes(spark: Any, job_file: Path, topic: str, read_all:
         ({"map.key": "a ||"}, r"^\[map\] key: .*[Ss]yntax error"),
         ({"sql.query": "SELECT * FROM nowhere"}, r"^\[sql\]: .*`nowhere` cannot be found"),
         ({"sources.rows.format": "nosuch"}, "^source 'rows': .*nosuch"),
+        (
+            {"sources.rows.format": "kafka"},
+            "^source 'rows': to read from Kafka Spark needs a jar: .*spark.jars.packages",
+        ),
         ({"sources.rows.schema": "a NOTATYPE"}, "^source 'rows', schema: "),
         ({"map.partition": "a"}, "partition attribute unsupported type string; it must be INT or BIGINT"),
         ({"map.value": "CAST(raise_error('row is bad') AS STRING)"}, "row is bad"),
@@ -90,8 +96,32 @@ def test_a_stream_job_takes_what_is_there_and_ends(
     assert [m.key() for m in read_all(topic)] == [b"z"]
 
 
+def test_an_aggregation_in_update_mode_writes_what_changed(
+    spark: Any, job_file: Path, topic: str, read_all: ReadAll, tmp_path: Path
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, text in enumerate(("a,b\nx,1\ny,2\n", "a,b\nx,5\n")):
+        (folder / f"{number}.csv").write_text(text)
+        os.utime(folder / f"{number}.csv", (number, number))
+    with job_file.open("a") as file:
+        file.write('[stream]\ncheckpoint = "state"\noutput_mode = "update"\n')
+    overrides = {
+        "sources.rows.path": str(folder),
+        "sources.rows.options.maxFilesPerTrigger": "1",
+        "sql.query": "SELECT a, sum(b) AS total FROM rows GROUP BY a",
+    }
+    counters = run(spark, job_file, overrides)
+    assert (counters["rows"], [one["rows"] for one in counters["history"]]) == (3, [2, 1])
+    assert sorted(message.value() for message in read_all(topic)) == [
+        b'{"a":"x","total":1}',
+        b'{"a":"x","total":6}',
+        b'{"a":"y","total":2}',
+    ]
+
+
 def test_the_command_prints_counters_and_ends_with_zero(job_file: Path) -> None:
-    code = f"import sys; from forebay.cli.pipeline import run; sys.exit(run({str(job_file)!r}, as_json=True).exit_code)"
+    code = f"import sys; from forebay.cli import main; sys.exit(main(['pipeline', 'run', {str(job_file)!r}, '--json']))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
     assert '"acknowledged": 2' in ended.stdout

@@ -151,6 +151,10 @@ def config(form: Any, contains: str) -> int:
     return OK
 
 
+PLACES = {"bootstrap_server": "producer.bootstrap.servers", "master": "spark.master", "report": "sink.report"}
+"""Flags of ``pipeline run`` that are short for a place in the job file."""
+
+
 @cli.group()
 def pipeline() -> None:
     """Declared jobs: a source, SQL, a mapping to records, a topic."""
@@ -161,19 +165,22 @@ def pipeline() -> None:
 @click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Replace a value of the file.")
 @click.option("-b", "--bootstrap-server", metavar="HOST:PORT[,...]", help="Replace the file's brokers.")
 @click.option("--master", metavar="URL", help="Replace the file's Spark master.")
+@click.option("--report", metavar="FILE.html", help="Write a page with plots of the run.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and five records; write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Write the counters as JSON.")
-def run(job: str, overrides: Sequence[str], bootstrap_server: str | None, master: str | None, as_json: bool) -> int:
+def run(job: str, overrides: Sequence[str], *, dry_run: bool, as_json: bool, **places: str | None) -> int:
     """Run a job file on Spark; its steps go to stderr, its counters to stdout."""
     from forebay.cli import pipeline as command
     from forebay.pipeline import load
 
-    places = command.parse_overrides(overrides)
-    if bootstrap_server is not None:
-        places["producer.bootstrap.servers"] = bootstrap_server
-    if master is not None:
-        places["spark.master"] = master
-    load(job, places)  # a mistake in the file is one of usage, and is reported before Spark starts
-    return command.run(job, places, as_json=as_json).exit_code
+    changed = command.parse_overrides(overrides)
+    if places["report"] is not None:
+        places["report"] = os.path.abspath(places["report"])
+    for flag, place in PLACES.items():
+        if (value := places[flag]) is not None:
+            changed[place] = value
+    loaded = load(job, changed)  # a mistake in the file is one of usage, and reported before Spark starts
+    return command.dry_run(loaded) if dry_run else command.run(loaded, as_json=as_json).exit_code
 
 
 def execute(arguments: Sequence[str] | None = None) -> int:

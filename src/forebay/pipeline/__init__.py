@@ -1,13 +1,29 @@
-"""A declared job: sources, SQL, a mapping to record fields, a topic; PySpark runs it on any master.
+"""A declared job: sources, a transform, a mapping to record fields, a format, a topic; PySpark runs it on any master.
 
-``job`` reads and judges the file without Spark; ``runner`` does what it says.
+``loading`` reads and judges the file without Spark; ``runner`` does what it says.
 """
 
 from __future__ import annotations
 
-from forebay.pipeline.job import Job, JobError, load
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Job", "JobError", "load"]
+from forebay.pipeline.job import Job
+from forebay.pipeline.loading import load
+from forebay.pipeline.table import JobError
+
+if TYPE_CHECKING:
+    from forebay.pipeline.runner import PipelineResult, run
+
+__all__ = ["Job", "JobError", "PipelineResult", "load", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    # A caller who only reads job files needs no Spark.
+    if name in ("PipelineResult", "run"):
+        from forebay.pipeline import runner
+
+        return getattr(runner, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,8 @@ HIDE = "SPARK_HIDE_TRACEBACK"
 """Read by PySpark (``handle_worker_exception``) when it writes an exception down."""
 
 _OURS = re.compile(r"\bforebay(?:\.\w+)+: (.+)$", re.MULTILINE)
-_ANY = re.compile(r"^(?:[\w.]*(?:Error|Exception)): (.+)$", re.MULTILINE)
+# An error's class by its name, or by the dots of its module.
+_ANY = re.compile(r"^(?:[\w.]*(?:Error|Exception)|[a-z]\w*(?:\.\w+)+): (.+)$", re.MULTILINE)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import page
-from bench.page import Series, bars, lines, newest, render, ticks
+from bench.page import newest, render
 from bench.part import result_of
 
 
@@ -65,26 +65,6 @@ def test_of_several_runs_the_one_in_the_middle_is_drawn() -> None:
     assert len(list(drawn)) == 2
     middle = {**latency(), "runs": [run for run in latency()["runs"] if run["p99"] in (4.0, 5.0)]}
     assert list(page.of_distributions(middle)) == [plot]
-
-
-def test_a_bar_is_as_long_as_its_median() -> None:
-    root = well_formed(bars("t", "u", {"forebay": (2.0, 1.0, 4.0), "other": (4.0, 4.0, 4.0)}))
-    first, second = (float(one.get("width", 0)) for one in root.iter("rect"))
-    assert second == pytest.approx(2 * first)
-
-
-def test_lines_need_points_and_skip_what_is_not_finite() -> None:
-    assert lines("t", "x", "y", [Series("a", [])]) == ""
-    assert lines("t", "x", "y", [Series("a", [(0, float("nan"))])]) == ""
-    assert Series("a", [(0, 1), (1, float("inf"))]).points == [(0, 1)]
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "logarithmic", "expected"),
-    [(0, 10, False, [0, 2, 4, 6, 8, 10]), (0.5, 200, True, [1, 10, 100]), (3, 3, False, [3])],
-)
-def test_ticks_are_round(low: float, high: float, logarithmic: bool, expected: list[float]) -> None:
-    assert ticks(low, high, logarithmic) == pytest.approx(expected)
 
 
 def test_the_newest_result_of_each_bench_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,28 @@ def test_the_job_file_finds_what_the_command_unpacks(tmp_path: Path, capsys: pyt
     with pytest.raises(JobError, match=r"flights.csv' does not exist"):
         load(job)
     assert data.main([str(tmp_path)]) == 0
-    assert f"336,776 flights in {tmp_path}" in capsys.readouterr().out
+    assert f"336,776 flights and 12 months of weather in {tmp_path}" in capsys.readouterr().out
     assert [source.name for source in load(job).sources] == ["flights", "airlines", "planes"]
+
+
+@pytest.mark.parametrize("name", ["origins", "planes", "weather"])
+def test_the_other_jobs_find_it_too(name: str, tmp_path: Path) -> None:
+    folder = Path(data.__file__).parent
+    for file in ("flights.csv", "planes.csv"):
+        (tmp_path / file).touch()
+    data.split_weather(tmp_path / "weather")
+    for file in (f"{name}.toml", "plane.avsc"):
+        shutil.copy(folder / file, tmp_path)
+    assert load(tmp_path / f"{name}.toml").name == name
+
+
+def test_the_weather_is_whole_and_in_order(tmp_path: Path) -> None:
+    assert data.split_weather(tmp_path) == 12
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == [f"2013-{month:02}.csv" for month in range(1, 13)]
+    lines = [line for file in files for line in file.read_text().splitlines()[1:]]
+    assert sorted(lines) == sorted((data.packaged_folder() / "weather.csv").read_text().splitlines()[1:])
+    assert sorted(files, key=lambda file: file.stat().st_mtime) == files
 
 
 def test_the_command_says_in_a_line_what_is_missing(

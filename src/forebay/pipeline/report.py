@@ -1,0 +1,211 @@
+"""One page for one run: what was written, and how it went over time.  It stands alone.
+
+A batch job has a point for each task, a stream one for each micro-batch.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from email.utils import formatdate
+from typing import Any
+
+from forebay.pipeline.job import Job, job_lines
+from forebay.pipeline.plots import STYLE, Series, columns, lines
+
+WIDTH = 430
+"""Of a plot: two stand beside each other on a wide screen, and one fits a narrow one without being shrunk much."""
+MOST_ROWS = 50
+"""Of the table of micro-batches or tasks."""
+PAGE_STYLE = (
+    STYLE
+    + """
+body { max-width: 1000px; }
+figure { margin: 0; }
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 1.5rem; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .75rem; padding: 0; }
+.tiles div { border: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+.tiles div { border-radius: 6px; padding: .4rem .7rem; }
+.tiles b { display: block; font-size: 19px; }
+.wide { overflow-x: auto; }
+.wide td, .wide th { white-space: nowrap; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: 13px; }
+dt { color: GrayText; } dd { margin: 0; overflow-wrap: anywhere; }
+h3 { font-size: 15px; margin: .5rem 0; }
+"""
+)
+
+Entry = Mapping[str, Any]
+
+
+def render(job: Job, counters: Mapping[str, Any], batches: Sequence[Entry] = ()) -> str:
+    """The page as HTML.
+
+    Args:
+        counters: what ``metrics.path`` holds; may be empty.
+        batches: Spark's progress of each micro-batch; none for a batch job.
+    """
+    streaming = job.stream is not None
+    entries = [one for one in counters.get("history" if streaming else "last_tasks", ()) if one["rows"]]
+    body = [
+        f"<h1>{html.escape(job.name)}</h1>",
+        f'<p class="about">{html.escape(_when(counters))}</p>',
+        _tiles(counters),
+        _plots(_of_stream(entries, batches) if streaming else _of_tasks(entries)),
+        _plots(_of_partitions(counters.get("partitions", {})), "Partitions"),
+        _table(entries, streaming),
+        _definitions(job),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(job.name)}: forebay pipeline</title><style>{PAGE_STYLE}</style></head>\n"
+        f"<body>{chr(10).join(filter(None, body))}\n</body></html>\n"
+    )
+
+
+def _when(counters: Mapping[str, Any]) -> str:
+    started, finished = counters.get("started_ms"), counters.get("finished_ms")
+    if not started or not finished:
+        return "Nothing was written."
+    spent = (finished - started) / 1000
+    return f"First row {formatdate(started / 1000, usegmt=True)}, last acknowledgement {spent:,.2f} s later."
+
+
+def _tiles(counters: Mapping[str, Any]) -> str:
+    if not counters:
+        return ""
+    spent = ((counters.get("finished_ms") or 0) - (counters.get("started_ms") or 0)) / 1000
+    values = {
+        "rows": f"{counters['rows']:,}",
+        "acknowledged": f"{counters['acknowledged']:,}",
+        "rows/s": f"{counters['rows'] / spent:,.0f}" if spent > 0 else "-",
+        "bytes sent": _size(counters["bytes_sent"]),
+        "before compression": _size(counters["bytes_raw"]),
+        "compression ratio": f"{counters['compression_ratio']:.3f}",
+        "batches": f"{counters['batches']:,}",
+        "average fill": f"{counters['average_fill']:.0%}",
+        "tasks": f"{counters['tasks']:,}",
+        "commits": f"{counters['commits']:,}",
+    }
+    if "dead_letters" in counters:
+        values["dead letters"] = f"{counters['dead_letters']:,}"
+    tiles = "".join(f"<div><b>{value}</b>{html.escape(name)}</div>" for name, value in values.items())
+    return f'<div class="tiles">{tiles}</div>'
+
+
+def _of_stream(entries: Sequence[Entry], batches: Sequence[Entry]) -> Iterable[str]:
+    numbered = [(_number(one, place), one) for place, one in enumerate(entries)]
+    x = "micro-batch"
+    yield columns("Rows", x, "rows in a micro-batch", [(at, one["rows"]) for at, one in numbered], width=WIDTH)
+    yield _over_time(entries)
+    yield _bytes(x, numbered)
+    yield columns("Batches", x, "record batches", [(at, one["batches"]) for at, one in numbered], width=WIDTH)
+    yield columns("Fill", x, "percent of batch.size", [(at, one["fill"] * 100) for at, one in numbered], width=WIDTH)
+    spans = [
+        Series("trigger to commit (Spark)", _durations(batches, "triggerExecution")),
+        Series("the batch's query and write (Spark)", _durations(batches, "addBatch")),
+        Series("first row to last acknowledgement", [(at, _seconds(one)) for at, one in numbered]),
+    ]
+    yield lines("Latency", x, "seconds", spans, width=WIDTH)
+
+
+def _of_tasks(entries: Sequence[Entry]) -> Iterable[str]:
+    numbered = [(float(one["partition"]), one) for one in entries]
+    x = "Spark partition"
+    yield _over_time(entries)
+    yield columns("Rows", x, "rows of a task", [(at, one["rows"]) for at, one in numbered], width=WIDTH)
+    yield columns("Bytes", x, "bytes sent by a task", [(at, one["bytes_sent"]) for at, one in numbered], width=WIDTH)
+    yield columns("Batches", x, "record batches of a task", [(at, one["batches"]) for at, one in numbered], width=WIDTH)
+    yield columns("Fill", x, "percent of batch.size", [(at, one["fill"] * 100) for at, one in numbered], width=WIDTH)
+    spans = [(at, _seconds(one)) for at, one in numbered]
+    yield columns("Latency", x, "seconds from first row to last acknowledgement", spans, width=WIDTH)
+
+
+def _over_time(entries: Sequence[Entry]) -> str:
+    """Rows that were acknowledged, added up; a commit's or a task's rows count when its last acknowledgement came."""
+    ended = sorted(entries, key=lambda one: one["finished_ms"])
+    if not ended:
+        return ""
+    start = min(one["started_ms"] for one in ended)
+    points, total = [(0.0, 0.0)], 0
+    for one in ended:
+        total += one["rows"]
+        points.append(((one["finished_ms"] - start) / 1000, float(total)))
+    return lines("Rows over time", "s", "rows acknowledged", [Series("rows", points)], width=WIDTH)
+
+
+def _bytes(x: str, numbered: Sequence[tuple[float, Entry]]) -> str:
+    series = [
+        Series("sent", [(at, one["bytes_sent"]) for at, one in numbered]),
+        Series("before compression", [(at, one["bytes_raw"]) for at, one in numbered]),
+    ]
+    return lines("Bytes", x, "bytes", series, width=WIDTH)
+
+
+def _of_partitions(partitions: Mapping[str, int]) -> Iterable[str]:
+    """Records by Kafka partition, a plot for each topic."""
+    topics: dict[str, list[tuple[float, float]]] = {}
+    for where, count in partitions.items():
+        topic, _, number = where.rpartition("-")
+        topics.setdefault(topic, []).append((float(number), float(count)))
+    for topic, counts in sorted(topics.items()):
+        yield columns(topic, "Kafka partition", "records", sorted(counts), width=WIDTH)
+
+
+def _plots(figures: Iterable[str], title: str = "") -> str:
+    drawn = "\n".join(filter(None, figures))
+    head = f"<h2>{html.escape(title)}</h2>\n" if title else ""
+    return f'{head}<div class="plots" style="margin-top: 1.5rem">{drawn}</div>' if drawn else ""
+
+
+def _table(entries: Sequence[Entry], streaming: bool) -> str:
+    if not entries:
+        return ""
+    newest = entries[-MOST_ROWS:]
+    heads = ("micro-batch" if streaming else "task", "rows", "batches", "fill", "bytes sent", "seconds")
+    rows = [
+        (
+            f"{_number(one, place):.0f}" if streaming else f"{one['partition']}, attempt {one['attempt']}",
+            f"{one['rows']:,}",
+            f"{one['batches']:,}",
+            f"{one['fill']:.0%}",
+            f"{one['bytes_sent']:,}",
+            f"{_seconds(one):.3f}",
+        )
+        for place, one in enumerate(newest, len(entries) - len(newest))
+    ]
+    title = "Micro-batches" if streaming else "Tasks"
+    kept = f", the last {MOST_ROWS} of {len(entries)}" if len(entries) > MOST_ROWS else ""
+    body = "\n".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    return f'<h2>{title}{kept}</h2>\n<div class="wide"><table><tr>{head}</tr>\n{body}\n</table></div>'
+
+
+def _definitions(job: Job) -> str:
+    pairs = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in job_lines(job))
+    return f"<h2>The job</h2>\n<dl>{pairs}</dl>"
+
+
+def _durations(batches: Sequence[Entry], name: str) -> list[tuple[float, float]]:
+    return [
+        (float(one["batch_id"]), one["duration_ms"][name] / 1000)
+        for one in batches
+        if one["rows"] and name in one["duration_ms"]
+    ]
+
+
+def _number(entry: Entry, place: int) -> float:
+    batch: int | None = entry.get("batch_id")
+    return float(place if batch is None else batch)
+
+
+def _seconds(entry: Entry) -> float:
+    return float(entry["finished_ms"] - entry["started_ms"]) / 1000
+
+
+def _size(count: int) -> str:
+    for size, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count} B"

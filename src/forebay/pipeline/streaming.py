@@ -1,0 +1,204 @@
+"""A stream from its start to its end: micro-batch by micro-batch, and stopped well by a signal or after its time.
+
+In output mode update each micro-batch is a batch write, which replaces the file of counters, so they are added here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, Any
+
+from forebay._runtime.clock import Clock, SystemClock
+from forebay.pipeline.job import TRIGGER_NOW, Stream
+from forebay.pipeline.session import Show, judged
+from forebay.spark.commit import MOST_REMEMBERED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SUMS = ("commits", "tasks", "rows", "acknowledged", "batches", "bytes_sent", "bytes_raw")
+BY_NAME = ("partitions", "producer")
+
+Values = Mapping[str, Any]
+
+POLL_S = 0.3
+LAST_BATCH_S = 60.0
+"""How long a stream that is to stop may take for the micro-batch that runs."""
+
+
+class Interrupted(Exception):
+    """A signal stopped a stream; what it wrote is in ``counters``."""
+
+    def __init__(self, number: int, counters: Mapping[str, Any]) -> None:
+        super().__init__("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
+        self.exit_code = 128 + number
+        self.counters = counters
+
+
+@dataclass
+class StreamRun:
+    """What became of a stream."""
+
+    batches: list[Mapping[str, Any]] = field(default_factory=list)
+    """Spark's progress of the micro-batches, oldest first; the newest of a long run."""
+    signal: int | None = None
+    """The signal that stopped it."""
+
+
+def run_stream(stream: Stream, frame: DataFrame, options: Mapping[str, str], show: Show, done: StreamRun) -> None:
+    """Starts the stream and returns when it has ended.
+
+    Args:
+        options: the sink's.
+        done: gets what became of it, also if it fails.
+
+    Raises:
+        JobError: Spark refused it, or a micro-batch failed; the last line of the reason.
+        KeyboardInterrupt: a second signal.
+    """
+    query = judged(lambda: _started(stream, frame, options), "stream")
+    clock = SystemClock()
+    with _signals(done):
+        try:
+            judged(lambda: _follow(query, stream, done, show, clock), "stream")
+            if query.isActive:
+                _let_finish(query, clock)
+        finally:
+            done.batches = [_plain(progress) for progress in query.recentProgress]
+            query.stop()
+    failed = query.exception()
+    if failed is not None and done.signal is None:
+        judged(lambda: _raise(failed), "stream")
+
+
+def _started(stream: Stream, frame: DataFrame, options: Mapping[str, str]) -> Any:
+    writer = frame.writeStream.outputMode(stream.output_mode).option("checkpointLocation", stream.checkpoint)
+    if stream.output_mode == "update":
+        writer = writer.foreachBatch(_update_batches(options))
+    else:
+        writer = writer.format("forebay").options(**options)
+    if stream.name is not None:
+        writer = writer.queryName(stream.name)
+    if stream.trigger == TRIGGER_NOW:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=stream.trigger).start()
+
+
+def _update_batches(options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
+    """Writes micro-batches of output mode update, which Spark refuses to a Python sink, and adds their counters up."""
+    from forebay.spark import write_batches
+
+    total = options.get("metrics.path")
+    if total is None:  # on a Connect server, which counts for itself
+        return write_batches(options)
+    one = f"{total}.batch"
+    write = write_batches({**options, "metrics.path": one})
+
+    def each(frame: DataFrame, batch_id: int) -> None:
+        write(frame, batch_id)
+        add_batch(total, one, batch_id)
+
+    return each
+
+
+def _follow(query: Any, stream: Stream, done: StreamRun, show: Show, clock: Clock) -> None:
+    """Waits until the stream has ended, or has to."""
+    ends = None if stream.stop_after_s is None else clock.now() + stream.stop_after_s * 1000
+    rows, seen = 0, -1
+    while not query.awaitTermination(POLL_S):
+        if done.signal is not None or (ends is not None and clock.now() >= ends):
+            return
+        progress = query.lastProgress
+        if progress is not None and progress["batchId"] != seen:
+            seen = progress["batchId"]
+            rows += progress["numInputRows"]
+            show(f"micro-batch {seen}, rows read", rows, None)
+
+
+def _let_finish(query: Any, clock: Clock) -> None:
+    """Returns between two micro-batches, if one ends soon: one that is cut short is written again by a restart."""
+    last = query.lastProgress
+    ends = clock.now() + LAST_BATCH_S * 1000
+    while query.status["isTriggerActive"] and query.lastProgress == last and clock.now() < ends:
+        if query.awaitTermination(POLL_S):
+            return
+
+
+@contextmanager
+def _signals(done: StreamRun) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM is noted, the second one raises; only the main thread can."""
+    if current_thread() is not main_thread():
+        yield
+        return
+
+    def noted(number: int, frame: Any) -> None:
+        if done.signal is not None:
+            raise KeyboardInterrupt
+        done.signal = number
+
+    before = {number: signal.signal(number, noted) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _plain(progress: Any) -> Mapping[str, Any]:
+    """What the report needs of Spark's progress."""
+    return {
+        "batch_id": progress["batchId"],
+        "timestamp": progress["timestamp"],
+        "rows": progress["numInputRows"],
+        "duration_ms": dict(progress["durationMs"]),
+    }
+
+
+def read_counters(path: str) -> dict[str, Any]:
+    """What the file holds; nothing if there is none, since a stream that found nothing to do commits nothing."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return {}
+
+
+def added(old: Values, new: Values, batch_id: int) -> dict[str, Any]:
+    """``old`` with one write's counters on top; ``old`` may be empty.
+
+    Args:
+        batch_id: the micro-batch's number, which its write does not know.
+    """
+    total: dict[str, Any] = {**new}
+    for name in SUMS:
+        total[name] = old.get(name, 0) + new[name]
+    for name in BY_NAME:
+        both = {**old.get(name, {}), **new[name]}
+        total[name] = {key: old.get(name, {}).get(key, 0) + new[name].get(key, 0) for key in sorted(both)}
+    filled = sum(one["average_fill"] * one["batches"] for one in (old, new) if one)
+    total["average_fill"] = round(filled / total["batches"], 4) if total["batches"] else 0.0
+    total["compression_ratio"] = round(total["bytes_sent"] / total["bytes_raw"], 4) if total["bytes_raw"] else 0.0
+    for name, pick in (("started_ms", min), ("finished_ms", max)):
+        known = [one[name] for one in (old, new) if one.get(name) is not None]
+        total[name] = pick(known) if known else None
+    history = [{**entry, "batch_id": batch_id} for entry in new["history"]]
+    total["history"] = [*old.get("history", ()), *history][-MOST_REMEMBERED:]
+    return total
+
+
+def add_batch(total: str, one: str, batch_id: int) -> None:
+    """Adds the counters in file ``one``, which is taken away, to those in file ``total``."""
+    new = read_counters(one)
+    if new:
+        Path(one).write_text(json.dumps(added(read_counters(total), new, batch_id), indent=2) + "\n", encoding="utf-8")
+        os.replace(one, total)

@@ -1,0 +1,73 @@
+"""The page of a run: well-formed, alone, with every value that the counters have."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+from forebay.pipeline.job import Encoding, Stream
+from forebay.pipeline.report import MOST_ROWS, render
+from tests.unit.pipeline.test_job import job
+
+TOTALS = {
+    "rows": 3000, "acknowledged": 3000, "batches": 4, "bytes_sent": 2048, "bytes_raw": 3 << 20, "tasks": 2,
+    "commits": 2, "compression_ratio": 0.25, "average_fill": 0.5, "started_ms": 1000, "finished_ms": 3000,
+    "partitions": {"a-b-0": 1000, "a-b-1": 1998, "dead-0": 2}, "dead_letters": 2,
+}  # fmt: skip
+
+
+def entry(number: int, **more: Any) -> dict[str, Any]:
+    values = {"rows": 1500, "batches": 2, "bytes_sent": 1024, "bytes_raw": 4096, "fill": 0.5}
+    return values | {"started_ms": 1000 + number, "finished_ms": 2000 + number, **more}
+
+
+def parsed(text: str) -> ET.Element:
+    plain = text.removeprefix("<!doctype html>").replace('<meta charset="utf-8">', "")
+    start = plain.index("<meta")
+    return ET.fromstring(plain[:start] + plain[plain.index(">", start) + 1 :])
+
+
+def titles(root: ET.Element) -> list[str | None]:
+    return [one.text for one in root.iter() if one.tag in ("h1", "h2", "h3")]
+
+
+def test_a_batch_job_has_a_point_for_each_task() -> None:
+    tasks = [entry(number, partition=number, attempt=0) for number in range(2)]
+    text = render(job(name="<flights>"), {**TOTALS, "last_tasks": tasks, "history": [entry(0, batch_id=None)]})
+    root = parsed(text)
+    assert not [one for one in root.iter() if one.tag in ("script", "link", "img")] and "http" not in text
+    assert titles(root) == [
+        "<flights>", "Rows over time", "Rows", "Bytes", "Batches", "Fill", "Latency", "Partitions", "a-b", "dead",
+        "Tasks", "The job",
+    ]  # fmt: skip
+    tiles = {one.tail: one.text for one in root.iter("b")}
+    assert (tiles["rows"], tiles["rows/s"], tiles["dead letters"]) == ("3,000", "1,500", "2")
+    assert (tiles["bytes sent"], tiles["before compression"], tiles["average fill"]) == ("2.0 KiB", "3.0 MiB", "50%")
+    assert [cell.text for cell in list(root.iter("tr"))[1]] == ["0, attempt 0", "1,500", "2", "50%", "1,024", "1.000"]
+    assert "sesame" not in text
+
+
+def test_a_stream_has_a_point_for_each_micro_batch() -> None:
+    history = [entry(number * 10, batch_id=number) for number in range(3)] + [entry(99, batch_id=3, rows=0)]
+    progress = [
+        {"batch_id": number, "rows": 10, "timestamp": "", "duration_ms": {"triggerExecution": 2500, "addBatch": 2000}}
+        for number in range(3)
+    ]
+    root = parsed(render(job(stream=Stream("/c")), {**TOTALS, "history": history}, progress))
+    assert titles(root)[1:7] == ["Rows", "Rows over time", "Bytes", "Batches", "Fill", "Latency"]
+    texts = [one.text for one in root.iter("text")]
+    assert "trigger to commit (Spark)" in texts and "first row to last acknowledgement" in texts
+    assert [row[0].text for row in root.iter("tr")] == ["micro-batch", "0", "1", "2"]
+
+
+def test_a_long_run_shows_its_newest_rows() -> None:
+    history = [entry(number, batch_id=number) for number in range(MOST_ROWS + 5)]
+    root = parsed(render(job(stream=Stream("/c")), {**TOTALS, "history": history}))
+    assert f"Micro-batches, the last {MOST_ROWS} of {MOST_ROWS + 5}" in titles(root)
+    assert [row[0].text for row in root.iter("tr")][1] == "5"
+
+
+def test_a_run_that_wrote_nothing_has_a_page_too() -> None:
+    root = parsed(render(job(stream=Stream("/c"), encodings=(Encoding("value", "json"),)), {}))
+    assert titles(root) == ["j", "The job"]
+    assert "Nothing was written." in [one.text for one in root.iter("p")]
