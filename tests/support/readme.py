@@ -1,4 +1,4 @@
-"""A page's code blocks, and how one is run: as it stands, but for the broker's address."""
+"""Code blocks of README and of other pages, and how one is run: as it stands, but for the broker's address."""
 
 from __future__ import annotations
 

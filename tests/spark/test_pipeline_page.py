@@ -1,0 +1,50 @@
+"""The blocks of ``docs/pipeline.md``, as they stand: a shell's in one folder, one after the other."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from forebay.pipeline.loading import ALLOWED
+from forebay.pipeline.table import known
+from forebay.testing import EmbeddedBroker
+from tests.support.readme import ROOT, Snippet, run, snippets
+
+PAGE = snippets(ROOT / "docs" / "pipeline.md")
+RUN = [one for one in PAGE if one.language == "sh" or "import" in one.text]
+
+
+def test_the_page_has_blocks_of_each_kind() -> None:
+    assert [one.language for one in PAGE] == ["sh", "toml", "python", "python", "sh"]
+    assert [one.language for one in RUN] == ["sh", "python", "sh"]
+
+
+@pytest.mark.parametrize("block", [one for one in PAGE if one.language == "toml"], ids=str)
+def test_a_part_of_a_job_file_has_known_keys(block: Snippet) -> None:
+    for section, values in tomllib.loads(block.text).items():
+        known(values, ALLOWED[section] or (), f"[{section}]")
+
+
+def test_a_part_of_a_module_is_python() -> None:
+    (block,) = [one for one in PAGE if one.language == "python" and one not in RUN]
+    names: dict[str, object] = {}
+    exec(block.text, names)
+    assert callable(names["late"])
+
+
+# Each starts a Spark of its own; the first one starts two.
+@pytest.mark.timeout(900)
+def test_the_blocks_run_one_after_the_other(tmp_path: Path, broker: EmbeddedBroker) -> None:
+    broker.create_topic("trips", 3)
+    first, program, submitted = (run(one, tmp_path, broker.bootstrap_servers, timeout_s=300) for one in RUN)
+    assert first.returncode == 0, first.stderr
+    assert "record 2" in first.stdout and '{"id":"a","km":3}' in first.stdout
+    assert "records acknowledged    2" in first.stdout
+    assert "<title>trips: forebay pipeline</title>" in (tmp_path / "trips.html").read_text()
+    assert program.returncode == 0, program.stderr
+    assert program.stdout.splitlines()[-1] == "2 records acknowledged"
+    assert submitted.returncode == 0, submitted.stderr
+    assert "trips: starting Spark on the master of spark-submit" in submitted.stdout
+    assert "'acknowledged': 2" in submitted.stdout
