@@ -121,7 +121,8 @@ def test_an_aggregation_in_update_mode_writes_what_changed(
 
 
 def test_the_command_prints_counters_and_ends_with_zero(job_file: Path) -> None:
-    code = f"import sys; from forebay.cli.__main__ import main; sys.exit(main(['pipeline', 'run', {str(job_file)!r}, '--json']))"
+    arguments = ["pipeline", "run", str(job_file), "--json"]
+    code = f"import sys; from forebay.cli.__main__ import main; sys.exit(main({arguments!r}))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
     assert '"acknowledged": 2' in ended.stdout
