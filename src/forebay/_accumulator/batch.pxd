@@ -2,7 +2,6 @@ from forebay._runtime.primitives cimport RecordPointer
 from forebay._accumulator.account cimport BatchAccount
 from forebay._accumulator.pool cimport Buffer
 from forebay._accumulator.records cimport RecordsBuilder
-from forebay._delivery.callbacks cimport DeliveryCallbacks
 from forebay._runtime.flag cimport Flag
 from forebay._delivery.future cimport RecordFuture
 from forebay._delivery.result cimport BatchResult
@@ -15,8 +14,6 @@ from forebay._records.rows cimport RowWindow
 cdef class ProducerBatch(StampedBatch):
     cdef readonly RecordsBuilder records
     cdef readonly BatchAccount account
-    # Shared with the result: appends are made under the queue's lock, the sender reads once the batch is closed.
-    cdef DeliveryCallbacks callbacks
     cdef readonly BatchResult result
     cdef readonly double created
     cdef public double drained

@@ -51,7 +51,6 @@ class ProducerBatch(StampedBatch):
         self.records = records
         self.account = new_account(chunk.pool, chunk.owner)
         self.result = new_result(queue.topic, queue.partition, self.account, first)
-        self.callbacks: DeliveryCallbacks | None = None
         self.created = created
         self.drained = self.retry_at = 0.0
         self.leader_epoch = self.attempts_when_leader_last_changed = self.last_node = -1
@@ -95,7 +94,7 @@ class ProducerBatch(StampedBatch):
         if future is not None:
             self.attach(record, future)
         if callback is not None:
-            cython.cast(DeliveryCallbacks, self.callbacks).add(
+            cython.cast(DeliveryCallbacks, self.result.deliveries).add(
                 count, callback, record.timestamp, record.key_size, record.value_size
             )
         return size
@@ -129,7 +128,7 @@ class ProducerBatch(StampedBatch):
     def affords_callback(self, callback: Any) -> cython.bint:
         # Makes room for the callback, so that keeping it cannot fail once the record is in.
         index: cython.Py_ssize_t = self.record_count
-        callbacks: DeliveryCallbacks | None = self.callbacks
+        callbacks: DeliveryCallbacks | None = self.result.deliveries
         if (
             callbacks is not None
             and callbacks.count == index
@@ -140,7 +139,6 @@ class ProducerBatch(StampedBatch):
             return True  # one function for all records, as in most applications: only two more numbers
         if callbacks is None:
             callbacks = DeliveryCallbacks()
-            self.callbacks = callbacks
             self.result.deliveries = callbacks
         if index > 0 and not self.account.afford(
             callback, callbacks.repeats(callback), index - callbacks.count, cython.cast(cython.int, index)
@@ -218,7 +216,6 @@ class ProducerBatch(StampedBatch):
 
         A flush keeps its batches until the last of them has its outcome, so the memory cannot wait for the batch's end.
         """
-        self.callbacks = None
         self.records.release()
         self.account.close()
         return 0

@@ -161,8 +161,19 @@ cdef inline const unsigned char* pointer_to(size_t address, Py_ssize_t size) noe
     return <const unsigned char*>address
 
 
-# One column of byte strings in whatever layout, as far as a reader without the GIL needs it.  Whoever made it keeps
-# alive what it points to.
+cdef enum:                 # CellSource.layout; abi.py says what each is
+    ALL_NULL = 0
+    VARIABLE = 1
+    FIXED = 2
+    VIEW = 3
+    DICTIONARY = 4
+    STRIPPED = 5
+    OBJECTS = 6
+    RUNS = 7
+
+
+# One column of byte strings in any layout, for readers without the GIL.  The code that made it keeps the memory alive
+# that it points to.
 cdef struct CellSource:
     int layout
     int width

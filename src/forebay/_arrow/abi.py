@@ -178,8 +178,13 @@ def pointer_to(address: int, size: int) -> Any:
     return ctypes.string_at(address, size) if size > 0 else b""
 
 
+ALL_NULL, VARIABLE, FIXED, VIEW, DICTIONARY, STRIPPED, OBJECTS, RUNS = range(8)
+"""Layouts of a CellSource.  The last three are not Arrow's: fixed sizes less zeros at the end (NumPy's S), addresses of
+Python objects, and runs, whose ends are searched."""
+
+
 class CellSource:
-    """One column of byte strings in whatever layout; the compiled form is a C struct, zero where nothing was set."""
+    """One column of byte strings in any layout; the compiled form is a C struct, zero where nothing was set."""
 
     __slots__ = (
         "addresses",

@@ -1,4 +1,4 @@
-"""Columns of bytes in whatever layout, read in place; what all columns have in common.
+"""Columns of bytes in any layout, read in place, and the base of all columns.
 
 The producer of a column owns its memory.  A column holds what releases the memory, so it may outlive the object that it
 was taken from.  An unknown layout is refused by name when the column is opened, never while rows are read.  Rows count
@@ -10,6 +10,14 @@ from __future__ import annotations
 
 import cython
 from cython.cimports.forebay._arrow.abi import (
+    ALL_NULL,
+    DICTIONARY,
+    FIXED,
+    OBJECTS,
+    RUNS,
+    STRIPPED,
+    VARIABLE,
+    VIEW,
     CellSource,
     array_buffer,
     array_buffers,
@@ -32,17 +40,6 @@ from cython.cimports.forebay._runtime.primitives import bytes_pointer, no_bytes,
 
 from forebay.errors import IllegalArgumentError
 
-# Layouts of bytes.  The last three are not Arrow's: fixed sizes less zeros at the end (NumPy's S), addresses of Python
-# objects, and runs, whose ends are searched.
-ALL_NULL = cython.declare(cython.int, 0)
-VARIABLE = cython.declare(cython.int, 1)
-FIXED = cython.declare(cython.int, 2)
-VIEW = cython.declare(cython.int, 3)
-DICTIONARY = cython.declare(cython.int, 4)
-STRIPPED = cython.declare(cython.int, 5)
-OBJECTS = cython.declare(cython.int, 6)
-RUNS = cython.declare(cython.int, 7)
-
 INLINE_VIEW = cython.declare(cython.int, 12)
 VIEW_SIZE = cython.declare(cython.int, 16)
 
@@ -54,16 +51,16 @@ BYTES_ALLOWED = (
 def _bytes_layout(code: bytes) -> tuple[int, int] | None:
     """(layout, width of an offset or of a value) for a format string of the C data interface."""
     known = {
-        b"n": (0, 0),
-        b"z": (1, 4),
-        b"u": (1, 4),
-        b"Z": (1, 8),
-        b"U": (1, 8),
-        b"vz": (3, 16),
-        b"vu": (3, 16),
+        b"n": (ALL_NULL, 0),
+        b"z": (VARIABLE, 4),
+        b"u": (VARIABLE, 4),
+        b"Z": (VARIABLE, 8),
+        b"U": (VARIABLE, 8),
+        b"vz": (VIEW, VIEW_SIZE),
+        b"vu": (VIEW, VIEW_SIZE),
     }
     if code.startswith(b"w:"):
-        return 2, int(code[2:])
+        return FIXED, int(code[2:])
     return known.get(code)
 
 
@@ -82,7 +79,7 @@ def refused(name: str, schema: int, allowed: str) -> IllegalArgumentError:
 
 @cython.cclass
 class Column:
-    """What all columns have; ``owner`` is whatever keeps the memory."""
+    """The base of all columns; ``owner`` is the object that keeps the memory."""
 
     def __init__(self, name: str, length: cython.Py_ssize_t, owner: object) -> None:
         self.name = name
@@ -95,7 +92,7 @@ class Column:
         self.offset = array_offset(array) + shift
         self.length = array_length(array) - shift
         code: bytes = schema_format(schema)
-        # Runs have no bitmap of their own, and neither have columns of nothing but nulls.
+        # Run-end encoded columns and columns of the null type have no bitmap.
         self.validity = 0 if code == b"n" or code == b"+r" else array_buffer(array, 0)
 
     @cython.ccall
@@ -227,7 +224,7 @@ class BytesColumn(Column):
 
     @cython.ccall
     def get(self, row: cython.Py_ssize_t) -> bytes | None:
-        """The cell as bytes, None for null; for rare looks, such as at a topic's name."""
+        """The cell as bytes, None for null; for rare uses, such as a topic's name."""
         size: cython.Py_ssize_t = self.seek(row)
         if size < 0:
             return None

@@ -11,10 +11,9 @@ under its lock.
 from __future__ import annotations
 
 from forebay._columnar.append import append_columns
-from forebay._columnar.columns import Columns, sink_columns
+from forebay._columnar.columns import Columns, key_partitions, sink_columns
 from forebay._columnar.deliveries import BatchDelivery, FailedRows, OffsetRun
 from forebay._columnar.fingerprint import fingerprint
-from forebay._columnar.grouping import key_partitions
 from forebay._columnar.sources import send_table
 
 __all__ = [

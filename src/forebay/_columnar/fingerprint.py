@@ -6,7 +6,7 @@ import cython
 from cython.cimports.forebay._arrow.columns import BytesColumn
 from cython.cimports.forebay._columnar.columns import Columns
 from cython.cimports.forebay._records.rows import RowWindow
-from cython.cimports.forebay._runtime.primitives import bytearray_pointer, bytes_pointer, no_bytes
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytearray_pointer, bytes_pointer, no_bytes
 from cython.cimports.forebay._runtime.xxhash64 import xxhash64
 
 from forebay._columnar.columns import NO_HEADERS
@@ -15,7 +15,6 @@ from forebay.errors import IllegalArgumentError
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
 NULL = cython.declare(cython.longlong, -1)
 MOST_HEADERS = cython.declare(cython.Py_ssize_t, 1 << 20)
-MOST_PARTITION = cython.declare(cython.longlong, 0x7FFFFFFF)
 NULLS_SEED = cython.declare(cython.ulonglong, 0x6E756C6C)
 """What a null is hashed with, so that it is not an empty cell."""
 
@@ -88,7 +87,7 @@ def load(columns: Columns, rows: RowWindow, at: cython.Py_ssize_t, count: cython
     else:
         count = rows.fill_headers(columns.headers, at, count, MOST_HEADERS)
     if columns.partitions is not None:
-        return columns.partitions.fill(at, count, NULL, MOST_PARTITION, rows.partitions)
+        return columns.partitions.fill(at, count, NULL, MAX_INT32, rows.partitions)
     number: cython.Py_ssize_t
     partitions = rows.partitions
     for number in range(count):

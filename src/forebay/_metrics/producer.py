@@ -22,8 +22,7 @@ from forebay._metrics.names import (
     Row,
 )
 from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue
-from forebay._metrics.sensor import NODE_FIELDS, TOPIC_FIELDS, NodeSensors, Sensor, TopicSensors
-from forebay._metrics.shared import SharedSensor
+from forebay._metrics.sensor import NODE_FIELDS, TOPIC_FIELDS, NodeSensors, Sensor, SharedSensor, TopicSensors
 
 _Tags = tuple[tuple[str, str], ...]
 

@@ -12,8 +12,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from forebay._metrics.sensor import Sensor
-from forebay._metrics.shared import SharedSensor
+from forebay._metrics.sensor import Sensor, SharedSensor
 
 MetricValue = float | int | str
 

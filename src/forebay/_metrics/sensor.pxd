@@ -1,5 +1,7 @@
 cimport cython
 
+from forebay._runtime.mutex cimport Mutex
+
 
 @cython.final
 cdef class Sensor:
@@ -16,6 +18,11 @@ cdef class Sensor:
     cdef int close_into(self, list window, double next_start, double expired) except? -1
 
 
+cdef class SharedSensor:
+    cdef Mutex lock
+    cdef Sensor sensor
+
+
 cdef class TopicSensors:
     cdef readonly Sensor records
     cdef readonly Sensor bytes
@@ -30,3 +37,5 @@ cdef class NodeSensors:
     cdef readonly Sensor responses
     cdef readonly Sensor bytes_in
     cdef readonly Sensor latency
+    cdef void count_request(self, Py_ssize_t size) noexcept
+    cdef void count_response(self, Py_ssize_t size, double latency) noexcept

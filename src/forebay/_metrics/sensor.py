@@ -1,9 +1,8 @@
-"""What is counted, one object a quantity: plain fields that the owner of the counted state updates.
+"""Sensor: one counted quantity, as plain fields that the owner of the counted state updates.
 
-``record`` takes no lock, reads no time and touches no dictionary.  Each sensor has one writer, the sender's
-thread; what other threads count, too, goes into a ``SharedSensor``.
-Windows are closed from outside by the registry; ``total`` and ``count`` never go back, so closing only notes
-where they were, and the one field it resets is the maximum.
+``record`` takes no lock, reads no time and uses no dictionary.  A Sensor has one writer, the sender's thread.  A
+SharedSensor may have several.  The registry closes windows.  ``total`` and ``count`` never decrease, so closing only
+notes their values, and resets the maximum.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 _NOTHING = float("-inf")
 
@@ -52,8 +52,8 @@ class Sensor:
         """Begins a new window at ``next_start`` and forgets those that began at ``expired`` or before.
 
         Does nothing if that window or a later one is open: several threads may find at the same time that one is over.
-        A value that another thread records meanwhile goes into the old or the new window; only interpreted may its
-        claim to be the maximum be lost.
+        A value that another thread records meanwhile goes into the old or the new window.  In the interpreted form
+        the maximum may miss it.
         """
         self.close_into(new_window(), next_start, expired)
 
@@ -100,6 +100,63 @@ def new_window() -> list[Any]:
     return [0.0, 0.0, 0, _NOTHING]
 
 
+@cython.final
+@cython.cclass
+class SharedSensor:
+    """As ``Sensor``, for several writers: for rare or slow events such as waits, refusals and failures.
+
+    No other lock is taken under ``lock``.  The sender's thread takes it too, and a signal handler or a finaliser may
+    record.  So this is compiled, and neither Python code nor the garbage collector runs under the lock.
+    """
+
+    def __init__(self, now: cython.double) -> None:
+        """``now`` as in ``Sensor``."""
+        if not cython.compiled:
+            self.lock = Mutex()
+        self.sensor = Sensor(now)
+
+    @property
+    def total(self) -> float:
+        return self.sensor.total
+
+    @property
+    def count(self) -> int:
+        return self.sensor.count
+
+    @property
+    def born(self) -> float:
+        return self.sensor.born
+
+    def record(self, value: cython.double) -> None:
+        """Counts one event of size ``value``; any thread."""
+        acquire(self.lock)
+        try:
+            self.sensor.record(value)
+        finally:
+            release(self.lock)
+
+    def record_many(self, total: cython.double, count: cython.longlong, maximum: cython.double) -> None:
+        """Counts ``count`` events that add up to ``total`` at once; any thread."""
+        acquire(self.lock)
+        try:
+            self.sensor.record_many(total, count, maximum)
+        finally:
+            release(self.lock)
+
+    def close_window(self, next_start: cython.double, expired: cython.double) -> None:
+        """As ``Sensor.close_window``; a value that is recorded meanwhile still counts for the maximum."""
+        window: list[Any] = new_window()  # before the lock is taken: the garbage collector may run here
+        acquire(self.lock)
+        try:
+            self.sensor.close_into(window, next_start, expired)
+        finally:
+            release(self.lock)
+
+    def windowed(self, expired: cython.double) -> tuple[float, int, float, float]:
+        """As ``Sensor.windowed``; without the lock, because the tuple may run the garbage collector."""
+        return self.sensor.windowed(expired)
+
+
 TOPIC_FIELDS = ("records", "bytes", "compression_rate", "retries", "errors")
 NODE_FIELDS = ("requests", "bytes_out", "responses", "bytes_in", "latency")
 
@@ -136,3 +193,18 @@ class NodeSensors:
         self.responses = responses
         self.bytes_in = bytes_in
         self.latency = latency
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def count_request(self, size: cython.Py_ssize_t) -> cython.void:
+        """A request of ``size`` bytes is queued for the node."""
+        self.requests.record(size)
+        self.bytes_out.record(size)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def count_response(self, size: cython.Py_ssize_t, latency: cython.double) -> cython.void:
+        """An answer of ``size`` bytes has come, ``latency`` ms after its request."""
+        self.responses.record(size)
+        self.bytes_in.record(size)
+        self.latency.record(latency)

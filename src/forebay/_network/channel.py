@@ -218,15 +218,16 @@ class Channel:
         if self.state == CONNECTING:
             self.early.append((views, on_written, prompt))
             return
-        data: bytes = b""
+        data: Any = None
         try:
             data = self.filter.send(views)
         except Exception as error:  # noqa: BLE001 - the write ends as the channel does, in the next turn
+            # No return in here: see ``BatchOutcomes._split``.
             self._filter_failed(error)
             self.writes.append((self.socket.queued + 1, on_written))
-            return
-        self._queue(data)
-        self._note_write(on_written, prompt)
+        if data is not None:
+            self._queue(data)
+            self._note_write(on_written, prompt)
 
     @cython.cfunc
     def _queue(self, data: bytes) -> cython.void:

@@ -48,5 +48,3 @@ cdef class NetworkClient:
     cdef _complete(self, ClientResponse response)
     cdef _run(self, ClientResponse response)
     cdef _deliver(self)
-    cdef void _count_request(self, NodeSensors node, Py_ssize_t size) noexcept
-    cdef void _count_response(self, NodeSensors node, Py_ssize_t size, double latency) noexcept

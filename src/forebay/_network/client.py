@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._metrics.sensor import NodeSensors
+from cython.cimports.forebay._network._io import CLOSED
 from cython.cimports.forebay._network.channel import Channel
 from cython.cimports.forebay._network.connection import Connection
 from cython.cimports.forebay._network.connection_states import NodeState
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from forebay.model import Node
 
 _INFINITY: float = float("inf")
-_CLOSED = 2
 # The last eight ids are reserved for authentication, as in the Java client.
 _MAX_CORRELATION = 0x7FFFFFFF - 8
 _COPIED = cython.declare(cython.Py_ssize_t, 16384)
@@ -192,6 +192,7 @@ class NetworkClient:
         request.created = now
         channel: Channel = state.channel
         before: cython.Py_ssize_t = channel.pending
+        failure: Any = None
         try:
             buffers: list[Any] = connection.encode(request, self._correlation, now)
             # No answer will end the turn, or the caller waits for the writing: its end has to end the turn.
@@ -200,13 +201,19 @@ class NetworkClient:
         except Exception as error:  # noqa: BLE001 - the request must complete in any case
             # No version in common, or a request that cannot be built: it completes with that error.
             failure = error if isinstance(error, KafkaError) else KafkaError(f"Cannot build {request!r}: {error!r}")
+        if failure is not None:
+            # Not in the except clause: see ``BatchOutcomes._split``.
             connection.withdraw(request)
             request.release(False)
             self._complete(ClientResponse(request, now, error=failure))
             return
         self._correlation = 0 if self._correlation == _MAX_CORRELATION else self._correlation + 1
         self.in_flight += 1
-        self._count_request(state.sensors, channel.pending - before)
+        size: cython.Py_ssize_t = channel.pending - before
+        self._requests.record(size)
+        self._bytes_out.record(size)
+        node: NodeSensors = state.sensors
+        node.count_request(size)
         self._next_check = min(self._next_check, request.deadline)
 
     # -- the turn -----------------------------------------------------------------------------------------------
@@ -278,7 +285,7 @@ class NetworkClient:
             return
         if failure is not None:
             self._lose(state, failure, now)
-        elif channel.state == _CLOSED:
+        elif channel.state == CLOSED:
             self._failed(state, channel.error, now)
 
     @cython.cfunc
@@ -287,7 +294,10 @@ class NetworkClient:
         self.in_flight -= 1
         size: cython.Py_ssize_t = response.size
         if size > 0:
-            self._count_response(state.sensors, size, now - request.sent)
+            self._responses.record(size)
+            self._bytes_in.record(size)
+            node: NodeSensors = state.sensors
+            node.count_response(size, now - request.sent)
             throttle: cython.int = getattr(response.body, "throttle_time_ms", 0)
             if throttle > 0 and client_throttles(request.api_key, request.version):
                 response.throttle_ms = throttle
@@ -318,25 +328,6 @@ class NetworkClient:
             response.request.on_complete(response)
         except Exception as error:  # noqa: BLE001 - the caller's code must not stop the sender
             self._log.exception("Uncaught error in request completion of %r", response, error=error)
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _count_request(self, node: NodeSensors, size: cython.Py_ssize_t) -> cython.void:
-        """A request of ``size`` bytes is queued for a node."""
-        self._requests.record(size)
-        self._bytes_out.record(size)
-        node.requests.record(size)
-        node.bytes_out.record(size)
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _count_response(self, node: NodeSensors, size: cython.Py_ssize_t, latency: cython.double) -> cython.void:
-        """An answer of ``size`` bytes has come, ``latency`` ms after its request."""
-        self._responses.record(size)
-        self._bytes_in.record(size)
-        node.responses.record(size)
-        node.bytes_in.record(size)
-        node.latency.record(latency)
 
     # -- connections --------------------------------------------------------------------------------------------
 

@@ -1,14 +1,14 @@
-"""RowWindow: rows as an encoder wants them, addresses, sizes and numbers in plain arrays, a window of rows at a time.
+"""RowWindow: a window of rows for the encoder: addresses, sizes and numbers in plain arrays.
 
-Columns come in many layouts; here they have become one, so that hashing, grouping by partition and encoding are loops
-over arrays that need neither Python objects nor the GIL.  A window owns its arrays and none of the bytes: the columns
-it was filled from must outlive it.  Used by one thread at a time.
+Columns come in many layouts, and a window has one.  So hashing, grouping by partition and encoding are loops over
+arrays that need neither Python objects nor the GIL.  A window owns its arrays, but not the bytes: the columns that
+filled it must outlive it.  One thread at a time may use it.
 """
 
 from __future__ import annotations
 
 import cython
-from cython.cimports.forebay._arrow.abi import CellSource, bit_at, load_integer, pointer_to
+from cython.cimports.forebay._arrow.abi import VARIABLE, CellSource, bit_at, load_integer, pointer_to
 from cython.cimports.forebay._arrow.columns import BytesColumn, seek_cell
 from cython.cimports.forebay._arrow.headers import HeadersColumn
 from cython.cimports.forebay._runtime.memory import drop_addresses, drop_numbers, new_addresses, new_numbers
@@ -27,12 +27,11 @@ from cython.cimports.forebay._runtime.primitives import (
 
 NULL = cython.declare(cython.longlong, -1)
 NO_SIZE = cython.declare(cython.longlong, -2)
-"""Of no cell."""
+"""The size of no cell."""
 NO_KEY = cython.declare(cython.longlong, 1)
 """A key's size in a record without one: -1 as a varint."""
-VARIABLE = cython.declare(cython.int, 1)
 CHECKED_ROWS = cython.declare(cython.Py_ssize_t, 64)
-"""Rows that are written, then read for the checksum."""
+"""So many rows are written before the checksum reads them."""
 
 
 @cython.final
@@ -54,7 +53,7 @@ class Cells:
         """The column's cells from ``row`` on."""
         source: cython.pointer(CellSource) = column.source  # type: ignore[valid-type]
         self.alike = 0
-        # With the GIL: it takes microseconds, and to have it back beside a thread that wants it may take more.
+        # With the GIL, because this takes microseconds, and getting the GIL back from another thread may take longer.
         if source.layout == VARIABLE:
             fill_variable(self, source, source.offset + row, count)
         else:
@@ -63,7 +62,7 @@ class Cells:
     @cython.cfunc
     @cython.exceptval(check=False)
     def fill_with(self, count: cython.Py_ssize_t, address: cython.p_const_uchar, size: cython.longlong) -> cython.void:
-        """The same for every row: a column that is not there; always the same one until ``fill`` is called."""
+        """The same cell for every row, for a missing column.  Until ``fill`` is called, each call has the same cell."""
         at: cython.Py_ssize_t
         for at in range(self.alike, count):
             self.addresses[at] = address

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from forebay._assembly import Parts
 from forebay._delivery.sender_lock import check_wait
-from forebay._metrics.shared import SharedSensor
+from forebay._metrics.sensor import SharedSensor
 from forebay._transactions.state import State
 from forebay.errors import (
     ForkedProducerError,

@@ -110,18 +110,21 @@ class Draining:
             return [call for call in left if call[1]]
 
     def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
+        error: Any = None
         try:
             self.closer.close_batch(batch)
         except Exception as cause:  # noqa: BLE001 - the batch fails with it
+            # No return in here: see ``BatchOutcomes._split``.
             error = KafkaError(
                 f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}"
             )
             error.__cause__ = cause
-            if self.transactions is not None:
-                self.transactions.on_failed(batch, error, True)
-            self.outcomes.fail(batch, error, None, now)
-            return False
-        return True
+        if error is None:
+            return True
+        if self.transactions is not None:
+            self.transactions.on_failed(batch, error, True)
+        self.outcomes.fail(batch, error, None, now)
+        return False
 
     @cython.ccall
     def put_back(self, calls: list[Any], now: cython.double) -> object:

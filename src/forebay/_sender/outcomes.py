@@ -196,18 +196,25 @@ class BatchOutcomes:
             self._split(batch, error, now)
 
     def _split(self, batch: ProducerBatch, refusal: KafkaError, now: float) -> None:
+        # No return in an except clause: where memory lacks, compiled code drops a traceback on its way out that is not
+        # there.
+        split: Any = None
+        parts = 0
+        error: Any = None
         try:
             # Imported here: it is rare, and needs the modules that read records, which would slow down each start.
-            from forebay._accumulator.split import split_and_reenqueue
+            from forebay._accumulator.split import split_and_reenqueue as split
         except Exception as cause:
             self._retry(batch, refusal, now)
             self.log.exception("Cannot import what splits batches", error=cause)
+        if split is None:
             return
         try:
-            parts = split_and_reenqueue(self.accumulator, batch, self.transactions)
+            parts = split(self.accumulator, batch, self.transactions)
         except (KafkaError, MemoryError) as cause:
             error = KafkaError(f"Cannot split {batch.record_count} record(s) for {batch.topic}-{batch.partition}")
             error.__cause__ = cause
+        if error is not None:
             self._fail(batch, None, error, now, refused=True)
             return
         self.metrics.batch_splits.record(1)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import forebay
 from forebay._delivery import callback_thread as _callback_thread
-from forebay._delivery import result as _result
 from forebay._delivery.callback_thread import report_unsaid
 from forebay._delivery.future import RecordFuture
 from forebay._delivery.result import BatchResult
@@ -28,14 +26,6 @@ def test_at_first_nothing_is_known() -> None:
     assert (result.topic, result.partition, result.base_offset, result.log_append_time) == ("test", 3, -1, -1)
     assert (result.error, result.record_errors, result.record_count, result.done) == (None, None, 0, False)
     result.check_own_process()
-
-
-def test_compiled_code_has_the_same_states() -> None:
-    package = Path(_result.__file__).parent
-    declared = re.findall(r"^    ([A-Z]+) = (\d+)$", (package / "result.pxd").read_text(), re.M)
-    twins = re.search(r"^    ([A-Z, ]+) = range\((\d+)\)$", (package / "result.py").read_text(), re.M)
-    assert twins is not None and int(twins[2]) == len(declared)
-    assert [(name, str(number)) for number, name in enumerate(twins[1].split(", "))] == declared
 
 
 def pending(count: int, **more: Any) -> tuple[list[RecordFuture], BatchResult]:

@@ -6,7 +6,7 @@ import pytest
 
 from forebay._metrics import names
 from forebay._metrics.producer import ProducerMetrics, sensor_fields
-from forebay._metrics.shared import SharedSensor
+from forebay._metrics.sensor import SharedSensor
 from forebay.testing.clock import ManualClock
 
 PRODUCER = """

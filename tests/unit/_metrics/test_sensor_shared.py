@@ -1,4 +1,4 @@
-"""_metrics.shared: a sensor's numbers, whoever records."""
+"""SharedSensor: the numbers of a sensor that several threads record to."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 import forebay
-from forebay._metrics.sensor import Sensor
-from forebay._metrics.shared import SharedSensor
+from forebay._metrics.sensor import Sensor, SharedSensor
 from tests.fakes.steps import within_time
 
 NEVER = float("-inf")
