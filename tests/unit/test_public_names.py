@@ -47,6 +47,7 @@ PRODUCER = {
     "send_batch",
     "send_nowait",
     "send_offsets_to_transaction",
+    "set_sasl_credentials",
     "set_transactional_id",
     "transaction",
     "transaction_version",

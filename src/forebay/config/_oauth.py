@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -140,6 +139,8 @@ def _with_extensions(ask: Callable[[], Any], extensions: Callable[[], Any] | Non
 def _check_function(given: Any, name: str) -> None:
     if not callable(given):
         raise ConfigError(f"{name} must be callable or have token(), got {type(given).__name__}")
+    import inspect  # most have no provider
+
     if inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(given, "__call__", None)):  # noqa: B004
         raise ConfigError(
             f"{name} is a coroutine function; it is called by a thread without an event loop, so it must be a function "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +53,8 @@ class Called(Secret):
     deferred = True
 
     def __init__(self, value: Callable[[], str]) -> None:
+        import inspect  # who gives a password as it is does without
+
         if inspect.iscoroutinefunction(value):
             raise ConfigError(
                 f"{value!r} is a coroutine function; it is called by a thread without an event loop, so it must be a "

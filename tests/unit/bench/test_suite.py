@@ -45,7 +45,8 @@ def test_every_goal_reads_results_that_the_full_form_has() -> None:
         f"{step.part.name}{'-sink' if '--sink' in arguments else ''}" for step, arguments in chosen(parse(["--quick"]))
     }
     assert wanted <= full
-    assert wanted <= quick
+    # Sessions of Spark take minutes to start.
+    assert wanted - quick == {"spark"}
 
 
 def test_the_quick_form_leaves_out_what_takes_long() -> None:

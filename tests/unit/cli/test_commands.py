@@ -54,8 +54,8 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
         ("produce -t t -b h:1 -X linger.ms=x", "-X: Invalid value 'x' for option linger.ms"),
         ("produce -t t -b h:1 -z brotli", "-z: Invalid value 'brotli' for option compression.type"),
         (
-            "produce -t t -b h:1 -X sasl.mechanism=OAUTHBEARER",
-            "not available in this version: it has no SASL OAUTHBEARER",
+            "produce -t t -b h:1 -X metric.reporters=a.B",
+            "not available in this version: it has no metric reporters",
         ),
         ("produce -t t -b h:1 -F /nonexistent/p", "properties file '/nonexistent/p' cannot be read"),
         ("produce -t t -b h:1 /nonexistent/x", "file '/nonexistent/x' cannot be read: No such file"),
