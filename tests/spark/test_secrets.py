@@ -21,7 +21,8 @@ DRIVER = textwrap.dedent(
     folder, servers, topic = sys.argv[1:]
     spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
              .config("spark.driver.memory", "768m").config("spark.eventLog.enabled", "true")
-             .config("spark.eventLog.dir", f"file://{folder}/events").getOrCreate())
+             .config("spark.eventLog.compress", "false").config("spark.eventLog.dir", f"file://{folder}/events")
+             .getOrCreate())
     options = {
         "kafka.bootstrap.servers": servers, "topic": topic, "kafka.config.providers": "env",
         "kafka.sasl.mechanism": "PLAIN", "kafka.sasl.username": "alice", "kafka.sasl.password": "${env:FOREBAY_CANARY}",

@@ -221,15 +221,16 @@ def fetch(
     end = now() + endpoint.backoff_max_ms
     wait = endpoint.backoff_ms
     while True:
+        body = b""
         try:
             status, body = (post or post_form)(endpoint, request, now)
             return read_answer(status, body, request, endpoint.url)
-        except AuthenticationError:
-            raise
-        except NetworkError as error:
+        except (AuthenticationError, NetworkError) as error:
             left = end - now()
-            if left <= 0 or wait <= 0:
-                raise error
+            if isinstance(error, AuthenticationError) or left <= 0 or wait <= 0:
+                # The answer may hold a token.  So it is in no variable that a traceback refers to.
+                body = b""
+                raise error.with_traceback(None) from error.__cause__
             pause(min(wait, left))
             wait *= 2
 
@@ -246,6 +247,7 @@ def post_form(endpoint: Endpoint, request: TokenRequest, now: Callable[[], float
     parts = urlsplit(endpoint.url)
     host, port, seconds = parts.hostname or "", parts.port, endpoint.connect_ms / 1000
     connection: Any
+    sock: Any = None
     if parts.scheme == "https":
         context = endpoint.context() if endpoint.context is not None else None
         connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
@@ -253,7 +255,8 @@ def post_form(endpoint: Endpoint, request: TokenRequest, now: Callable[[], float
         connection = http.client.HTTPConnection(host, port, timeout=seconds)
     try:
         connection.connect()
-        connection.sock = _Timed(connection.sock, now, now() + endpoint.read_ms)
+        sock = connection.sock
+        connection.sock = _Timed(sock, now, now() + endpoint.read_ms)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("POST", path, request.body, dict(request.headers))
         response = connection.getresponse()
@@ -265,6 +268,11 @@ def post_form(endpoint: Endpoint, request: TokenRequest, now: Callable[[], float
         raise NetworkError(text) from error
     finally:
         connection.close()
+        if sock is not None:
+            sock.close()
+
+
+LATE = "no whole answer within sasl.login.read.timeout.ms"
 
 
 class _Timed:
@@ -278,7 +286,7 @@ class _Timed:
     def _hurry(self) -> None:
         left = (self._until - self._now()) / 1000
         if left <= 0:
-            raise TimeoutError("no whole answer within sasl.login.read.timeout.ms")
+            raise TimeoutError(LATE)
         self._sock.settimeout(left)
 
     def sendall(self, data: Any) -> None:
@@ -290,10 +298,13 @@ class _Timed:
 
     def recv_into(self, buffer: Any) -> int:
         self._hurry()
-        return int(self._sock.recv_into(buffer))
+        try:
+            return int(self._sock.recv_into(buffer))
+        except TimeoutError:
+            raise TimeoutError(LATE) from None
 
     def close(self) -> None:
-        self._sock.close()
+        """Does nothing: http.client closes before the body is read, if the server does not keep the connection."""
 
 
 class _Answer(io.RawIOBase):
