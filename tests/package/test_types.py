@@ -69,7 +69,7 @@ def test_pyright_knows_the_type_of_every_public_name(checkers: Checkers) -> None
     exported = {symbol["name"]: symbol for symbol in report["symbols"] if symbol["isExported"]}
     unknown = {name: symbol["diagnostics"] for name, symbol in exported.items() if not symbol["isTypeKnown"]}
     assert "forebay.producer.KafkaProducer" in exported
-    assert unknown == {}
+    assert unknown == {}, list(unknown)
     assert report["completenessScore"] == 1
 
 

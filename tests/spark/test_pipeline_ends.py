@@ -50,12 +50,6 @@ trigger = "8 seconds"
 """
 
 
-ACCUMULATORS = re.compile(
-    r"^-+\nException occurred .*?pyspark/accumulators\.py.*?^EOFError\n-+\n", re.DOTALL | re.MULTILINE
-)
-"""What PySpark's own server for accumulators prints if Java ends before it; no code of a job's is in it."""
-
-
 def started(path: Path) -> subprocess.Popen[str]:
     # A session of its own, as a terminal's job has: Ctrl-C reaches every process of it, Java included.
     command = [sys.executable, "-m", "forebay", "pipeline", "run", str(path), "--json"]
@@ -101,8 +95,8 @@ def test_ctrl_c_ends_a_stream_between_two_micro_batches_and_a_restart_goes_on(
         out, err = process.communicate(timeout=200)
         assert process.returncode == 130, err
         assert err.splitlines()[-1] == "forebay: error: stopped by Ctrl-C"
-        shown = ACCUMULATORS.sub("", err)
-        assert "Traceback" not in shown and "at org.apache" not in shown, err
+        # PySpark's own processes may say that they were interrupted, or that Java is gone; no code of a job's does.
+        assert not re.search(r'File ".*/forebay/', err) and "at org.apache" not in err, err
         read = numbers([message.value() for message in read_all(topic)])
         assert json.loads(out)["acknowledged"] == sum(read.values())
         # Every row once: none was cut off in the middle of a micro-batch, none was left out by the restart.

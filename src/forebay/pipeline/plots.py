@@ -32,7 +32,7 @@ class Series:
 
     def __init__(self, label: str, points: Iterable[tuple[float, float]]) -> None:
         self.label = label
-        self.points = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
+        self.points: list[tuple[float, float]] = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
 
 
 class _Frame:

@@ -38,7 +38,7 @@ class Interrupted(Exception):
 
     def __init__(self, number: int, counters: Mapping[str, Any]) -> None:
         super().__init__("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
-        self.exit_code = 128 + number
+        self.exit_code: int = 128 + number
         self.counters = counters
 
 

@@ -63,7 +63,8 @@ class ProtobufEncoder:
     def __init__(self, descriptor: bytes, message: str) -> None:
         self._descriptor = descriptor
         self.message = message
-        self._files, self.kind = _found(descriptor, message)
+        self._files, kind = _found(descriptor, message)
+        self.kind: Any = kind
         from google.protobuf import message_factory
 
         self._class = message_factory.GetMessageClass(self.kind)
