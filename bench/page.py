@@ -59,6 +59,10 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
         "DataFrames, beside Spark's own sink",
         (Bars("Rows per second", "rows_per_s", "thousands/s", 1e-3), CPU),
     ),
+    "guarantees": (
+        "DataFrames, at least once and exactly once",
+        (Bars("CPU over reading", "cpu_s_over", "s"), Bars("Time over reading", "seconds_over", "s")),
+    ),
     "codecs": (
         "Compressed JSON events",
         (RATE, CPU, Bars("Size", "wire_bytes_a_record", "bytes a record on the wire")),

@@ -18,6 +18,7 @@ from bench import (
     columns,
     footprint,
     goals,
+    guarantees,
     instructions,
     latency,
     memory,
@@ -37,8 +38,8 @@ from tools.kafka import JarsUnavailable, KafkaFailed
 PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
-        peers, sender_cost, columns, spark, codecs, latency, footprint, partitions, threads, startup, append, memory,
-        tls, instructions,
+        peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, partitions, threads, startup,
+        append, memory, tls, instructions,
     )
 }  # fmt: skip
 
@@ -66,6 +67,7 @@ STEPS = (
             "append",
             "memory",
             "spark",
+            "guarantees",
             "tls",
             "instructions",
         )
