@@ -90,7 +90,7 @@ docs: $(STAMP)  ## Write what is generated: stubs of compiled modules, DESIGN.md
 	$(PY) -m tools.file_map
 
 # Three at a time for two processors, the longest first: those with brokers mostly wait.
-TEST_PARTS := integration interpreted unit three-brokers spark package
+TEST_PARTS := integration spark interpreted unit three-brokers package
 SIDE_BY_SIDE = $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test: check build jars  ## Everything: checks, both forms, brokers, Spark (15 minutes on 2 cores)
