@@ -17,6 +17,7 @@ import atexit
 import logging
 import os
 import sys
+import threading
 import weakref
 from typing import Any, Protocol
 
@@ -137,6 +138,11 @@ def _watch_worker_exit() -> None:
     _hooked_workers.add(os.getpid())
     # Behind the pools of the worker, which have higher priorities, and before its own children are joined.
     util.Finalize(None, _end_all_at_exit, exitpriority=0)
+    # A handler of SIGTERM that exits may interrupt that list's own code, whose rest is then left out.  This one, which
+    # has no public name, comes after it in any case; in a process that is no worker it would come before atexit's.
+    register = getattr(threading, "_register_atexit", None)
+    if register is not None:
+        register(_end_all_at_exit)
 
 
 def _mark_all_in_child() -> None:

@@ -23,6 +23,7 @@ from tests.support.fixtures import TopicFactory
 COUNT = 100
 PROGRAM = f"""
 import concurrent.futures, multiprocessing, os, signal, sys, time
+from multiprocessing import util
 from forebay import KafkaProducer
 
 bootstrap, topic = sys.argv[1:]
@@ -46,6 +47,13 @@ def work_and_stay(mark):
     for number in numbers:
         work(number)
     stay(mark)
+
+def work_and_end_amid_the_end():
+    start(exits_on_sigterm=True)
+    for number in numbers:
+        work(number)
+    before_the_others = dict(exitpriority=1000)
+    util.Finalize(None, os.kill, (os.getpid(), signal.SIGTERM), **before_the_others)
 
 if __name__ == "__main__":
 """
@@ -225,6 +233,25 @@ def test_workers_with_a_handler_of_sigterm_deliver(
         pool.map(work, numbers)
     """
     assert end_of(tmp_path, embedded, name, text) == (0, "", "")
+    assert delivered(embedded, name)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sigterm_amid_the_end_of_a_worker_delivers(
+    embedded: EmbeddedBroker, topic: TopicFactory, tmp_path: Path, method: str
+) -> None:
+    """An idle worker of a pool may end by itself just before it is terminated.
+
+    Its handler then raises SystemExit in multiprocessing's own code, which leaves out the rest of its list.
+    """
+    name = topic(embedded)
+    text = f"""
+    process = multiprocessing.get_context("{method}").Process(target=work_and_end_amid_the_end)
+    process.start()
+    process.join()
+    print(process.exitcode)
+    """
+    assert end_of(tmp_path, embedded, name, text) == (0, "0\n", "")
     assert delivered(embedded, name)
 
 
