@@ -259,6 +259,16 @@ class AsyncKafkaProducer:
         finally:
             steps.close()
 
+    async def purge(self, *, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Drops records that were accepted, as ``KafkaProducer.purge``.
+
+        Raises:
+            IllegalStateError: called with ``blocking`` on the sender's thread.
+        """
+        dropped = self._producer._begin_purge(in_queue, in_flight, blocking)
+        if blocking:
+            await _is_there(dropped, None, asyncio.get_running_loop())
+
     async def close(self, timeout: float | None = None) -> None:
         """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
 

@@ -265,6 +265,35 @@ class KafkaProducer(SendPath, TransactionalCalls):
             accumulator.end_flush()
             self._parts.metrics.flush_ns.record((clock.now() - begun) * 1e6)
 
+    def purge(self, *, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Drops records that were accepted: their futures and callbacks get a PurgedError.  As librdkafka's purge.
+
+        What was never sent gives its memory back at once.  A record in flight may be written all the same; its memory
+        comes back when no request needs it.  An idempotent producer goes on under the next epoch where records were
+        dropped in flight, so that later records are not taken for them (as when records expire).  A transaction with a
+        dropped record can only be aborted (as with librdkafka; Java purges in abort_transaction).
+        Records that are sent after the call are not touched, nor are threads that wait in ``send``.
+
+        Args:
+            in_queue: records that were never sent.
+            in_flight: records of requests without an answer, and records that wait for another attempt.
+            blocking: wait until the dropped records have their outcome and callbacks have run.
+
+        Raises:
+            IllegalStateError: called with ``blocking`` from a delivery callback, which would wait for itself.
+        """
+        dropped = self._begin_purge(in_queue, in_flight, blocking)
+        if blocking:
+            _wait(dropped, None)
+
+    def _begin_purge(self, in_queue: bool, in_flight: bool, blocking: bool) -> Any:
+        self._check_not_forked()
+        if blocking:
+            if self._on_sender_thread():
+                raise IllegalStateError("purge() cannot wait in a delivery callback: use purge(blocking=False) there")
+            check_wait("purge()")
+        return self._thread.purge(in_queue=in_queue, in_flight=in_flight)
+
     def close(self, timeout: float | None = None) -> None:
         """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
 

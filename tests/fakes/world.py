@@ -178,6 +178,10 @@ class PumpedThread:
         """As ``SenderThread.leave``."""
         return self.real.leave()
 
+    def purge(self, *, in_queue: bool, in_flight: bool) -> Any:
+        """As ``SenderThread.purge``."""
+        return self.real.purge(in_queue=in_queue, in_flight=in_flight)
+
     def join(self, timeout_ms: float) -> bool:
         """As ``SenderThread.join``."""
         end = self.world.now + timeout_ms

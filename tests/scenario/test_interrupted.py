@@ -76,6 +76,7 @@ CALLS: dict[str, Call] = {
     "send to a new topic": ask_for_another_topic,
     "fill": fill,
     "send_batch": lambda world: world.producer.send_batch("test", [b"v"] * 50, partition=0).done(),
+    "purge": lambda world: world.producer.purge(blocking=False),
     "flush": lambda world: world.producer.flush(0),
     "metrics": lambda world: world.producer.metrics(),
     "partitions_for": lambda world: world.producer.partitions_for("test"),
@@ -89,7 +90,16 @@ CALLS: dict[str, Call] = {
     "detach_transaction": lambda world: world.producer.detach_transaction(),
     "set_transactional_id": lambda world: world.producer.set_transactional_id("foobar"),
 }
-ORDINARY = ("send", "send too large", "send to a new topic", "send_batch", "flush", "metrics", "partitions_for")
+ORDINARY = (
+    "send",
+    "send too large",
+    "send to a new topic",
+    "send_batch",
+    "purge",
+    "flush",
+    "metrics",
+    "partitions_for",
+)
 MOREOVER = ("result", "add_done_callback")
 INTERRUPTED: list[tuple[str, Callable[[], World]]] = [
     *((name, plain) for name in (*ORDINARY, *MOREOVER)),

@@ -20,6 +20,7 @@ from forebay.errors import (
     IllegalStateError,
     KafkaError,
     ProducerClosedError,
+    PurgedError,
     SerializationError,
     TimeoutError,
     TopicAuthorizationError,
@@ -283,6 +284,18 @@ def test_flush_in_vain() -> None:
         drive(world, lambda: producer.flush(0.5))
     with pytest.raises(IllegalArgumentError):
         drive(world, lambda: producer.flush(-1))
+
+
+def test_purge_waits_for_the_outcomes() -> None:
+    world = World(linger_ms=5000)
+    producer = ours(world)
+
+    async def main() -> BaseException | None:
+        sent = await producer.send("test", b"a")
+        await producer.purge()
+        return sent.exception(0)
+
+    assert isinstance(drive(world, main), PurgedError)
 
 
 def test_a_cancelled_flush_is_over() -> None:

@@ -43,6 +43,7 @@ PRODUCER = {
     "partitions_for",
     "producer_epoch",
     "producer_id",
+    "purge",
     "send",
     "send_batch",
     "send_nowait",

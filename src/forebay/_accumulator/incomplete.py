@@ -107,16 +107,22 @@ class IncompleteBatches:
             self.sealed = True
         finally:
             release(self.lock)
+        self.closed_for_appends()
+
+    def closed_for_appends(self) -> list[ProducerBatch]:
+        """All of them; none takes a further record."""
         batch: ProducerBatch
         queue: PartitionQueue
         # A batch that was admitted before is in this list.  Its thread holds the queue's lock until its record is in.
-        for batch in self.listed(0):
+        batches: list[Any] = self.listed(0)
+        for batch in batches:
             queue = batch.queue
             acquire(queue.lock)
             try:
                 batch.close_for_appends()
             finally:
                 release(queue.lock)
+        return batches
 
     @cython.ccall
     def unseal(self) -> cython.void:

@@ -137,6 +137,28 @@ class PartitionQueue(GatedQueue):
         finally:
             release(self.lock)
 
+    def take_these(self, wanted: set[ProducerBatch]) -> list[ProducerBatch]:
+        """Takes the ``wanted`` batches out, in order.  Sender's thread."""
+        taken: list[Any] = []
+        kept: list[Any] = []
+        batch: ProducerBatch
+        acquire(self.lock)
+        try:
+            for batch in self.batches:
+                if batch in wanted:
+                    batch.close_for_appends()
+                    taken.append(batch)
+                else:
+                    kept.append(batch)
+            if self.last in wanted:
+                self.last = None
+            old: list[Any] = self.batches  # kept until the lock is released
+            self.batches = kept
+        finally:
+            release(self.lock)
+        del old
+        return taken
+
     @cython.ccall
     def has(self, batch: ProducerBatch) -> cython.bint:
         """Whether the batch waits here."""

@@ -246,15 +246,7 @@ class BatchOutcomes:
         """Ends a batch with ``error``, counts it, and logs it (repeats limited), in case no caller waits for it."""
         if batch.done:
             return
-        if batch.transactional and self.transactions is not None:
-            dialog: Any = self.transactions.dialog
-            error = dialog.judge(error)
-            record_errors = record_errors and {at: dialog.judge(own) for at, own in record_errors.items()}
-        if batch.fail(error, record_errors, self.report):
-            self.accumulator.deallocate(batch)
-        self.failed_records += batch.record_count
-        self.metrics.record_errors.record(batch.record_count)
-        self.topic_sensors(batch, now).errors.record(batch.record_count)
+        self._end_failed(batch, error, record_errors, now)
         self.log.error(
             (batch.topic, type(error)),
             now,
@@ -265,6 +257,26 @@ class BatchOutcomes:
             type(error).__name__,
             error,
         )
+
+    def purge(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
+        """Fails a batch that purge() dropped; the caller has taken it out of its queue, and logs."""
+        if batch.done:
+            return
+        if self.transactions is not None:
+            # As when it expires: if it was sent, nobody knows whether it is in the log.
+            self.transactions.on_failed(batch, error, False)
+        self._end_failed(batch, error, None, now)
+
+    def _end_failed(self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float) -> None:
+        if self.transactions is not None and self.transactions.dialog is not None:
+            dialog: Any = self.transactions.dialog
+            error = dialog.judge(error)
+            record_errors = record_errors and {at: dialog.judge(own) for at, own in record_errors.items()}
+        if batch.fail(error, record_errors, self.report):
+            self.accumulator.deallocate(batch)
+        self.failed_records += batch.record_count
+        self.metrics.record_errors.record(batch.record_count)
+        self.topic_sensors(batch, now).errors.record(batch.record_count)
 
     def _warn_of_unknown(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
         if isinstance(error, UnknownTopicIdError):

@@ -11,7 +11,8 @@ from forebay._accumulator.schedule cimport ReadyNodes
 from forebay._transactions.manager cimport TransactionManager
 
 
-# Everything belongs to the sender's thread, except closing and forced, which any thread sets.
+# Everything belongs to the sender's thread, except closing and forced, which any thread sets,
+# and purges, to which any thread appends (_sender/purging.py).
 cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule
@@ -27,7 +28,6 @@ cdef class Sender:
     cdef readonly object requests
     cdef object dialog                   # of a transactional producer
     cdef object producer_ids
-    cdef object options
     cdef object log
     cdef object answered                 # on_produce
     cdef readonly BatchOutcomes outcomes
@@ -39,6 +39,7 @@ cdef class Sender:
     cdef double next_in_flight_expiry
     cdef readonly bint closing
     cdef readonly bint forced
+    cdef readonly list purges
     cdef bint unfinished_turn                  # a turn began to drain and did not come to its wait
     cpdef run_once(self, double now)
     cdef _begin_turn(self, double now)

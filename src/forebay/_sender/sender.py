@@ -90,9 +90,8 @@ class Sender:
         self.transactions = transactions
         self.metrics = metrics
         self.sensors = RequestSensors(metrics)
-        self.options = options
         self.log = RateLimitedLogger("forebay.sender", prefix=options.log_prefix)
-        self.outcomes = self._make_outcomes(report)
+        self.outcomes = self._make_outcomes(report, options)
         self.requests = requests
         self.dialog = None if requests is None else requests.dialog
         self.producer_ids = ProducerIdRequests(
@@ -109,8 +108,9 @@ class Sender:
         self.in_flight: dict[ProducerBatch, None] = {}
         self.next_roll, self.next_in_flight_expiry = -INFINITY, INFINITY
         self.closing = self.forced = self.unfinished_turn = False
+        self.purges: list[Any] = []
 
-    def _make_outcomes(self, report: Callable[[BaseException, Any], None]) -> BatchOutcomes:
+    def _make_outcomes(self, report: Callable[[BaseException, Any], None], options: SenderOptions) -> BatchOutcomes:
         return BatchOutcomes(
             accumulator=self.accumulator,
             metadata=self.metadata,
@@ -119,8 +119,8 @@ class Sender:
             metrics=self.metrics,
             log=self.log,
             report=report,
-            retries=self.options.retries,
-            delivery_timeout_ms=self.options.delivery_timeout_ms,
+            retries=options.retries,
+            delivery_timeout_ms=options.delivery_timeout_ms,
         )
 
     # Any thread
@@ -152,6 +152,8 @@ class Sender:
         # Before anything is drained, so that no batch fails and is sent in the same turn.  Also before the transaction
         # manager's turn, which acts on failures.
         self._expire(now)
+        if len(self.purges) > 0:
+            self._purge(now)
         delay: cython.double = -1 if self.transactions is None else self._prepare(now)
         waking: cython.double = self.accumulator.pool.serve_deferred(now, len(self.in_flight) == 0)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
@@ -422,6 +424,12 @@ class Sender:
             except Exception as failure:  # noqa: BLE001 - the others are in no queue any more and have to end too
                 self.outcomes.end_after_error(batch, failure)
         return None
+
+    def _purge(self, now: float) -> None:
+        from forebay._sender.purging import apply  # rare, and not wanted at each start
+
+        while self.purges:
+            apply(self.purges.pop(0), self.accumulator, self.in_flight, self.outcomes, self.log, now)
 
     def give_up(self, error: KafkaError) -> None:
         """The end: batches without an outcome fail with ``error``, and calls that wait for a transaction end."""

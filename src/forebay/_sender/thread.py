@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forebay._delivery.callback_thread import note_sender_thread, report_unsaid
 from forebay._runtime.clock import Clock
@@ -17,6 +17,9 @@ from forebay._runtime.threads import Lock, get_ident, start_thread
 from forebay._runtime.ticket import Latch
 from forebay._sender.sender import FORCED, Sender
 from forebay.errors import KafkaError
+
+if TYPE_CHECKING:
+    from forebay._transactions.pending import TransactionalResult
 
 logger = logging.getLogger("forebay.sender")
 
@@ -93,6 +96,27 @@ class SenderThread:
         """
         return self.sender.settle_early()
 
+    def purge(self, *, in_queue: bool, in_flight: bool) -> TransactionalResult:
+        """Asks the thread to drop the records that were accepted so far.  Any thread.
+
+        Returns:
+            Settled when they have their outcome.
+        """
+        from forebay._sender.purging import Purge
+
+        request = Purge.of(self.sender.accumulator.incomplete_batches, in_queue=in_queue, in_flight=in_flight)
+        self.sender.purges.append(request)
+        if self._ended.is_set():
+            self._end_purges()  # it may have ended before it could see this one
+        else:
+            self.sender.wakeup()
+        return request.result
+
+    def _end_purges(self) -> None:
+        # All records have their outcome.
+        for request in list(self.sender.purges):
+            request.result.settle()
+
     def _end_failed_start(self) -> None:
         if self._claim.acquire(False):
             # No thread began, and one that still does returns at once; what it would have closed is closed here.
@@ -134,6 +158,7 @@ class SenderThread:
             # In any case: close() waits for this without a limit.
             self.finished = True
             self._ended.set()
+            self._end_purges()
 
     def _give_up_and_close(self) -> None:
         self.sender.accumulator.close()

@@ -25,6 +25,7 @@
         ├── OutOfOrderSequenceError
         │   └── UnknownProducerIdError
         ├── ProducerFencedError¹, UnsupportedVersionError¹, InvalidProducerEpochError, TransactionAbortableError
+        ├── TransactionAbortedError, PurgedError  the record was dropped on purpose
         └── RecordTooLargeError, InvalidRecordError, InvalidTopicError, and one for every other code
     ¹ fatal: the producer cannot go on
 
@@ -117,6 +118,7 @@ from forebay.errors._client import (
     InterruptError,
     ProducerClosedError,
     ProtocolError,
+    PurgedError,
     SerializationError,
     SslAuthenticationError,
     TransactionAbortedError,
@@ -216,6 +218,7 @@ __all__ = [
     "ProducerClosedError",
     "ProducerFencedError",
     "ProtocolError",
+    "PurgedError",
     "RebootstrapRequiredError",
     "RecordBatchTooLargeError",
     "RecordTooLargeError",

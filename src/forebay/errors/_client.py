@@ -66,5 +66,12 @@ class TransactionAbortedError(ApiError):
     """The record's transaction was aborted before the record was sent."""
 
 
+class PurgedError(ApiError):
+    """The record was dropped by ``purge()``.
+
+    ``context["phase"]`` is ``queued`` if it was never sent; ``in flight`` if it was, and may have been written.
+    """
+
+
 class CommitFailedError(KafkaError):
     """The group has moved on: its offsets can no longer be committed by this member."""

@@ -41,6 +41,7 @@ class FakeSender:
         self.failed: list[KafkaError] = []
         self.asked = threading.Event()
         self.refused_when_draining: list[bool] = []
+        self.purges: list[Any] = []
 
     def run_once(self, now: float) -> None:
         self.turns += 1
