@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         TopicPartition,
         TransactionIdentity,
     )
+    from forebay.process import end_on_sigterm, per_process
     from forebay.producer import KafkaProducer
 
 __all__ = [
@@ -43,7 +44,9 @@ __all__ = [
     "TopicPartition",
     "TransactionIdentity",
     "__version__",
+    "end_on_sigterm",
     "implementation",
+    "per_process",
 ]
 
 _HOMES = {
@@ -60,6 +63,8 @@ _HOMES = {
     "RecordMetadata": "model",
     "TopicPartition": "model",
     "TransactionIdentity": "model",
+    "end_on_sigterm": "process",
+    "per_process": "process",
 }
 _MODULES = frozenset({"aio", "config", "errors", "interceptors", "model", "serializers"})
 

@@ -29,6 +29,8 @@ logger = logging.getLogger("forebay.producer")
 
 FORCED_END_MS = 5_000.0
 """How long all threads together that were told to end at once, at exit, may take for it."""
+LIMITED_END_MS = 500.0
+"""The same where the end of the process is limited (``limit_end``)."""
 HELPERS_END_MS = 1_000.0
 """How long the exit waits for a login's work: a token's provider may not return."""
 
@@ -44,6 +46,8 @@ _threads: set[SenderThread] = set()
 _producers: weakref.WeakSet[Any] = weakref.WeakSet()
 _hooked_workers: set[int] = set()
 """This process's id, if it is a worker whose end is watched."""
+_end_at: float | None = None
+"""Monotonic ms at which the process has to end; one word, which a signal handler sets."""
 
 
 def watch(producer: Forkable, thread: SenderThread) -> None:
@@ -56,6 +60,17 @@ def watch(producer: Forkable, thread: SenderThread) -> None:
     _watch_worker_exit()
 
 
+def limit_end(seconds: float, clock: Clock | None = None) -> None:
+    """The end of the process takes ``seconds`` from now at most.  For signal handlers: no lock, no wait."""
+    global _end_at
+    _end_at = (clock or SystemClock()).now() + seconds * 1000
+
+
+def time_left(clock: Clock | None = None) -> float | None:
+    """Seconds that are left of ``limit_end``; None if no end was limited."""
+    return None if _end_at is None else max(0.0, (_end_at - (clock or SystemClock()).now()) / 1000)
+
+
 def watch_forks(user: Forkable) -> None:
     """Takes something without a thread under the fork hook's care."""
     _producers.add(user)
@@ -66,7 +81,8 @@ def forget(thread: SenderThread) -> None:
     _threads.discard(thread)
 
 
-def _end_all_at_exit(clock: Clock | None = None) -> None:
+def end_all_at_exit(clock: Clock | None = None) -> None:
+    """Ends every producer of the process, within the longest delivery.timeout.ms or the limit of ``limit_end``."""
     clock = clock or SystemClock()
     begun = clock.now()
     while True:
@@ -100,11 +116,11 @@ def _end_all(clock: Clock, begun: float) -> None:
         for thread in threads:
             # One that was told to end at once, by close(timeout), has had its time.
             patience = 0.0 if thread.sender.forced else thread.patience_ms
-            if not thread.join(max(0.0, begun + patience - clock.now())):
+            end = begun + patience if _end_at is None else min(begun + patience, _end_at)
+            if not thread.join(max(0.0, end - clock.now())):
                 if not thread.sender.forced:
-                    logger.error(
-                        "A producer did not end within delivery.timeout.ms at interpreter exit; ending it by force"
-                    )
+                    limit = "delivery.timeout.ms" if _end_at is None else "the time that is left"
+                    logger.error("A producer did not end within %s at interpreter exit; ending it by force", limit)
                 thread.sender.request_force_close()
                 late.append(thread)
     except KeyboardInterrupt:
@@ -117,7 +133,7 @@ def _end_all(clock: Clock, begun: float) -> None:
 def _end_by_force(threads: list[SenderThread], clock: Clock) -> None:
     for thread in threads:
         thread.sender.request_force_close()
-    end = clock.now() + FORCED_END_MS
+    end = clock.now() + (FORCED_END_MS if _end_at is None else LIMITED_END_MS)
     for thread in threads:
         if not thread.join(max(0.0, end - clock.now())):
             acknowledged, lost = thread.leave()
@@ -137,15 +153,17 @@ def _watch_worker_exit() -> None:
         return
     _hooked_workers.add(os.getpid())
     # Behind the pools of the worker, which have higher priorities, and before its own children are joined.
-    util.Finalize(None, _end_all_at_exit, exitpriority=0)
+    util.Finalize(None, end_all_at_exit, exitpriority=0)
     # A handler of SIGTERM that exits may interrupt that list's own code, whose rest is then left out.  This one, which
     # has no public name, comes after it in any case; in a process that is no worker it would come before atexit's.
     register = getattr(threading, "_register_atexit", None)
     if register is not None:
-        register(_end_all_at_exit)
+        register(end_all_at_exit)
 
 
 def _mark_all_in_child() -> None:
+    global _end_at
+    _end_at = None  # the parent's end is not the child's
     note_fork()
     _threads.clear()
     module = _helpers()
@@ -156,5 +174,5 @@ def _mark_all_in_child() -> None:
         producer._after_fork_in_child()
 
 
-atexit.register(_end_all_at_exit)
+atexit.register(end_all_at_exit)
 os.register_at_fork(after_in_child=_mark_all_in_child)

@@ -22,7 +22,7 @@ from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.event_loop import Handover, LoopTicket, handover_of
 from forebay._send.pending import PendingSend, pending_send
 from forebay._send.transactional import Call
-from forebay.config import ProducerConfig
+from forebay.config import FromSources, ProducerConfig
 from forebay.errors import ForkedProducerError, KafkaError, ProducerClosedError, TimeoutError
 from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
 from forebay.producer import KafkaProducer
@@ -43,7 +43,7 @@ LONGEST_HOLD_S = 0.001
 """How long sends that need not wait may go on before the loop's other tasks get their turn."""
 
 
-class AsyncKafkaProducer:
+class AsyncKafkaProducer(FromSources):
     """A Kafka producer for asyncio and uvloop; used by the tasks of any event loop of the process.
 
     ::

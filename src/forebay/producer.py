@@ -23,7 +23,7 @@ from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
 from forebay._send.transactional import TransactionalCalls
-from forebay.config import Credentials, ProducerConfig, Secret
+from forebay.config import Credentials, FromSources, ProducerConfig, Secret
 from forebay.errors import (
     ApiError,
     ConfigError,
@@ -49,7 +49,7 @@ FORCED_CLOSE_MS = 300.0
 """How long close() waits for a thread that it has told to end at once; not ended then, a callback holds it."""
 
 
-class KafkaProducer(SendPath, TransactionalCalls):
+class KafkaProducer(SendPath, TransactionalCalls, FromSources):
     """A Kafka producer; safe to use from many threads.
 
     Args:
@@ -361,12 +361,13 @@ class KafkaProducer(SendPath, TransactionalCalls):
     ) -> None:
         """Closes; what was accepted is delivered, also when the block raised.
 
-        After a ``close(timeout)`` that ended by force it takes half a second at most.
+        After a ``close(timeout)`` that ended by force it takes half a second at most; after a signal of
+        ``forebay.end_on_sigterm`` the rest of that time.
         """
         # Such a close has raised what is to be said; a callback may hold the sender's thread for ever.
         told = self._thread.sender.forced
         try:
-            self.close(0 if told else None)
+            self.close(0 if told else _lifecycle.time_left())
         except KafkaError as failure:
             if told and isinstance(failure, TimeoutError):
                 return

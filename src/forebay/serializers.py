@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import codecs
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from forebay.errors import ConfigError, KafkaError, SerializationError, UnserializableTypeError
+from forebay._serializer_calls import BYTES, BoundSerializer, as_serializer
+from forebay.errors import ConfigError, SerializationError, UnserializableTypeError
 
 __all__ = [
     "BUILT_IN",
@@ -43,7 +44,6 @@ def __dir__() -> list[str]:
 
 Bytes = bytes | bytearray | memoryview
 Configs = Mapping[str, Any]
-_BYTES = (bytes, bytearray, memoryview)
 
 
 @runtime_checkable
@@ -102,7 +102,7 @@ class _BuiltIn:
 class ByteArraySerializer(_BuiltIn):
     """Bytes as they are."""
 
-    accepts: tuple[type, ...] = _BYTES
+    accepts: tuple[type, ...] = BYTES
 
 
 class ByteBufferSerializer(ByteArraySerializer):
@@ -303,122 +303,3 @@ BUILT_IN: dict[str, type[_BuiltIn]] = {
     )
 }
 """Java's, by their class's simple name."""
-
-
-class BoundSerializer:
-    """A serializer of any accepted kind behind one call, with checked results and errors that say what and where."""
-
-    __slots__ = ("_close", "_function", "name", "passes_bytes", "what")
-
-    def __init__(
-        self,
-        what: str,
-        name: str,
-        function: Callable[[str, Any, Any], Any] | None,
-        close: Callable[[], object] | None = None,
-    ) -> None:
-        self.what: str = what
-        """``key`` or ``value``."""
-        self.name: str = name
-        self.passes_bytes: bool = function is None
-        """No serializer was given: bytes and None go through, anything else is refused."""
-        self._function = function
-        self._close = close
-
-    def serialize(self, topic: str, headers: Any, data: Any) -> bytes | None:
-        """The bytes of ``data``, or None.
-
-        Raises:
-            UnserializableTypeError: no serializer was given and ``data`` is not bytes; it is a TypeError, too.
-            SerializationError: the serializer failed (its error is the cause), or did not return bytes.
-        """
-        if self._function is None:
-            result = data
-        else:
-            try:
-                result = self._function(topic, headers, data)
-            except KafkaError as error:
-                error.with_context(topic=topic, part=self.what)
-                raise
-            except Exception as error:
-                raise SerializationError(
-                    f"The {self.what} serializer {self.name} failed on {type(data).__name__} "
-                    f"for topic {topic}: {type(error).__name__}: {error}"
-                ) from error
-        if result is None or type(result) is bytes:
-            return result
-        if isinstance(result, _BYTES):
-            return bytes(result)
-        raise self.refusal(topic, result)
-
-    def refusal(self, topic: str, result: Any) -> SerializationError:
-        """The error for what is not bytes: the data itself, or what the serializer returned."""
-        found = type(result).__name__
-        if not self.passes_bytes:
-            return SerializationError(
-                f"The {self.what} serializer {self.name} returned {found} for topic {topic}; "
-                "it must return bytes or None"
-            )
-        remedy = "call .encode() on it" if isinstance(result, str) else "turn it into bytes"
-        return UnserializableTypeError(
-            f"The {self.what} for topic {topic} is {found}, but without a serializer it must be bytes or None: "
-            f"{remedy}, or set {self.what}_serializer"
-        )
-
-    def close(self) -> None:
-        """Closes the serializer; once, however often it is called."""
-        close, self._close = self._close, None
-        if close is not None:
-            close()
-
-
-def as_serializer(given: Any, *, is_key: bool, configs: Configs) -> BoundSerializer:
-    """Whatever a user gave as ``key.serializer`` or ``value.serializer``, ready for use.
-
-    None, a callable(value), a class of a serializer (made and configured here), or an object with
-    ``serialize(topic, headers, data)`` or ``serialize(topic, data)``; which of them is looked up once, here.
-
-    Raises:
-        ConfigError: it is none of these.
-    """
-    what = "key" if is_key else "value"
-    if given is None:
-        return BoundSerializer(what, "none", None)
-    if isinstance(given, type) and hasattr(given, "serialize"):
-        given = given()
-        configure = getattr(given, "configure", None)
-        if configure is not None:
-            configure(configs, is_key)
-    name = getattr(given, "__qualname__", type(given).__qualname__)
-    if hasattr(given, "serialize"):
-        return BoundSerializer(what, name, _with_headers(given.serialize, what), getattr(given, "close", None))
-    if callable(given):
-        return BoundSerializer(what, name, _of_value(given))
-    raise ConfigError(
-        f"{what}.serializer must be a callable(value), or have serialize(topic, headers, data); "
-        f"got {type(given).__name__}"
-    )
-
-
-def _of_value(function: Callable[[Any], Any]) -> Callable[[str, Any, Any], Any]:
-    def serialize(topic: str, headers: Any, data: Any) -> Any:
-        return None if data is None else function(data)
-
-    return serialize
-
-
-def _with_headers(serialize: Callable[..., Any], what: str) -> Callable[[str, Any, Any], Any]:
-    """The three-argument form of ``serialize``."""
-    from inspect import signature
-
-    try:
-        parameters = signature(serialize).parameters.values()
-    except (TypeError, ValueError):
-        return serialize  # compiled without a signature: it has to take what the protocol says
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    required = sum(p.default is p.empty for p in positional)
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters) or required == 3:
-        return serialize
-    if required <= 2 <= len(positional):
-        return lambda topic, headers, data: serialize(topic, data)
-    raise ConfigError(f"{what}.serializer: serialize must take (topic, headers, data) or (topic, data)")

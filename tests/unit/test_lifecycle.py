@@ -86,7 +86,7 @@ def test_all_are_asked_before_one_is_waited_for(watched: set[Any]) -> None:
         _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
         thread.request_close = lambda: order.append("close")  # type: ignore[method-assign]
         thread.join = lambda timeout_ms: order.append("join") or True  # type: ignore[method-assign, func-returns-value]
-    _lifecycle._end_all_at_exit()
+    _lifecycle.end_all_at_exit()
     assert order == ["close"] * 3 + ["join"] * 3
 
 
@@ -95,7 +95,7 @@ def test_who_takes_too_long_is_ended_by_force(watched: set[Any], caplog: pytest.
     slow, stuck = FakeThread("forced", clock=clock), FakeThread("never", clock=clock)
     for thread in (slow, stuck):
         _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
-    _lifecycle._end_all_at_exit(clock)
+    _lifecycle.end_all_at_exit(clock)
     assert [call for call in slow.calls if isinstance(call, str)] == ["close", "force", "force"]
     assert [call for call in stuck.calls if isinstance(call, str)] == ["close", "force", "force", "leave"]
     assert slow.finished and not stuck.finished
@@ -111,7 +111,7 @@ def test_the_patience_of_all_begins_together(watched: set[Any]) -> None:
     for thread in threads:
         _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
     begun = clock.now()
-    _lifecycle._end_all_at_exit(clock)
+    _lifecycle.end_all_at_exit(clock)
     assert clock.now() - begun == 2000 + _lifecycle.FORCED_END_MS
     assert [thread.calls[-1] for thread in threads] == ["leave"] * 5
 
@@ -123,7 +123,7 @@ def test_signals_do_not_prolong_it(watched: set[Any]) -> None:
     for thread in (stuck, signalled):
         _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
     begun = clock.now()
-    _lifecycle._end_all_at_exit(clock)
+    _lifecycle.end_all_at_exit(clock)
     assert clock.now() - begun == 1500 + _lifecycle.FORCED_END_MS
 
 
@@ -134,7 +134,7 @@ def test_what_close_could_not_end_is_not_waited_for_again(watched: set[Any], cap
     stuck.forced = True
     _lifecycle.watch(FakeProducer(), stuck)  # type: ignore[arg-type]
     begun = clock.now()
-    _lifecycle._end_all_at_exit(clock)
+    _lifecycle.end_all_at_exit(clock)
     assert clock.now() - begun == _lifecycle.FORCED_END_MS
     assert "delivery.timeout.ms" not in caplog.text
 
@@ -146,7 +146,7 @@ def test_ctrl_c_at_exit_ends_all_by_force(watched: set[Any]) -> None:
     threads[1].patience_ms = threads[0].patience_ms
     threads[1].interrupted = True
     with pytest.raises(KeyboardInterrupt):
-        _lifecycle._end_all_at_exit()
+        _lifecycle.end_all_at_exit()
     assert all("force" in thread.calls for thread in threads)
 
 
@@ -155,7 +155,7 @@ def test_a_handler_that_exits_does_not_end_the_wait(watched: set[Any]) -> None:
     threads = [FakeThread(signals=2), FakeThread(signals=1)]
     for thread in threads:
         _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
-    _lifecycle._end_all_at_exit()
+    _lifecycle.end_all_at_exit()
     assert all(thread.finished and "force" not in thread.calls for thread in threads)
 
 
@@ -163,7 +163,7 @@ def test_those_that_have_ended_are_left_alone_and_forgotten(watched: set[Any]) -
     ended, living = FakeThread(), FakeThread()
     _lifecycle.watch(FakeProducer(), ended)  # type: ignore[arg-type]
     ended.finished = True
-    _lifecycle._end_all_at_exit()
+    _lifecycle.end_all_at_exit()
     assert ended.calls == []
     _lifecycle.watch(FakeProducer(), living)  # type: ignore[arg-type]
     assert watched == {living}
@@ -180,7 +180,7 @@ def test_in_a_forked_child_each_producer_is_told(watched: set[Any], monkeypatch:
     del dropped
     _lifecycle._mark_all_in_child()
     assert (producer.forked, forks, watched) == (1, ["noted"], set())
-    _lifecycle._end_all_at_exit()
+    _lifecycle.end_all_at_exit()
     assert thread.calls == []
 
 
@@ -191,7 +191,7 @@ def test_a_worker_s_end_is_watched_once(watched: set[Any], monkeypatch: pytest.M
     monkeypatch.setattr(multiprocessing.util, "Finalize", lambda *args, **more: hooked.append((*args, more)))
     for _ in range(3):
         _lifecycle.watch(FakeProducer(), FakeThread())  # type: ignore[arg-type]
-    assert hooked == [(None, _lifecycle._end_all_at_exit, {"exitpriority": 0})]
+    assert hooked == [(None, _lifecycle.end_all_at_exit, {"exitpriority": 0})]
     assert _lifecycle._hooked_workers == {os.getpid()}
 
 

@@ -38,6 +38,8 @@ PRODUCER = {
     "config",
     "detach_transaction",
     "flush",
+    "from_env",
+    "from_properties",
     "init_transactions",
     "metrics",
     "partitions_for",

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from forebay.cli.failure import CommandError
-from forebay.config import ProducerConfig, properties
+from forebay.config import ProducerConfig, config_of, read_properties
 from forebay.errors import ConfigError
 
 _JAVA_SERIALIZERS = "org.apache.kafka.common.serialization."
@@ -37,22 +36,7 @@ class Given:
         """
         if "bootstrap.servers" not in self.values:
             raise CommandError("no broker is named: give --bootstrap-server host:port")
-        try:
-            return ProducerConfig(self.values)
-        except ConfigError as error:
-            # Alone, an option is refused in the same words; what only clashes with others has no single origin.
-            for name, value in self.values.items():
-                if _refusal(name, value) == error.message:
-                    raise ConfigError(f"{self.origins[name]}: {error.message}") from error
-            raise
-
-
-def _refusal(name: str, value: str) -> str | None:
-    try:
-        ProducerConfig({"bootstrap.servers": "localhost:9092"} | {name: value})
-    except ConfigError as error:
-        return error.message
-    return None
+        return config_of(self.values, self.origins)
 
 
 def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
@@ -78,20 +62,11 @@ def load_properties(path: str) -> dict[str, str]:
         CommandError: no such file, unreadable, or a line without a name; with file and line.
     """
     try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise CommandError(f"properties file {path!r} cannot be read: {error.strerror}") from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")  # what Java takes such files for
-    found: dict[str, str] = {}
-    for number, name, value in properties(text):
-        if not name:
-            raise CommandError(f"{path}:{number}: no option's name in this line; write name=value")
-        found[name] = value
+        found = read_properties(path)
+    except ConfigError as error:
+        raise CommandError(error.message) from None
     return {
         name: value
-        for name, value in found.items()
+        for _, name, value in found
         if not (name.endswith(".serializer") and value.startswith(_JAVA_SERIALIZERS))
     }

@@ -32,6 +32,7 @@ from forebay.config._security_rules import (
     credentials,
     tls_versions,
 )
+from forebay.config._sources import FromSources, config_of, read_properties
 from forebay.errors import ConfigError
 
 AVAILABLE: frozenset[Feature] = frozenset(
@@ -50,7 +51,7 @@ def table() -> tuple[Option, ...]:
     return tuple(_TABLE.values())
 
 
-class ProducerConfig(Mapping[str, Any]):
+class ProducerConfig(FromSources, Mapping[str, Any]):
     """An immutable mapping from every option's Kafka name to its value.
 
     Args:
@@ -237,6 +238,7 @@ __all__ = [
     "SASL_PROTOCOLS",
     "TOKEN_MECHANISMS",
     "ConfigError",
+    "FromSources",
     "Credentials",
     "Feature",
     "HostPort",
@@ -252,6 +254,7 @@ __all__ = [
     "TokenSource",
     "Type",
     "checks_name",
+    "config_of",
     "credentials",
     "kafka_name",
     "kerberos",
@@ -260,6 +263,7 @@ __all__ = [
     "parse_bootstrap",
     "parse_proxy",
     "properties",
+    "read_properties",
     "table",
     "tls_versions",
     "token_source",

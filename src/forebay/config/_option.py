@@ -91,6 +91,8 @@ class Option(NamedTuple):
         if self.choices:
             return "one of " + ", ".join(self.choices)
         kind = _KINDS[self.type] + (", or a callable" if self.callable_too else "")
+        short = [name for name in self.names or () if "." not in name]
+        kind += f", or one of {', '.join(short)}" if short else ""
         if self.not_empty:
             kind += " that is not empty"
         return f"{kind}, {_interval_text(self.ranges)}" if self.ranges else kind

@@ -16,8 +16,10 @@ LIST, CLASS, PASSWORD = Type.LIST, Type.CLASS, Type.PASSWORD
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _FROM_0 = ((0, None),)
 
-_JAVA_SERIALIZERS: dict[str, Any] = {
-    f"org.apache.kafka.common.serialization.{name}": kind for name, kind in serializers.BUILT_IN.items()
+_SERIALIZER_NAMES: dict[str, Any] = {
+    "json": serializers.JSONSerializer,
+    "string": serializers.StringSerializer,
+    **{f"org.apache.kafka.common.serialization.{name}": kind for name, kind in serializers.BUILT_IN.items()},
 }
 _PARTITIONERS: dict[str, Any] = {
     "builtin": None,
@@ -35,13 +37,14 @@ _CORE = (
     Option(
         "key.serializer", CLASS, None, HIGH,
         "Turns keys into bytes: a callable(value), an object with serialize(topic, headers, data) or "
-        "serialize(topic, data), a class, or a name of one. Without it keys must be bytes or None.",
-        names=_JAVA_SERIALIZERS,
+        "serialize(topic, data), one of confluent_kafka.schema_registry, a class, a name of one, json or string. "
+        "Without it keys must be bytes or None.",
+        names=_SERIALIZER_NAMES,
     ),
     Option(
         "value.serializer", CLASS, None, HIGH,
         "Turns values into bytes; see key.serializer.",
-        names=_JAVA_SERIALIZERS,
+        names=_SERIALIZER_NAMES,
     ),
     Option(
         "acks", STRING, -1, LOW,
@@ -277,12 +280,12 @@ _SERIALIZERS = (
     Option(
         "default.list.key.serde.inner", CLASS, None, MEDIUM,
         "Serializer of the elements, for ListSerializer as key.serializer.",
-        names=_JAVA_SERIALIZERS,
+        names=_SERIALIZER_NAMES,
     ),
     Option(
         "default.list.value.serde.inner", CLASS, None, MEDIUM,
         "Serializer of the elements, for ListSerializer as value.serializer.",
-        names=_JAVA_SERIALIZERS,
+        names=_SERIALIZER_NAMES,
     ),
 )  # fmt: skip
 
