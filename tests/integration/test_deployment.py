@@ -187,8 +187,8 @@ for value in values(100):
     producer.send(topic, value)
 {more}
 {block}:
-    say("ready")
     try:
+        say("ready")
         time.sleep(60)
     finally:
         say("finally")
