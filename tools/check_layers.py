@@ -6,6 +6,9 @@ the compiled branch cimports, else one of the two forms breaks unseen.
 
 Only ``@cython.cfunc`` may take a C struct.  A ``def`` or ``ccall`` that takes one is callable from Python.  For that
 call Cython converts the struct to a dict and back, pointers included, and crashes.
+
+No compiled code leaves an ``except`` clause by ``return``, ``break`` or ``continue``.  Cython then drops the traceback
+without a look whether there is one.  Without memory there is none, and the process crashes.
 """
 
 from __future__ import annotations
@@ -148,6 +151,26 @@ def struct_parameters(tree: ast.Module, file: str, structs: set[str]) -> Iterato
                 yield f"{file}:{node.lineno}: {node.name} takes the struct {struct} but is not a @cython.cfunc"
 
 
+def left_clauses(tree: ast.Module, file: str) -> Iterator[str]:
+    """Statements of a compiled module that leave an ``except`` clause other than by its end or by an error."""
+    if not is_compiled(tree):
+        return
+    for handler in (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)):
+        for node in leaving(handler.body, in_loop=False):
+            word = type(node).__name__.lower()
+            yield f"{file}:{node.lineno}: {word} in an except clause crashes without memory; let the clause end first"
+
+
+def leaving(body: Iterable[ast.AST], *, in_loop: bool) -> Iterator[ast.Return | ast.Break | ast.Continue]:
+    """The statements that leave ``body``; a loop inside it keeps its ``break`` and ``continue``."""
+    for node in body:
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not in_loop):
+            yield node
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+            loop = in_loop or isinstance(node, ast.For | ast.While)
+            yield from leaving(ast.iter_child_nodes(node), in_loop=loop)
+
+
 def mentioned(annotation: ast.AST | None) -> set[str]:
     """The names in an annotation, whether or not it is written as a string."""
     names: set[str] = set()
@@ -177,6 +200,7 @@ def check(root: Path) -> list[str]:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             edges += cimports_of_py(tree, name, file)
             complaints += one_sided(tree, file)
+            complaints += left_clauses(tree, file)
             complaints += struct_parameters(tree, file, structs_in_scope(tree, name, structs))
         elif path.suffix == ".pxd":
             edges += cimports_of_pxd(path.read_text(encoding="utf-8"), name, file)
@@ -186,7 +210,11 @@ def check(root: Path) -> list[str]:
 
 def main() -> int:
     complaints = check(Path(__file__).parents[1])
-    print("\n".join(complaints) if complaints else "cimports: every one goes to a lower layer; structs stay in C")
+    print(
+        "\n".join(complaints)
+        if complaints
+        else "cimports: every one goes to a lower layer; structs stay in C; except clauses end"
+    )
     return 1 if complaints else 0
 
 

@@ -81,12 +81,15 @@ class PartitionQueue(GatedQueue):
     @cython.exceptval(-1)
     def leave_to_filler(self, batch: ProducerBatch) -> cython.bint:
         """Leaves a full batch to the thread that filled it; False if memory lacks: then the sender closes it."""
+        listed: cython.bint = False
         try:
             self.to_close.append(batch)
+            listed = True
         except MemoryError:
-            return False
-        batch.become(LEFT)
-        return True
+            pass
+        if listed:
+            batch.become(LEFT)
+        return listed
 
     @cython.cfunc
     def pop_head(self) -> ProducerBatch:

@@ -415,10 +415,12 @@ def part_with(parts: list[Any], index: cython.int) -> BatchResult:
 @cython.cfunc
 def copy_or_itself(error: Any) -> Any:
     """A copy for one callback, or the error itself if there is no memory for a copy."""
+    copy: Any = error
     try:
-        return own_copy(error)
+        copy = own_copy(error)
     except MemoryError:
-        return error
+        pass
+    return copy
 
 
 @cython.cfunc

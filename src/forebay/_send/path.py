@@ -168,10 +168,7 @@ class SendPath:
     def _try_send(
         self, topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any, *, on_delivery: Any
     ) -> RecordFuture | None:
-        """As ``send``; None, and no trace, if the record would have to wait.
-
-        Also None if serializers or interceptors have to be asked: ``PendingSend`` asks them, once.
-        """
+        """As ``send``; None, and no trace, if it must wait, or ask serializers or interceptors (see PendingSend)."""
         if self._state != OPEN:
             raise self._refusal()
         if self.interceptors is not None or type(topic) is not str or not self.is_plain(key, value):
@@ -221,12 +218,14 @@ class SendPath:
             if blocking == RETURN:
                 return None  # type: ignore[return-value]
             deadline = self.clock.now() + self.max_block_ms
+            why: Any = None
             try:
                 state = self._topic_for_sending(plain_name(topic), number, blocking == WAIT, deadline)
             except ApiError as error:
-                return self._refused(TopicPartition(plain_name(topic), number), error, on_delivery, blocking != REFUSE)
-        # After the wait for metadata: the record is of now.
-        timestamp = timestamp if timestamp >= 0 else self.clock.wall()
+                why = error
+            if state is None or why is not None:
+                return self._refused(TopicPartition(plain_name(topic), number), why, on_delivery, blocking != REFUSE)
+        timestamp = timestamp if timestamp >= 0 else self.clock.wall()  # after the wait for metadata
         if self.partitioner is None and self.is_plain(key, value):
             if number < 0 and key is not None:
                 number = self.choose_partition(state, key, key, value, value)
@@ -236,11 +235,7 @@ class SendPath:
                 room = SectionRoom()
             if headers is None or with_plain_headers(view_of(record), section_pointer(room), headers):
                 return self.append_record(state, number, view_of(record), on_delivery, blocking, deadline)
-        try:
-            return self.serialize(state, number, timestamp, key, value, headers, on_delivery, blocking, deadline)
-        except (SerializationError, IllegalArgumentError, TypeError):
-            self.sensors.record_errors.record(1)
-            raise
+        return self.serialize(state, number, timestamp, key, value, headers, on_delivery, blocking, deadline)
 
     @cython.cfunc
     def known(self, topic: Any) -> TopicState | None:
@@ -274,19 +269,23 @@ class SendPath:
         """The record's bytes, by the serializers where they are not there yet, and its headers'."""
         key_bytes: bytes | None
         value_bytes: bytes | None
-        if self.is_plain(key, value):
-            key_bytes = key
-            value_bytes = value
-        else:
-            # A serializer may add headers, so it gets a list of its own.
-            headers = [] if headers is None else listed_headers(headers)
-            key_bytes = self.key_serializer.serialize(state.name, headers, key)
-            value_bytes = self.value_serializer.serialize(state.name, headers, value)
-        if partition < 0:
-            partition = self.choose_partition(state, key, key_bytes, value, value_bytes)
-        section: bytes = encode_headers(headers) if headers else NO_HEADERS
-        record: RecordView = record_view(timestamp, key_bytes, value_bytes, section)
-        return self.append_record(state, partition, view_of(record), callback, blocking, deadline)
+        try:
+            if self.is_plain(key, value):
+                key_bytes = key
+                value_bytes = value
+            else:
+                # A serializer may add headers, so it gets a list of its own.
+                headers = [] if headers is None else listed_headers(headers)
+                key_bytes = self.key_serializer.serialize(state.name, headers, key)
+                value_bytes = self.value_serializer.serialize(state.name, headers, value)
+            if partition < 0:
+                partition = self.choose_partition(state, key, key_bytes, value, value_bytes)
+            section: bytes = encode_headers(headers) if headers else NO_HEADERS
+            record: RecordView = record_view(timestamp, key_bytes, value_bytes, section)
+            return self.append_record(state, partition, view_of(record), callback, blocking, deadline)
+        except (SerializationError, IllegalArgumentError, TypeError):
+            self.sensors.record_errors.record(1)
+            raise
 
     @cython.cfunc
     def append_record(
@@ -306,11 +305,14 @@ class SendPath:
         if size <= self.max_record_size:
             status = self.appender.try_append(state, partition, record, future, callback)
         if not status & APPENDED:
+            why: ApiError | None = None
             try:
                 self.check_size(record)
                 status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
             except ApiError as error:
-                return self._refused(TopicPartition(state.name, partition), error, callback, blocking != REFUSE)
+                why = error
+            if why is not None:
+                return self._refused(TopicPartition(state.name, partition), why, callback, blocking != REFUSE)
             if not status & APPENDED:
                 return None  # type: ignore[return-value]
         if self.claim.waiting and HAS_GIL:
@@ -338,9 +340,8 @@ class SendPath:
     @cython.cfunc
     def check_size(self, record: RecordPointer) -> cython.void:
         """Refuses what could never be sent; an estimate from above, as in Java, before any memory is taken."""
-        size: cython.Py_ssize_t = BATCH_OVERHEAD + MAX_RECORD_OVERHEAD
+        size: cython.Py_ssize_t = BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + record.headers_size - 1
         size += max(record.key_size, 0) + max(record.value_size, 0)
-        size += record.headers_size - 1
         if size > self.max_record_size:
             raise record_too_large(size, self.max_record_size)
 

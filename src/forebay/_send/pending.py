@@ -34,7 +34,7 @@ class PendingSend:
     """One record on its way into the buffer.  Used by one thread at a time.
 
     Call ``step`` until it gives the future, and wait for the ticket's wake between two calls, ``left`` at most.  Call
-    ``end`` in any case: a place in a line, or memory that was granted, goes back.
+    ``end`` in any case: it gives back a place among the waiters, or memory that was granted.
 
     Args:
         path: the producer.
@@ -78,6 +78,7 @@ class PendingSend:
         """
         if self.path._state != OPEN:
             raise self.path._refusal()
+        refused: Any = None
         try:
             if self.state is None and not self.find_topic(ticket):
                 return None
@@ -85,11 +86,12 @@ class PendingSend:
                 self.prepare()
             return self.append(ticket)
         except ApiError as error:
-            return self.path._refused(TopicPartition(self.topic, self.partition), error, self.callback, True)
+            refused = error
         except Exception as error:
             if isinstance(self.callback, Acknowledged):
                 self.callback.chain.on_send_error(self.record, self.callback.where, error)
             raise
+        return self.path._refused(TopicPartition(self.topic, self.partition), refused, self.callback, True)
 
     def end(self, ticket: Any) -> None:
         """The caller does not wait any more, whatever the reason."""

@@ -100,14 +100,17 @@ class Draining:
     @cython.cfunc
     def close(self, calls: list[Any], now: cython.double) -> list[Any]:
         """Makes the bytes of all batches final; a batch that cannot be compressed fails alone and is left out."""
+        closed: cython.bint = False
         try:
             self.closer.close_batches([batch for _, batches, _ in calls for batch in batches])
+            closed = True
+        except Exception:  # noqa: BLE001 - from a codec, or no memory
+            pass
+        if closed:
             return calls
-        except Exception:  # noqa: BLE001 - from a codec, or no memory; below each batch is tried alone
-            left = [
-                (node_id, [batch for batch in some if self._closes(batch, now)], more) for node_id, some, more in calls
-            ]
-            return [call for call in left if call[1]]
+        # Each batch is tried alone.
+        left = [(node_id, [batch for batch in some if self._closes(batch, now)], more) for node_id, some, more in calls]
+        return [call for call in left if call[1]]
 
     def _closes(self, batch: ProducerBatch, now: cython.double) -> bool:
         error: Any = None

@@ -143,3 +143,31 @@ def test_the_packages_own_struct_is_among_those_looked_for() -> None:
     structs = {"forebay._runtime.primitives": structs_of_pxd((package / "_runtime" / "primitives.pxd").read_text())}
     tree = ast.parse((package / "_accumulator" / "appender.py").read_text())
     assert structs_in_scope(tree, "forebay._accumulator.appender", structs) == {"RecordView"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "word"),
+    [
+        ("return 1", "return"),
+        ("break", "break"),
+        ("continue", "continue"),
+        ("with g(): return 1", "return"),
+        ("for _ in g(): return 1", "return"),
+    ],
+)
+def test_no_compiled_code_leaves_an_except_clause(tree: Path, statement: str, word: str) -> None:
+    """Cython drops the traceback, which is not there if memory lacked for it."""
+    function = f"def f():\n    while g():\n        try: g()\n        except E as e:\n            {statement}\n"
+    write(tree, "_pool/a.py", f"import cython\n{function}")
+    assert [line.partition(" crashes")[0] for line in check(tree)] == [
+        f"src/forebay/_pool/a.py:6: {word} in an except clause"
+    ]
+    write(tree, "_pool/a.py", function)
+    assert check(tree) == []
+
+
+@pytest.mark.parametrize("statement", ["raise", "for _ in g(): break", "h = lambda: 1", "def h(): return 1"])
+def test_an_except_clause_may_end_or_raise(tree: Path, statement: str) -> None:
+    code = f"import cython\ndef f():\n    try: g()\n    except E as e:\n        {statement}\n    return 1\n"
+    write(tree, "_pool/a.py", code)
+    assert check(tree) == []
