@@ -43,7 +43,7 @@ COMPILED = [
     "_accumulator.closing",
     "_accumulator.topic",
     "_accumulator.loads",
-    "_accumulator.parking",
+    "_accumulator.parked",
     "_accumulator.schedule",
     "_accumulator.drain",
     "_accumulator.appender",

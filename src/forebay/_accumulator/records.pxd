@@ -48,7 +48,7 @@ cdef class RecordsBuilder:
     cpdef int hold(self, list held) except? -1
     cdef list written(self)
     cdef void check_ahead(self) noexcept
-    cdef Buffer keep(self)
+    cdef int keep(self) except? -1
     cdef Buffer keep_packed(self, list packed)
     cdef bint write_over(self, list packed) except? -1
     cdef int replace_chunks(self, Buffer buffer) except? -1

@@ -277,12 +277,13 @@ class RecordsBuilder:
             self.checked = self.position
 
     @cython.cfunc
-    def keep(self) -> Buffer | None:
-        """The raw records are final; the first of their buffers."""
+    @cython.exceptval(-1)
+    def keep(self) -> cython.int:
+        """Makes the raw records the payload: they are final."""
         self.payload = self.written()
         self.payload_size = self.raw_size
         self.chunk = None
-        return self.first_chunk
+        return 0
 
     @cython.cfunc
     def keep_packed(self, packed: list[Any]) -> Buffer:

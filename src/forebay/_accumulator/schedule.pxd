@@ -2,7 +2,7 @@ from forebay._gate cimport Gate
 from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.loads cimport PartitionLoads
-from forebay._accumulator.parking cimport ParkedQueues
+from forebay._accumulator.parked cimport ParkedQueues
 from forebay._accumulator.topic cimport PartitionQueue
 
 

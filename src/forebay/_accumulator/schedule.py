@@ -18,7 +18,7 @@ from typing import Any
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.loads import PartitionLoads
-from cython.cimports.forebay._accumulator.parking import ParkedQueues
+from cython.cimports.forebay._accumulator.parked import ParkedQueues
 from cython.cimports.forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._gate import Gate

@@ -179,8 +179,8 @@ def pointer_to(address: int, size: int) -> Any:
 
 
 ALL_NULL, VARIABLE, FIXED, VIEW, DICTIONARY, STRIPPED, OBJECTS, RUNS = range(8)
-"""Layouts of a CellSource.  The last three are not Arrow's: fixed sizes less zeros at the end (NumPy's S), addresses of
-Python objects, and runs, whose ends are searched."""
+"""Layouts of a CellSource.  The last three are not Arrow's: fixed sizes without zeros at the end (NumPy's S), addresses
+of Python objects, and runs, whose ends are searched."""
 
 
 class CellSource:

@@ -1,4 +1,4 @@
-"""What speaks Arrow's C data interface, opened: record batches, single arrays, and streams of either.
+"""Objects with Arrow's C data interface, opened: record batches, single arrays, and streams of either.
 
 pyarrow is not needed: the addresses that pyarrow, polars, arro3, nanoarrow ... hand out are enough.
 """
@@ -40,7 +40,7 @@ from forebay.errors import IllegalArgumentError
 
 
 def speaks_arrow(source: object) -> bool:
-    """Whether it has the C data interface's methods."""
+    """Whether an object has the methods of the C data interface."""
     return hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__")
 
 
@@ -71,7 +71,7 @@ class ArrowBatch:
 
     Args:
         source: any object with ``__arrow_c_array__``.
-        bare: whether an array that is no struct will do; ``names`` is None then, and any name stands for it.
+        bare: whether to take an array that is no struct; then ``names`` is None, and any name means the array.
 
     Raises:
         IllegalArgumentError: no such object, not a struct, or rows that are null as a whole.
@@ -118,7 +118,7 @@ class ArrowBatch:
                 f"column {name!r} " + ("is there twice" if found else f"is missing; columns: {', '.join(self.names)}")
             )
         at: cython.Py_ssize_t = found[0]
-        # A struct's own offset goes on top of its children's, which may go on behind its last row.
+        # A struct's offset adds to those of its children, which may have rows after its last one.
         column: Column = kind(
             name, schema_child(self.schema, at), array_child(self.array, at), array_offset(self.array), self.owner
         )
@@ -157,7 +157,7 @@ def batches(source: Any, bare: bool = False) -> Iterator[ArrowBatch]:
     A stream is read batch by batch, each when it is asked for.
 
     Args:
-        bare: whether arrays without names will do.
+        bare: whether to take arrays without names.
 
     Raises:
         IllegalArgumentError: not Arrow data.

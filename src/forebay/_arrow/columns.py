@@ -2,7 +2,7 @@
 
 The producer of a column owns its memory.  A column holds what releases the memory, so it may outlive the object that it
 was taken from.  An unknown layout is refused by name when the column is opened, never while rows are read.  Rows count
-from 0 whatever an array's own offset is; ``advance`` drops the first ones.  One thread at a time may use a column,
+from 0, whatever an array's own offset is; ``advance`` drops the first rows.  One thread at a time may use a column,
 because a search changes it.
 """
 
@@ -102,7 +102,7 @@ class Column:
 
     @cython.ccall
     def advance(self, rows: cython.Py_ssize_t) -> cython.void:
-        """Row ``rows`` is row 0 from now on."""
+        """Drops the first ``rows`` rows."""
         self.offset += rows
         self.length -= rows
 
@@ -167,14 +167,14 @@ class BytesColumn(Column):
     def open_fixed(
         self, address: cython.size_t, stride: cython.longlong, width: cython.int, stripped: cython.bint
     ) -> None:
-        """Values of ``width`` bytes that lie ``stride`` bytes apart; ``stripped`` of the zeros at their ends."""
+        """Takes values of ``width`` bytes, ``stride`` bytes apart; ``stripped`` drops the zeros at their ends."""
         self.source.layout = STRIPPED if stripped else FIXED
         self.source.data = address
         self.source.stride = stride
         self.source.width = width
 
     def open_objects(self, cells: list[object]) -> None:
-        """Values that are ``bytes``, ``str`` (as UTF-8) or None; ``cells`` must be the caller's own list.
+        """Takes values that are ``bytes``, ``str`` (as UTF-8) or None; ``cells`` must be the caller's own list.
 
         Raises:
             TypeError: another type; names the row.
@@ -234,10 +234,10 @@ class BytesColumn(Column):
 
 
 def cell_of(name: str, row: int, cell: object) -> bytes | str:
-    """A value that is not plain ``bytes`` or None, as what the column keeps of it.
+    """What the column keeps of a value that is neither plain ``bytes`` nor None.
 
     Raises:
-        TypeError: it is no text and no bytes.
+        TypeError: it is neither text nor bytes.
         IllegalArgumentError: text with a lone surrogate.
     """
     if isinstance(cell, str):
@@ -314,7 +314,7 @@ def seek_view(source: cython.pointer(CellSource), at: cython.longlong) -> cython
 @cython.nogil
 @cython.exceptval(check=False)
 def run_of(source: cython.pointer(CellSource), at: cython.longlong) -> cython.longlong:  # type: ignore[valid-type]
-    # The first run that ends behind ``at``.  Rows are mostly asked for in order: the last run found, or the next one.
+    # The first run that ends behind ``at``.  Rows mostly come in order, so the last run and the next are tried first.
     run: cython.longlong = source.run
     low: cython.longlong = 0
     high: cython.longlong = source.runs - 1

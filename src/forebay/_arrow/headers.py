@@ -1,4 +1,4 @@
-"""Columns of headers, as record format v2 writes them: measured first, then written, both without the GIL."""
+"""Columns of headers in record format v2.  They are measured, then written, both without the GIL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from forebay.errors import IllegalArgumentError
 TEXT = (b"u", b"U", b"vu")
 ALLOWED = "list<struct<key: string, value: binary>>, its large form, map<string, binary>"
 
-# What ``size_of`` answers for a row that Kafka has no bytes for.
+# Results of ``size_of`` for a row that Kafka cannot encode.
 NULL_HEADER = cython.declare(cython.Py_ssize_t, -1)
 NULL_KEY = cython.declare(cython.Py_ssize_t, -2)
 
@@ -32,7 +32,7 @@ NULL_KEY = cython.declare(cython.Py_ssize_t, -2)
 @cython.final
 @cython.cclass
 class HeadersColumn(Column):
-    """Lists of (key, value), or (``sections``) what was encoded before; a null list is no headers."""
+    """Lists of (key, value), or sections that are encoded already (``sections``).  A null list means no headers."""
 
     def open_arrow(self, schema: cython.size_t, array: cython.size_t, shift: cython.longlong) -> None:
         """Takes the layout of an Arrow array.
@@ -45,14 +45,14 @@ class HeadersColumn(Column):
         entry: cython.size_t = schema_child(schema, 0) if code in (b"+l", b"+L", b"+m") else 0
         if entry == 0 or schema_format(entry) != b"+s" or schema_child_count(entry) != 2:
             raise refused(self.name, schema, ALLOWED)
-        # Of a map Arrow fixes the order of the two and not their names.
+        # Arrow fixes the order of a map's two fields, but not their names.
         if code != b"+m" and (
             schema_name(schema_child(entry, 0)) != b"key" or schema_name(schema_child(entry, 1)) != b"value"
         ):
             raise refused(self.name, schema, f"{ALLOWED}, the fields named key and value")
         key_code: bytes = schema_format(schema_dictionary(schema_child(entry, 0)) or schema_child(entry, 0))
         if key_code not in TEXT:
-            # Keys are text for every reader; bytes that are none would fail in a split, or in a consumer.
+            # Every reader takes a key as text.  Other bytes would fail in a split, or in a consumer.
             raise refused(
                 f"{self.name}.key", schema_child(entry, 0), "string, large_string, string_view, a dictionary of these"
             )
@@ -72,7 +72,7 @@ class HeadersColumn(Column):
         self.sections: BytesColumn | None = None
 
     def open_sections(self, sections: BytesColumn) -> None:
-        """Takes what ``encode_headers`` made of each row."""
+        """Takes the results of ``encode_headers``, one for each row."""
         self.sections = sections
         self.section_source = sections.source
         self.length = sections.length
@@ -82,7 +82,7 @@ class HeadersColumn(Column):
     @cython.nogil
     @cython.exceptval(check=False)
     def find(self, row: cython.Py_ssize_t) -> cython.void:
-        # The row's entries, to ``first`` and ``last``.
+        # Sets ``first`` and ``last`` to the row's entries.
         self.first = self.last = 0
         at: cython.longlong = self.offset + row
         if self.length > 0 and (self.validity == 0 or bit_at(self.validity, at)):
@@ -93,7 +93,7 @@ class HeadersColumn(Column):
     @cython.nogil
     @cython.exceptval(check=False)
     def size_of(self, row: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Bytes of the row's section; below 0 if it cannot be encoded, and then ``first`` is the entry."""
+        """Bytes of the row's section; below 0 if an entry cannot be encoded, and then ``first`` is that entry."""
         if self.width == 0:
             return seek_cell(self.section_source, self.offset + row)
         self.find(row)
@@ -117,7 +117,7 @@ class HeadersColumn(Column):
     @cython.nogil
     @cython.exceptval(check=False)
     def write(self, row: cython.Py_ssize_t, to: cython.p_uchar, at: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """The row's section to ``to`` from ``at`` on, where ``size_of`` must find room; where it ends."""
+        """Writes the row's section to ``to`` at ``at`` and returns its end; ``size_of`` says how much room it needs."""
         size: cython.Py_ssize_t
         if self.width == 0:
             size = seek_cell(self.section_source, self.offset + row)
@@ -145,7 +145,7 @@ class HeadersColumn(Column):
         most: cython.Py_ssize_t,
         sizes: cython.pointer(cython.longlong),  # type: ignore[valid-type]
     ) -> cython.Py_ssize_t:
-        """Sizes from ``row`` on; how many rows before one that cannot be encoded, or passes ``most`` bytes in all."""
+        """Measures rows from ``row`` on; returns how many come before one that cannot be encoded or passes ``most``."""
         number: cython.Py_ssize_t
         for number in range(count):
             size: cython.Py_ssize_t = self.size_of(row + number)

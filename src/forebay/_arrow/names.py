@@ -1,6 +1,6 @@
-"""The names of Arrow's types for messages, as pyarrow prints them: the C data interface itself has letters.
+"""The names of Arrow's types for messages, as pyarrow prints them.  The C data interface has letters instead.
 
-Needed for mistakes alone, so it is imported when one is told of, and reads schemas through ctypes in both forms.
+Only errors need it, so it is imported when there is one, and it reads schemas through ctypes in both forms.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from forebay._arrow.abi import ArrowSchema
 
 LONGEST = 300
-"""Characters of a name in a message; a structure may have a thousand fields."""
+"""Most characters of a name in a message: a structure may have a thousand fields."""
 
 _ORDERED, _NULLABLE, _SORTED = 1, 2, 4
 

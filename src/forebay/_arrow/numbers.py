@@ -10,9 +10,9 @@ from forebay._arrow.columns import integer_width, refused
 from forebay.errors import IllegalArgumentError
 
 MOST_SECONDS = cython.declare(cython.longlong, 9223372036854775)
-"""Seconds either side of 1970 that still fit into 64 bits as milliseconds."""
+"""Most seconds before or after 1970 that fit into 64 bits as milliseconds."""
 LOWEST_TIME = cython.declare(cython.longlong, -9223372036854775807)
-"""What is below it is NumPy's NaT."""
+"""A number below it is NumPy's NaT."""
 
 
 @cython.cclass
@@ -20,7 +20,7 @@ class IntColumn(Column):
     """Any integer of up to 64 bits, ``stride`` bytes from one to the next (0: the same for all rows)."""
 
     def open(self, address: cython.size_t, stride: cython.longlong, code: bytes, validity: cython.size_t) -> None:
-        """Numbers from ``address`` on, of the integer type with this format; nulls by Arrow's bitmap, if any."""
+        """Takes numbers from ``address`` on, of this integer format; ``validity`` is Arrow's bitmap, or 0."""
         self.width = integer_width(code)
         self.unsigned = code == b"L"
         self.stride = stride
@@ -30,12 +30,12 @@ class IntColumn(Column):
     @cython.ccall
     @cython.exceptval(check=False)
     def value(self, row: cython.Py_ssize_t) -> cython.longlong:
-        """The cell; meaningless where ``is_null``; unsigned ones of 64 bits wrap."""
+        """The cell; meaningless where ``is_null``.  An unsigned number of 64 bits wraps."""
         return load_integer(self.data + (self.offset + row) * self.stride, 0, self.width)
 
     @cython.ccall
     def exact(self, row: cython.Py_ssize_t) -> object:
-        """The cell as a number of any size, for words."""
+        """The cell as a number of any size, for messages."""
         value: object = self.value(row)
         return value if not self.unsigned or value >= 0 else value + (1 << 64)  # type: ignore[operator]
 
@@ -50,7 +50,7 @@ class IntColumn(Column):
         most: cython.longlong,
         to: cython.pointer(cython.longlong),  # type: ignore[valid-type]
     ) -> cython.Py_ssize_t:
-        """Cells from ``row`` on, ``absent`` for null; how many before the first one outside of 0 to ``most``."""
+        """Copies cells from ``row`` on, ``absent`` for null; returns how many come before one outside 0 to ``most``."""
         number: cython.Py_ssize_t
         for number in range(count):
             at: cython.longlong = self.offset + row + number
@@ -85,7 +85,7 @@ class TimestampColumn(Column):
     def open(
         self, address: cython.size_t, stride: cython.longlong, scale: tuple[int, int], validity: cython.size_t
     ) -> None:
-        """Numbers from ``address`` on, to be multiplied with ``scale[0]`` and divided by ``scale[1]``."""
+        """Takes numbers from ``address`` on, to be multiplied by ``scale[0]`` and divided by ``scale[1]``."""
         self.data = address
         self.stride = stride
         self.factor = scale[0]
@@ -94,7 +94,7 @@ class TimestampColumn(Column):
         self.has_nat = False
 
     def count_nat(self) -> None:
-        """The smallest number is no time but null, as NumPy has it."""
+        """Takes the smallest number as null, as NumPy does."""
         self.has_nat = True
 
     @cython.ccall
@@ -116,7 +116,7 @@ class TimestampColumn(Column):
             return value * self.factor
         if value >= 0:
             return value // self.divisor
-        # C rounds to zero and Python down: both agree on what is not negative.
+        # C rounds towards zero and Python rounds down.  They agree on numbers that are not negative.
         return -1 - (-1 - value) // self.divisor
 
     @cython.cfunc
@@ -129,7 +129,7 @@ class TimestampColumn(Column):
         absent: cython.longlong,
         to: cython.pointer(cython.longlong),  # type: ignore[valid-type]
     ) -> cython.Py_ssize_t:
-        """Milliseconds from ``row`` on, ``absent`` for null; how many before the first one that cannot be."""
+        """Copies milliseconds from ``row`` on, ``absent`` for null; returns how many come before one out of range."""
         number: cython.Py_ssize_t
         for number in range(count):
             at: cython.longlong = self.offset + row + number

@@ -20,17 +20,14 @@ from cython.cimports.forebay._columnar.shares import Share
 from cython.cimports.forebay._delivery.result import BatchResult
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from cython.cimports.forebay._records.rows import RowWindow
-from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordView, bytearray_pointer, no_bytes, view_of
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordView, view_of
 from cython.cimports.forebay._send.path import OPEN, SendPath
 
-from forebay._columnar.columns import NO_HEADERS
 from forebay.errors import KafkaError
 
 NULL = cython.declare(cython.longlong, -1)
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
 """Rows.  Their arrays (200 KiB) stay in the processor's second cache, and a row's index fits into two bytes."""
-MOST_HEADERS = cython.declare(cython.Py_ssize_t, 1 << 20)
-"""Bytes of encoded headers in a window."""
 
 
 @cython.final
@@ -140,18 +137,7 @@ class TableAppender:
         count = self.load_topics(at, count)
         if count == 0:
             return 0
-        if columns.keys is None:
-            rows.keys.fill_with(count, no_bytes(), NULL)
-        else:
-            rows.keys.fill(columns.keys, at, count)
-        if columns.values is None:
-            rows.values.fill_with(count, no_bytes(), NULL)
-        else:
-            rows.values.fill(columns.values, at, count)
-        if columns.headers is None:
-            rows.headers.fill_with(count, bytearray_pointer(NO_HEADERS), 1)
-        else:
-            count = rows.fill_headers(columns.headers, at, count, MOST_HEADERS)
+        count = columns.fill_bytes(rows, at, count)
         rows.values_only = columns.keys is None and columns.headers is None and columns.timestamps is None
         count = self.load_numbers(at, count)
         count = self.fitting(count)

@@ -8,12 +8,16 @@ import cython
 from cython.cimports.forebay._arrow.columns import BytesColumn
 from cython.cimports.forebay._arrow.headers import HeadersColumn
 from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
-from cython.cimports.forebay._runtime.primitives import MAX_INT32, murmur2
+from cython.cimports.forebay._records.rows import RowWindow
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytearray_pointer, murmur2, no_bytes
 
 from forebay._arrow.batch import ArrowBatch
 from forebay.errors import IllegalArgumentError
 
 NO_HEADERS: bytearray = bytearray(b"\x00")
+NULL = cython.declare(cython.longlong, -1)
+MOST_HEADERS = cython.declare(cython.Py_ssize_t, 1 << 20)
+"""Bytes of encoded headers in a window."""
 
 
 @cython.final
@@ -49,6 +53,27 @@ class Columns:
 
     def __len__(self) -> int:
         return self.length
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def fill_bytes(self, rows: RowWindow, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Fills keys, values and headers of a window from row ``at`` on.
+
+        Returns:
+            How many rows it filled, up to one whose headers cannot be encoded.
+        """
+        if self.keys is None:
+            rows.keys.fill_with(count, no_bytes(), NULL)
+        else:
+            rows.keys.fill(self.keys, at, count)
+        if self.values is None:
+            rows.values.fill_with(count, no_bytes(), NULL)
+        else:
+            rows.values.fill(self.values, at, count)
+        if self.headers is None:
+            rows.headers.fill_with(count, bytearray_pointer(NO_HEADERS), 1)
+            return count
+        return rows.fill_headers(self.headers, at, count, MOST_HEADERS)
 
     def row(self, at: cython.Py_ssize_t) -> tuple[Any, ...]:
         """(topic, partition, timestamp in ms, key, value, encoded headers) of one row, for tools and tests."""

@@ -6,15 +6,13 @@ import cython
 from cython.cimports.forebay._arrow.columns import BytesColumn
 from cython.cimports.forebay._columnar.columns import Columns
 from cython.cimports.forebay._records.rows import RowWindow
-from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytearray_pointer, bytes_pointer, no_bytes
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytes_pointer, no_bytes
 from cython.cimports.forebay._runtime.xxhash64 import xxhash64
 
-from forebay._columnar.columns import NO_HEADERS
 from forebay.errors import IllegalArgumentError
 
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
 NULL = cython.declare(cython.longlong, -1)
-MOST_HEADERS = cython.declare(cython.Py_ssize_t, 1 << 20)
 NULLS_SEED = cython.declare(cython.ulonglong, 0x6E756C6C)
 """What a null is hashed with, so that it is not an empty cell."""
 
@@ -74,18 +72,7 @@ def fingerprint(columns: Columns) -> int:
 @cython.cfunc
 def load(columns: Columns, rows: RowWindow, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Fills the window from row ``at`` on; how many rows it has."""
-    if columns.keys is None:
-        rows.keys.fill_with(count, no_bytes(), NULL)
-    else:
-        rows.keys.fill(columns.keys, at, count)
-    if columns.values is None:
-        rows.values.fill_with(count, no_bytes(), NULL)
-    else:
-        rows.values.fill(columns.values, at, count)
-    if columns.headers is None:
-        rows.headers.fill_with(count, bytearray_pointer(NO_HEADERS), 1)
-    else:
-        count = rows.fill_headers(columns.headers, at, count, MOST_HEADERS)
+    count = columns.fill_bytes(rows, at, count)
     if columns.partitions is not None:
         return columns.partitions.fill(at, count, NULL, MAX_INT32, rows.partitions)
     number: cython.Py_ssize_t

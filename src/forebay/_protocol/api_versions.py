@@ -1,7 +1,7 @@
-"""ApiVersions v0 to v4: what a broker can do, asked first on every connection (KIP-511, KIP-584).
+"""ApiVersions v0 to v4: what a broker supports; the first request on every connection (KIP-511, KIP-584).
 
-Version 4 is sent to begin with.  A broker that does not know it answers UNSUPPORTED_VERSION in the layout of
-version 0, which may list the versions it does know; ``fallback_version`` says what to ask next.
+Version 4 is sent first.  A broker that does not know it answers UNSUPPORTED_VERSION in the layout of version 0, which
+may list the versions that it knows.  ``fallback_version`` says which one to send next.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_FEATURES: Mapping[str, Range] = MappingProxyType({})
 
 
 class ApiVersionsResponse(NamedTuple):
-    """A broker's abilities.
+    """What a broker supports.
 
     ``api_versions`` are ``(oldest, newest)`` by API key; ``supported_features`` ``(min, max)`` version by name;
     ``finalized_features`` ``(min, max)`` version level by name, valid if ``finalized_features_epoch`` is not -1.
@@ -42,8 +42,8 @@ def encode_api_versions(version: int, software_name: str, software_version: str)
     """The request's body.
 
     Args:
-        software_name: of this client, shown in the broker's metrics from v3 on; as ``software_version``, what a
-            broker would refuse in it (anything but letters, digits, ``-`` and ``.``) is replaced by ``-``.
+        software_name: of this client, in the broker's metrics from v3 on.  Characters that a broker would refuse (all
+            but letters, digits, ``-`` and ``.``) are replaced by ``-``, also in ``software_version``.
 
     Raises:
         UnsupportedVersionError: ``version`` is not one of ours.
@@ -71,11 +71,11 @@ def decode_api_versions(version: int, payload: bytes | memoryview) -> ApiVersion
 
 
 def fallback_version(response: ApiVersionsResponse, sent: int) -> int | None:
-    """The version to ask with after ``response`` to a request of version ``sent``.
+    """The version of the next request, after ``response`` to one of version ``sent``.
 
     Returns:
-        The newest version the broker listed, 0 if it listed none; None if there is nothing left to try.  Always
-        below ``sent``, so that asking ends.
+        The newest version that the broker listed, or 0 if it listed none; None if nothing is left to try.  It is always
+        below ``sent``, so the requests end.
     """
     if response.error_code != UNSUPPORTED_VERSION or sent == 0:
         return None
@@ -84,9 +84,8 @@ def fallback_version(response: ApiVersionsResponse, sent: int) -> int | None:
 
 
 def _decode_unsupported(version: int, payload: bytes | memoryview) -> ApiVersionsResponse:
-    # KIP-511 promises the layout of v0.  Brokers were seen that mix it with the one asked for (librdkafka's mock
-    # among them), so nothing beyond the list is believed, a throttle time least of all, and the error alone is
-    # enough to go on: v0 is asked next.
+    # KIP-511 promises the layout of v0.  Some brokers (and librdkafka's mock) mix it with the layout of the request.
+    # So only the list is believed, and no throttle time.  The error alone is enough to send v0 next.
     for layout in (0, version):
         try:
             return ApiVersionsResponse(UNSUPPORTED_VERSION, _decode(layout, payload).api_versions)
@@ -137,7 +136,7 @@ class _Features:
         self.epoch = self._reader.int64()
 
     def read_finalized(self) -> None:
-        # Here the wire has the maximum first.
+        # The protocol has the maximum first here.
         found = self._reader.array(self._feature, 6)
         self.finalized = {name: (lowest, highest) for name, (highest, lowest) in found}
 

@@ -1,11 +1,11 @@
-"""CreateTopics v2 to v7, for one topic at a time; the controller answers once the topic is decided on."""
+"""CreateTopics v2 to v7, for one topic.  The controller answers when it has decided."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from forebay._protocol.primitives import Reader, Writer
+from forebay._protocol.primitives import UUID_SIZE, Reader, Writer
 from forebay._protocol.versions import ApiKey, is_flexible, require
 from forebay.errors import UnsupportedVersionError
 
@@ -14,7 +14,7 @@ BROKER_DEFAULT = -1
 
 
 class CreateTopicsResponse(NamedTuple):
-    """``error_message`` is for people; neither says when brokers other than the controller know the topic."""
+    """``error_message`` is for people.  A success does not say when other brokers know the topic."""
 
     throttle_time_ms: int
     error_code: int
@@ -48,7 +48,7 @@ def encode_create_topics(
     writer.string(name)
     writer.int32(partitions)
     writer.int16(replication_factor)
-    # Assignments of replicas to brokers: left to the controller.
+    # No assignments of replicas to brokers: the controller chooses.
     writer.count(0)
     writer.count(len(configs))
     for key, value in configs.items():
@@ -57,14 +57,14 @@ def encode_create_topics(
         writer.tags()
     writer.tags()
     writer.int32(timeout_ms)
-    # Not only validated.
+    # validate_only is false.
     writer.boolean(False)
     writer.tags()
     return [writer.take()]
 
 
 def decode_create_topics(version: int, payload: bytes | memoryview) -> CreateTopicsResponse:
-    """Read the response to a request of ``version``; what it says of the topic's configuration is skipped.
+    """Read the response to a request of ``version``; the topic's configuration in it is skipped.
 
     Raises:
         ProtocolError: the bytes make no sense, or have any number of topics but one.
@@ -84,7 +84,7 @@ def decode_create_topics(version: int, payload: bytes | memoryview) -> CreateTop
 def _topic(reader: Reader, version: int) -> tuple[int, str | None]:
     reader.string()
     if version >= 7:
-        reader.raw(16)
+        reader.raw(UUID_SIZE)
     error_code, error_message = reader.int16(), reader.nullable_string()
     if version >= 5:
         reader.int32()
@@ -98,6 +98,6 @@ def _topic(reader: Reader, version: int) -> tuple[int, str | None]:
 def _skip_config(reader: Reader) -> None:
     reader.string()
     reader.nullable_string()
-    # Read-only, source, sensitive: a byte each.
+    # Read-only, source and sensitive take a byte each.
     reader.raw(3)
     reader.tags()

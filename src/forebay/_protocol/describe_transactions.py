@@ -1,4 +1,4 @@
-"""DescribeTransactions v0: what a coordinator knows of transactional ids (KIP-664)."""
+"""DescribeTransactions v0: what a coordinator knows about transactional ids (KIP-664)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from forebay.model import TopicPartition
 class DescribedTransaction(NamedTuple):
     """One transactional id; all but it is valid if ``error_code`` is 0.
 
-    ``state`` is Kafka's word for it, ``start_time_ms`` Unix time (-1: no transaction is open), ``partitions`` those
-    in the open transaction.
+    ``state`` is Kafka's name of the state.  ``start_time_ms`` is a Unix time; -1 if no transaction is open.
+    ``partitions`` are those of the open transaction.
     """
 
     transactional_id: str

@@ -1,7 +1,7 @@
 """EndTxn v0 to v5: commits or aborts a transaction.
 
-The coordinator looks at the ids and the epoch, not at the connection: a transaction can be ended by a process that
-did not begin it.  v5 is for transactions of version 2 (KIP-890): every end gives the producer a new epoch.
+The coordinator looks at the ids and the epoch, not at the connection, so another process may end a transaction.
+v5 is for transactions of version 2 (KIP-890): every end gives the producer a new epoch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NO_PRODUCER_EPOCH = -1
 
 
 class EndTxnResponse(NamedTuple):
-    """``producer_id`` and ``producer_epoch`` are to be used next (v5), -1 before v5 and after an error."""
+    """``producer_id`` and ``producer_epoch`` are for the next transaction (v5); -1 before v5 and after an error."""
 
     throttle_time_ms: int
     error_code: int

@@ -1,6 +1,6 @@
-"""Fetch v4 to v12, for one partition and without a fetch session: a piece of its log, as it lies there.
+"""Fetch v4 to v12, for one partition and without a fetch session: a piece of its log, as it is stored.
 
-v13 and later name topics by id only; nothing that is needed here came with them.
+v13 and later name topics by id only, and bring nothing that is needed here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _OFFSETS = Struct(">hqq")
 
 
 class AbortedTransaction(NamedTuple):
-    """From ``first_offset`` up to its abort marker, what ``producer_id`` wrote in transactions does not count."""
+    """Transactional records of ``producer_id`` from ``first_offset`` up to its abort marker do not count."""
 
     producer_id: int
     first_offset: int
 
 
 class FetchResponse(NamedTuple):
-    """``error_code`` is that of the response or else of the partition; offsets are -1 where they are not known.
+    """``error_code`` is that of the response, or of the partition if that is 0.  Unknown offsets are -1.
 
     ``records`` are whole batches.  The first may begin before the offset asked for, and the last may be cut short.
     ``aborted`` is for readers of committed records only.
@@ -57,7 +57,7 @@ def encode_fetch(
     Args:
         offset: the first one wanted.
         isolation: ``READ_COMMITTED`` or ``READ_UNCOMMITTED`` of ``list_offsets``.
-        max_bytes: of records; a first batch larger than that comes all the same.
+        max_bytes: of records; a larger first batch comes all the same.
         max_wait_ms: how long the broker may wait for a first record.
 
     Raises:
@@ -77,7 +77,7 @@ def encode_fetch(
     _write_partition(writer, version, where.partition, offset, max_bytes)
     writer.tags()
     if version >= 7:
-        # Topics that a session is to forget.
+        # No topics for a session to forget.
         writer.count(0)
     if version >= 11:
         # No rack, so the leader never sends us to a replica.
@@ -124,7 +124,7 @@ def decode_fetch(version: int, payload: bytes | memoryview) -> FetchResponse:
     reader.array(topic, 3 if flexible else 6)
     reader.tags()
     if error_code:
-        # Such a response has no partitions.
+        # A response with an error of its own has no partitions.
         return FetchResponse(throttle, error_code)
     if len(found) != 1:
         reader.fail(f"{len(found)} partitions for the one that was asked for")

@@ -1,4 +1,4 @@
-"""FindCoordinator v0 to v6: the broker that keeps a transactional id or a consumer group."""
+"""FindCoordinator v0 to v6: the broker that coordinates a transactional id or a consumer group."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def decode_find_coordinator(version: int, payload: bytes | memoryview) -> FindCo
     """Read the response to a request of ``version``.
 
     Raises:
-        ProtocolError: the bytes make no sense, have any number of answers but one, or name a broker
-            that cannot be.
+        ProtocolError: the bytes make no sense, have any number of answers but one, or name an
+            impossible broker.
         UnsupportedVersionError: ``version`` is not one of ours.
     """
     require(ApiKey.FIND_COORDINATOR, version)
@@ -73,7 +73,7 @@ def decode_find_coordinator(version: int, payload: bytes | memoryview) -> FindCo
         found = answers[0]
     reader.tags()
     if found.error_code == 0 and (found.node_id < 0 or not found.host or not 0 < found.port <= _MAX_PORT):
-        # To connect to it would fail at some other place, without a word of where it came from.
+        # A connection to it would fail elsewhere, with an error that does not say where the address came from.
         reader.fail(f"coordinator {found.node_id} at {found.host!r} port {found.port} and no error")
     return found
 

@@ -1,8 +1,8 @@
 """Requests and responses on the wire: the length before each, and the headers.
 
-Every request and response is an int32 length and that many bytes.  Bodies are passed through as they are, never
-joined or copied.  What a peer sends is checked before anything is allocated for it: a bad length is a
-``ProtocolError`` that guesses what is listening there instead.
+Every request and response is an int32 length and that many bytes.  Bodies pass through as they are: nothing joins or
+copies them.  A length is checked before memory is allocated for it.  A bad one raises a ``ProtocolError`` that guesses
+what listens there instead.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from forebay._protocol.versions import api_name, is_flexible, request_header_ver
 from forebay.errors import IllegalArgumentError, ProtocolError
 
 SIZE_BYTES = 4
-"""Length of the length."""
+"""Bytes of the length before each message."""
 
 MAX_INT16 = cython.declare(cython.Py_ssize_t, 0x7FFF)
 MAX_INT32 = 0x7FFFFFFF
 
 MAX_RESPONSE_SIZE = 100 << 20
-"""A bound for ``frame_size``: far above any metadata, below what the text of other protocols says as a length."""
+"""The bound for ``frame_size``: far above any metadata, below the lengths that text of other protocols would give."""
 
 _SIZE = Struct(">i")
 # api key, version, correlation id, client id's length (-1: null)
 _HEADER = Struct(">hhih")
 
-# First bytes of what else may answer on a port, for the error message only.
+# The first bytes of other protocols, for the error message only.
 _STRANGERS = (
     (b"HTTP", "an HTTP server"),
     (b"SSH-", "an SSH server"),
@@ -61,7 +61,7 @@ def request_header(api_key: int, version: int, correlation_id: int, client_id: s
 def request_frame(
     api_key: int, version: int, correlation_id: int, client_id: str | None, body: Sequence[Any]
 ) -> list[Any]:
-    """Length and header, followed by ``body``'s own buffers: what is given to the socket.
+    """The buffers for the socket: length and header, then those of ``body``.
 
     Args:
         body: bytes-like objects whose ``len`` is their size in bytes.
@@ -131,12 +131,12 @@ def frame_size(received: Any, max_size: int) -> int:
 
 
 def stranger(first: bytes) -> str | None:
-    """What it is, in words, whose first bytes are ``first``, if it is known and is not Kafka."""
+    """The name of another protocol whose messages begin with ``first``; None if it is not known."""
     return next((name for start, name in _STRANGERS if first.startswith(start)), None)
 
 
 def correlation_id(frame: Any) -> int:
-    """The correlation id of a response; the same place in every header version.
+    """The correlation id of a response, which has the same place in every header version.
 
     Raises:
         ProtocolError: fewer than four bytes.

@@ -1,4 +1,4 @@
-"""InitProducerId v0 to v6: the producer id and epoch that idempotence and transactions stamp on batches."""
+"""InitProducerId v0 to v6: the producer id and epoch of an idempotent or transactional producer's batches."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def encode_init_producer_id(
         writer.int64(producer_id)
         writer.int16(producer_epoch)
     if version >= 6:
-        # Two-phase commit and keeping a prepared transaction (KIP-939): not asked for.
+        # No two-phase commit, and no prepared transaction to keep (KIP-939).
         writer.boolean(False)
         writer.boolean(False)
     writer.tags()
@@ -81,6 +81,6 @@ def decode_init_producer_id(version: int, payload: bytes | memoryview) -> InitPr
         ongoing_id, ongoing_epoch = reader.int64(), reader.int16()
     reader.tags()
     if error_code == 0 and (producer_id < 0 or producer_epoch < 0):
-        # Batches stamped with it would pass for ones without an id, and a retry could write them twice.
+        # A broker would take batches with this stamp for batches without an id, and a retry could write them twice.
         reader.fail(f"producer id {producer_id} with epoch {producer_epoch} and no error")
     return InitProducerIdResponse(throttle, error_code, producer_id, producer_epoch, ongoing_id, ongoing_epoch)

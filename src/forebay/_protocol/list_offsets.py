@@ -1,4 +1,4 @@
-"""ListOffsets v2 to v6, for one partition: where its log begins, and where it ends for a reader."""
+"""ListOffsets v2 to v6, for one partition: the first offset of its log, or the last one for a reader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def encode_list_offsets(version: int, where: TopicPartition, which: int, isolati
     """The request's body.
 
     Args:
-        which: ``LATEST``, ``EARLIEST``, or a Unix time in ms: the first record from then on.
+        which: ``LATEST``, ``EARLIEST``, or a Unix time in ms (the first record at or after it).
         isolation: ``READ_COMMITTED`` or ``READ_UNCOMMITTED``.
 
     Raises:

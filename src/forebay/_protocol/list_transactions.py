@@ -1,4 +1,4 @@
-"""ListTransactions v0 to v2: the transactional ids that the asked broker coordinates (KIP-664)."""
+"""ListTransactions v0 to v2: the transactional ids that a broker coordinates (KIP-664)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ANY_DURATION = -1
 
 
 class ListedTransaction(NamedTuple):
-    """``state`` is Kafka's word for it, such as ``Ongoing``."""
+    """``state`` is Kafka's name of the state, such as ``Ongoing``."""
 
     transactional_id: str
     producer_id: int
@@ -20,7 +20,7 @@ class ListedTransaction(NamedTuple):
 
 
 class ListTransactionsResponse(NamedTuple):
-    """``unknown_states`` are those of the request that the broker has never heard of, and did not filter by."""
+    """``unknown_states`` are states of the request that the broker does not know; it did not filter by them."""
 
     throttle_time_ms: int
     error_code: int

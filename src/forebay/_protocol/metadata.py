@@ -1,7 +1,7 @@
 """Metadata v0 to v13: the brokers, and the leaders of the partitions of the topics asked for.
 
-A plain copy of the response.  ``forebay._network.metadata`` decides what to believe of it (epochs, errors, brokers
-without an address).
+A plain copy of the response.  ``forebay._network.metadata`` decides what to believe (epochs, errors, brokers without
+an address).
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from forebay._protocol.primitives import Reader, Writer
+from forebay._protocol.primitives import UUID_SIZE, Reader, Writer
 from forebay._protocol.versions import ApiKey, is_flexible, require
 from forebay.errors import UnsupportedVersionError
 from forebay.model import Node
 
 UNKNOWN = -1
-NO_TOPIC_ID = bytes(16)
+NO_TOPIC_ID = bytes(UUID_SIZE)
 
 # error, partition, leader; from v7 on the leader's epoch
 _PARTITION = Struct(">hii")
 _PARTITION_WITH_EPOCH = Struct(">hiii")
 
-# Partitions are numbered from 0 and memory is set aside up to the highest; a broker may leave some out, but a number
-# far above how many it lists comes from damaged bytes.
+# Partition numbers begin at 0, and memory is allocated up to the highest.  A broker may leave some out, but a number
+# far above the count of listed partitions comes from damaged bytes.
 _MOST_LEFT_OUT = 1000
 
 
@@ -42,7 +42,7 @@ class MetadataPartition(NamedTuple):
 class MetadataTopic(NamedTuple):
     """A topic; ``topic_id`` is its 16 bytes, None before v10 or when the topic does not exist.
 
-    ``name`` is None only in v12 and later, for topics asked for by id, which we never do.
+    ``name`` is None only in v12 and later, for topics that were asked for by id, which forebay never does.
     """
 
     error_code: int
@@ -70,7 +70,7 @@ def encode_metadata(
 
     Args:
         topics: names; None asks for all topics, an empty sequence for the brokers only.
-        allow_auto_topic_creation: brokers before v4 go by their own setting.
+        allow_auto_topic_creation: before v4 the broker's own setting counts.
 
     Raises:
         UnsupportedVersionError: ``version`` is not one of ours, or cannot say what is asked.
@@ -147,7 +147,7 @@ class _Parse:
         reader, version = self._reader, self._version
         error_code = reader.int16()
         name = reader.nullable_string() if version >= 12 else reader.string()
-        topic_id = reader.raw(16) if version >= 10 else NO_TOPIC_ID
+        topic_id = reader.raw(UUID_SIZE) if version >= 10 else NO_TOPIC_ID
         is_internal = reader.boolean() if version >= 1 else False
         partitions = reader.array(self._partition, 18)
         highest = 4 * len(partitions) + _MOST_LEFT_OUT

@@ -1,4 +1,4 @@
-"""Partitions grouped by topic, as the transactional messages have them, and one error code for each in the answers."""
+"""Partitions grouped by topic, as transactional messages have them, and their error codes in the responses."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Kafka's primitive, compact and tagged types, for the messages that are exchanged once in a while.
+"""Kafka's primitive, compact and tagged types, for all messages but Produce.
 
 ``Writer`` and ``Reader`` know whether a message is flexible (KIP-482), so a message's code is one list of fields
-for all of its versions.  ``Reader`` checks every length and count against what is left before it allocates, so
-that memory stays in proportion to the bytes received; whatever does not fit is a ``ProtocolError`` that names
+for all of its versions.  ``Reader`` checks every length and count against the bytes that are left before it
+allocates, so memory stays in proportion to the bytes received.  What does not fit raises a ``ProtocolError`` that names
 message and position.  Bytes after the last known field are ignored, as in the Java client.
 """
 
@@ -23,9 +23,12 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
 
+UUID_SIZE = 16
+"""Bytes of a UUID, such as a topic id."""
+
 
 class Writer:
-    """Collects one message body; values out of their type's range raise ``struct.error``."""
+    """Collects one message body.  A value out of its type's range raises ``struct.error``."""
 
     __slots__ = ("_flexible", "_out")
 
@@ -86,16 +89,16 @@ class Writer:
             self.int32(value)
 
     def tags(self) -> None:
-        """The end of a structure: no tagged field is ever needed in what we send."""
+        """The end of a structure without tagged fields: nothing that we send needs one."""
         if self._flexible:
             self._out.append(0)
 
 
 class Reader:
-    """Takes a message apart from front to back.
+    """Reads a message from front to back.
 
     Args:
-        payload: bytes or a memoryview of bytes; nothing is kept of it once reading is over.
+        payload: bytes or a memoryview of bytes; the results keep nothing of it.
         what: the message's name, for errors.
         flexible: compact lengths and tagged fields.
         at: where to begin.
@@ -112,7 +115,7 @@ class Reader:
 
     @property
     def position(self) -> int:
-        """How far reading has come, in bytes from the payload's start."""
+        """The position, in bytes from the payload's start."""
         return self._at
 
     def fail(self, problem: str) -> NoReturn:
@@ -173,7 +176,7 @@ class Reader:
         return self.raw(size)
 
     def count(self, smallest: int) -> int:
-        """An array's number of elements, none of which takes less than ``smallest`` bytes; -1 if it is null."""
+        """An array's number of elements, each of at least ``smallest`` bytes; -1 for null."""
         found = self.uvarint() - 1 if self._flexible else self.int32()
         if found < -1:
             self.fail(f"array of {found} elements")
@@ -189,14 +192,14 @@ class Reader:
         return tuple([read() for _ in range(found)])
 
     def int32_array(self) -> tuple[int, ...]:
-        """Broker numbers, mostly."""
+        """An array of int32, such as broker ids."""
         found = self.count(4)
         if found < 0:
             self.fail("null where an array is required")
         return self.fields(Struct(f">{found}i"))
 
     def tags(self, known: Mapping[int, Callable[[], None]] | None = None) -> None:
-        """Tagged fields: ``known`` ones are read, each within its own bytes, others skipped."""
+        """Reads the ``known`` tagged fields, each within its own bytes, and skips others."""
         if not self._flexible:
             return
         # The smallest tagged field is its number and its size.

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._protocol.primitives import UUID_SIZE
 from cython.cimports.forebay._protocol.versions import FIRST_PRODUCE_BY_ID, NEWEST_PRODUCE
 from cython.cimports.forebay._runtime.memory import new_bytearray
 from cython.cimports.forebay._runtime.piece import piece
@@ -27,8 +28,6 @@ from cython.cimports.forebay._runtime.primitives import (
 )
 
 from forebay.errors import IllegalArgumentError, UnsupportedVersionError
-
-ID_SIZE = cython.declare(cython.Py_ssize_t, 16)
 
 
 @cython.freelist(8)
@@ -64,7 +63,7 @@ class PartitionRecords:
 @cython.freelist(8)
 @cython.cclass
 class _Writer:
-    """Fills the scratch buffer and cuts it where record bytes come in between."""
+    """Fills the scratch buffer, and cuts it where record bytes go in between."""
 
     scratch: bytearray
     to: cython.p_uchar
@@ -145,9 +144,9 @@ class _Writer:
 @cython.cfunc
 def _id_of(entry: PartitionRecords) -> bytes:
     found: bytes | None = entry.topic_id
-    if found is None or len(found) != ID_SIZE:
+    if found is None or len(found) != UUID_SIZE:
         raise IllegalArgumentError(
-            f"Produce v{FIRST_PRODUCE_BY_ID} and later name topics by ids of {ID_SIZE} bytes; of {entry.topic!r} it "
+            f"Produce v{FIRST_PRODUCE_BY_ID} and later name topics by ids of {UUID_SIZE} bytes; of {entry.topic!r} it "
             f"is {found!r}"
         )
     return found
@@ -155,7 +154,7 @@ def _id_of(entry: PartitionRecords) -> bytes:
 
 @cython.cfunc
 def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> list[list[PartitionRecords]]:
-    """Those of each topic together, and each topic once."""
+    """Groups the entries by topic, in the order of their first appearance."""
     groups: dict[Any, list[PartitionRecords]] = {}
     group: list[PartitionRecords]
     entry: PartitionRecords
@@ -166,7 +165,7 @@ def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> list[list[P
     if len(entries) == 1:
         return [entries]
     for entry in entries:
-        # By id also where the names are the same: two topics of that name, one after the other.
+        # By id if there is one: a deleted topic and a new one may have the same name.
         key: object = _id_of(entry) if by_id else entry.topic
         found = groups.get(key)
         if found is None:
@@ -188,14 +187,14 @@ def _encoded(value: str, what: str) -> bytes:
 @cython.cfunc
 @cython.exceptval(-1)
 def _bound(txn: bytes | None, by_id: cython.bint, groups: list[list[PartitionRecords]]) -> cython.Py_ssize_t:
-    """At least the bytes around the records: a count takes up to 5, each structure may end with one for its tags."""
+    """An upper bound of the bytes around the records: a count takes at most 5, the tags of a structure one."""
     group: list[PartitionRecords]
     entry: PartitionRecords
     size: cython.Py_ssize_t = 16 + (0 if txn is None else len(txn))
     for group in groups:
         entry = group[0]
         # UTF-8 has at most four bytes for a character.
-        size += 9 + (ID_SIZE if by_id else 4 * len(entry.topic))
+        size += 9 + (UUID_SIZE if by_id else 4 * len(entry.topic))
         for entry in group:
             size += len(entry.header) + 10
     return size

@@ -1,7 +1,7 @@
 """The response to Produce v0 to v13: what became of each batch.
 
-Read with every length and count checked against what is left, so that memory stays in proportion to the bytes
-received; bytes after the last known field are ignored, as in the Java client.
+The reader checks each length and count against the bytes that are left, so memory stays in proportion to what was
+received.  It ignores bytes after the last known field, as Java does.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._protocol.primitives import UUID_SIZE
 from cython.cimports.forebay._protocol.versions import FIRST_PRODUCE_BY_ID, NEWEST_PRODUCE
 from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int16, get_int32, get_int64
 
 from forebay.errors import ProtocolError, UnsupportedVersionError
 from forebay.model import Node
-
-UUID_SIZE = cython.declare(cython.Py_ssize_t, 16)
 
 
 @cython.freelist(8)
@@ -72,7 +71,7 @@ class ProduceResponse:
 @cython.freelist(8)
 @cython.cclass
 class _Reader:
-    """A position in a response; every step forward is checked."""
+    """A position in a response; it checks each step forward."""
 
     data: bytes
     source: cython.p_const_uchar
@@ -127,7 +126,7 @@ class _Reader:
     @cython.cfunc
     @cython.exceptval(-1)
     def count(self, smallest: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """An array's elements, each of at least ``smallest`` bytes; null, which none of ours may be, fails."""
+        """The number of an array's elements, each of at least ``smallest`` bytes; a null array is refused."""
         found: cython.longlong = self.uvarint() - 1 if self.flexible else get_int32(self.source, self.forward(4))
         if found < 0:
             self.fail(f"array of {found} elements")
@@ -142,10 +141,13 @@ class _Reader:
         if size < 0:
             return None if size == -1 else self.fail(f"string of length {size}")
         at: cython.Py_ssize_t = self.forward(size)
+        text: Any = None
+        reason: str = ""
         try:
-            return self.data[at : at + size].decode("utf-8")
+            text = self.data[at : at + size].decode("utf-8")
         except UnicodeDecodeError as error:
-            return self.fail(f"string is not UTF-8 ({error.reason})")
+            reason = error.reason
+        return self.fail(f"string is not UTF-8 ({reason})") if text is None else text
 
     @cython.cfunc
     def required(self) -> str:
@@ -217,7 +219,7 @@ class _Reader:
 
     @cython.cfunc
     def partition(self, topic: str, topic_id: bytes | None, fixed: cython.Py_ssize_t) -> PartitionResponse:
-        """``fixed`` bytes of numbers, then what newer versions added."""
+        """Reads ``fixed`` bytes of numbers, then the fields that newer versions added."""
         at: cython.Py_ssize_t = self.forward(fixed)
         found: PartitionResponse = PartitionResponse.__new__(PartitionResponse)
         found.topic = topic
@@ -275,8 +277,8 @@ def decode_produce(version: cython.int, payload: bytes | memoryview) -> ProduceR
     """Read the response to a request of ``version``.
 
     Args:
-        payload: the response after its header.  Copied if it is not ``bytes``: responses are small, and nothing
-            of the network's buffer is kept.
+        payload: the response after its header.  It is copied if it is not ``bytes``: responses are small, and the
+            result keeps nothing of the network's buffer.
 
     Raises:
         ProtocolError: the bytes make no sense.
@@ -289,7 +291,7 @@ def decode_produce(version: cython.int, payload: bytes | memoryview) -> ProduceR
     reader.begin(version, payload if type(payload) is bytes else bytes(payload))
     fixed: cython.Py_ssize_t = 30 if version >= 5 else (22 if version >= 2 else 14)
     partitions: list[PartitionResponse] = []
-    # Of each topic at least its name's length or its id, a count, and tags.
+    # A topic has at least the length of its name or its id, a count, and tags.
     topics: cython.Py_ssize_t = reader.count(UUID_SIZE + 2 if by_id else (3 if version >= 9 else 6))
     left: cython.Py_ssize_t
     topic: str = ""

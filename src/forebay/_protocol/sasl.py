@@ -1,4 +1,4 @@
-"""SaslHandshake v1 and SaslAuthenticate v0 to v2: which mechanism, and its tokens (KIP-152, KIP-368)."""
+"""SaslHandshake v1 and SaslAuthenticate v0 to v2: the mechanism, and its tokens (KIP-152, KIP-368)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from forebay._protocol.versions import ApiKey, is_flexible, require
 
 
 class SaslHandshakeResponse(NamedTuple):
-    """``mechanisms`` are those that the listener takes, also where the one that was asked for is not among them."""
+    """``mechanisms`` are those that the listener takes, also if the requested one is not among them."""
 
     error_code: int
     mechanisms: tuple[str, ...]
 
 
 class SaslAuthenticateResponse(NamedTuple):
-    """``session_lifetime_ms``: after so long the broker wants another authentication; 0: never, or not yet known."""
+    """``session_lifetime_ms``: after this time the broker wants another authentication; 0: never, or not known yet."""
 
     error_code: int
     error_message: str | None

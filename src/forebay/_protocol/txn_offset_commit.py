@@ -36,8 +36,8 @@ def encode_txn_offset_commit(
     """The request's body.
 
     Raises:
-        UnsupportedVersionError: ``version`` is not one of ours, or below v3 although ``group`` names a member: to
-            leave it out would let a member that was expelled commit.
+        UnsupportedVersionError: ``version`` is not one of ours, or below v3 although ``group`` names a member.
+            Without the member's name, an expelled member could commit.
     """
     require(ApiKey.TXN_OFFSET_COMMIT, version)
     _require_members_can_be_told(version, group)

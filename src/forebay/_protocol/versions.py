@@ -1,7 +1,7 @@
-"""Which APIs exist, which versions of them forebay speaks, and which one to use with a given broker.
+"""The APIs, the versions of each that forebay speaks, and the choice of one for a broker.
 
-The one place for API keys and version numbers: a message module knows its own layouts, but whether a header is
-flexible and what two sides have in common is decided here.  A range is ``(oldest, newest)``, both inclusive.
+All API keys and version numbers are here.  A message module knows its own layouts.  This module decides whether a
+header is flexible, and which versions both sides have.  A range is ``(oldest, newest)``, both inclusive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Range = tuple[int, int]
 
 
 class ApiKey(IntEnum):
-    """The APIs a producer and its owner may use, by Kafka's numbers."""
+    """The APIs that a producer or a Control may use, with Kafka's numbers."""
 
     PRODUCE = 0
     FETCH = 1
@@ -48,17 +48,17 @@ This keeps a batch out of the log of another topic with the same name.
 SUPPORTED: Mapping[int, Range] = MappingProxyType(
     {
         ApiKey.PRODUCE: (0, NEWEST_PRODUCE),
-        # v13 names topics by id only; nothing that is needed here came with it.  v4 is the first with transactions.
+        # v13 names topics by id only, and brings nothing that is needed here.  v4 is the first with transactions.
         ApiKey.FETCH: (4, 12),
         ApiKey.LIST_OFFSETS: (2, 6),
         ApiKey.METADATA: (0, 13),
         ApiKey.FIND_COORDINATOR: (0, 6),
-        # v0 is followed by bare tokens, as brokers before 1.0 have them.
+        # After v0 come bare tokens, as in brokers before 1.0.
         ApiKey.SASL_HANDSHAKE: (1, 1),
         ApiKey.API_VERSIONS: (0, 4),
         ApiKey.CREATE_TOPICS: (2, 7),
         ApiKey.INIT_PRODUCER_ID: (0, 6),
-        # v4 and later are for brokers among themselves.
+        # Only brokers use v4 and later.
         ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),
         ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
         ApiKey.END_TXN: (0, 5),
@@ -97,7 +97,7 @@ _FLEXIBLE_SINCE: Mapping[int, int] = MappingProxyType(
 
 
 def api_name(api_key: int) -> str:
-    """Kafka's name of an API, such as ``InitProducerId``; ``API 99`` for one unknown here."""
+    """Kafka's name of an API, such as ``InitProducerId``; ``API 99`` for an unknown one."""
     try:
         return ApiKey(api_key).name.title().replace("_", "")
     except ValueError:
@@ -117,7 +117,7 @@ def request_header_version(api_key: int, version: int) -> int:
 def response_header_version(api_key: int, version: int) -> int:
     """0, or 1 with tagged fields.
 
-    ApiVersions answers with 0 always: the asker cannot know yet what the broker understands (KIP-511).
+    ApiVersions always answers with 0, because the client does not know yet what the broker supports (KIP-511).
     """
     return 1 if is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS else 0
 

@@ -79,7 +79,7 @@ def write_wrapper(
 
 
 def convert_v2(records: Iterable[Record], *, magic: int, compressor: Compressor) -> bytes:
-    """The records of a v2 batch as message format 0 or 1, for a broker that takes no more than that.
+    """The records of a v2 batch as message format 0 or 1, for a broker that takes no later format.
 
     Args:
         records: with offsets from the batch's base, as they will be written; sequences are ignored.
@@ -118,7 +118,7 @@ def read_legacy(data: bytes, at: int, size: int, limit: int) -> Batch:
 
     Raises:
         forebay.errors.CorruptRecordError: its size or checksum is wrong, or its compressed set damaged.
-        forebay.errors.InvalidRecordError: it is intact but not a possible message.
+        forebay.errors.InvalidRecordError: it is intact, but no message can be so.
     """
     message = _Message(data, at, size)
     codec = message.codec
@@ -131,7 +131,7 @@ def read_legacy(data: bytes, at: int, size: int, limit: int) -> Batch:
         payload = mend_lz4_checksum(payload)
     inner = _inner_messages(message, decompress(codec, payload, limit))
     base = 0
-    # Some producers left 0 in the wrapper: their inner offsets are taken as they are, as Java's reader does.
+    # Some producers left 0 in the wrapper.  Then the inner offsets are taken as they are, as in Java.
     if message.magic == MAGIC_V1 and message.offset != 0:
         base = message.offset - inner[-1].offset
         if base < 0:

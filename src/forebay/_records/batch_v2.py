@@ -1,9 +1,9 @@
 """The writer of record format v2: records into a buffer, and the header that goes before them.
 
-Records are appended as they come, uncompressed; the header is made apart from them, anew for each request, so
-that records are never touched once a batch is closed.  A record's headers arrive encoded (``encode_headers``),
-because that step looks at objects of the user's and must not happen under a lock.  Sizes are exact, so callers
-check room before they write; nothing here does.  Null keys and values have size -1.
+Records are appended as they come, uncompressed.  The batch's header is a buffer of its own, made anew for each request,
+so the records of a closed batch never change.  A record's headers arrive encoded (``encode_headers``), because encoding
+looks at the user's objects and must not happen under a lock.  Sizes are exact.  Callers check the room before they
+write; nothing here does.  Null keys and values have size -1.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from cython.cimports.forebay._runtime.primitives import (
 )
 
 MOST_COUNTED = cython.declare(cython.Py_ssize_t, 63)
-"""Most headers whose number is one byte, so that it can be written when they are."""
+"""At most so many headers have a count of one byte, which can be written after them."""
 
 NO_HEADERS = b"\x00"
 """The encoded header section of a record without headers."""
@@ -106,7 +106,11 @@ def put_record(
     timestamp_delta: cython.longlong,
     offset_delta: cython.longlong,
 ) -> cython.Py_ssize_t:
-    """Writes the record to ``to`` from ``at`` on: its size; minus its size, unwritten, if that is above ``room``."""
+    """Writes the record to ``to`` at ``at``.
+
+    Returns:
+        Its size in bytes; minus its size if that is above ``room``, and then nothing is written.
+    """
     body_size: cython.Py_ssize_t = record_body_size(
         timestamp_delta, offset_delta, record.key_size, record.value_size, record.headers_size
     )
@@ -143,7 +147,7 @@ def put_header_value(to: cython.p_uchar, at: cython.Py_ssize_t, value: Any) -> c
 
 @cython.ccall
 def encode_headers(headers: Any) -> bytes:
-    """A record's header section, of whatever ``send()`` takes as headers: count, then key and value of each.
+    """Encodes what ``send()`` takes as headers: their count, then the key and the value of each.
 
     Raises:
         TypeError, IllegalArgumentError: as ``checked_headers``.
@@ -169,10 +173,13 @@ def encode_headers(headers: Any) -> bytes:
 @cython.cfunc
 @cython.exceptval(check=False)
 def put_plain_headers(to: cython.p_uchar, headers: Any) -> cython.Py_ssize_t:
-    """The section of headers as most are, in one walk: a list or tuple of pairs of ASCII and bytes, short together.
+    """Encodes most headers in one pass: a list or tuple of pairs of ASCII text and bytes, together short.
 
-    Writes to ``to``, which has SECTION_ROOM: the section's size; 0 where one needs a closer look, or together they are
-    longer.
+    Args:
+        to: has SECTION_ROOM bytes.
+
+    Returns:
+        The section's size in bytes; 0 if these headers need ``encode_headers``.
     """
     if type(headers) is not list and type(headers) is not tuple:
         return 0
@@ -192,7 +199,7 @@ def put_plain_headers(to: cython.p_uchar, headers: Any) -> cython.Py_ssize_t:
 @cython.cfunc
 @cython.exceptval(check=False)
 def with_plain_headers(record: RecordPointer, to: cython.p_uchar, headers: Any) -> cython.bint:
-    """Gives the record its headers, written to ``to`` as ``put_plain_headers`` does; False where that does not."""
+    """Gives the record its headers, if ``put_plain_headers`` can encode them to ``to``; else False."""
     size: cython.Py_ssize_t = put_plain_headers(to, headers)
     if size == 0:
         return False
@@ -232,7 +239,7 @@ def append_record(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> int:
-    """Appends one record to ``to``, which grows; returns the record's size (for builders and tools)."""
+    """Appends one record to ``to``, which grows, and returns the record's size.  For builders and tools."""
     section: bytes = encode_headers(headers)
     record: RecordView = record_view(0, key, value, section)
     size: cython.Py_ssize_t = exact_record_size(
@@ -257,12 +264,12 @@ def batch_header(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytearray:
-    """A batch's header, signed over itself and ``payload``.
+    """A batch's header, with the checksum of the header and ``payload``.
 
     Args:
         payload: the records section as it will be sent (compressed or not), in pieces.
         attributes: codec in bits 0-2, timestamp type bit 3, transactional bit 4, control bit 5.
-        base_timestamp: the first record's timestamp in ms; deltas refer to it, it need not be the smallest.
+        base_timestamp: the first record's timestamp in ms; deltas refer to it.  It need not be the smallest.
     """
     size: cython.Py_ssize_t = BATCH_OVERHEAD
     for piece in payload:
@@ -305,7 +312,7 @@ def fill_header(
     base_offset: cython.longlong,
     leader_epoch: cython.int,
 ) -> cython.void:
-    """All of the header but the checksum; ``size`` is that of the whole batch."""
+    """Writes the header without its checksum; ``size`` is the size of the whole batch."""
     put_int64(to, 0, base_offset)
     put_int32(to, SIZE_AT, size - LOG_OVERHEAD)
     put_int32(to, V2_LEADER_EPOCH_AT, leader_epoch)
@@ -331,5 +338,5 @@ def _continue_checksum(checksum: cython.longlong, piece: Any) -> cython.longlong
 
 
 def checksum(data: Any, crc: int = 0) -> int:
-    """CRC-32C of contiguous bytes-like ``data``, unsigned; ``crc`` is that of the bytes before it."""
+    """CRC-32C (unsigned) of contiguous bytes-like ``data``; ``crc`` is the CRC of the bytes before it."""
     return _continue_checksum(crc, data)

@@ -1,8 +1,7 @@
-"""Builds one batch of any format in memory, with all of the checks: what Java calls MemoryRecordsBuilder.
+"""Builds one batch of any format in memory, with all checks, as Java's MemoryRecordsBuilder does.
 
-For splits of legacy batches, tests and tools; the send path writes straight into pooled chunks (``batch_v2``) and
-checks in ``send()``.  Raw records are kept until ``close``, compressed once, and given out by ``build``.  One thread
-at a time.
+Splits of legacy batches, tests and tools use it.  ``send()`` has checks of its own and writes straight into pooled
+chunks (``batch_v2``).  ``close`` compresses the raw records once, and ``build`` gives the bytes.  One thread at a time.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class BatchHead:
     """What a batch says of itself besides its records.
 
     Raises:
-        forebay.errors.IllegalArgumentError: the format has no place for it.
+        forebay.errors.IllegalArgumentError: the format has no place for a field.
     """
 
     magic: int = MAGIC_V2
@@ -106,7 +105,7 @@ class RecordsBuilder:
         head: format and header fields.
         compressor: the codec.
         write_limit: estimated bytes from which the batch counts as full; the first record always has room.
-        estimated_ratio: compressed size by raw size to reckon with (CompressionRatioEstimator).
+        estimated_ratio: the expected compressed size divided by raw size (CompressionRatioEstimator).
 
     Raises:
         forebay.errors.IllegalArgumentError: zstd below format v2.
@@ -134,12 +133,12 @@ class RecordsBuilder:
         """Bytes of the records as written, with each legacy entry's offset and size."""
         self.last_offset: int | None = None
         self.compression_ratio = 1.0
-        """Compressed size by uncompressed size, once closed."""
+        """Compressed size divided by raw size, once closed."""
 
     def append(
         self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()
     ) -> None:
-        """Appends a record; one that has no room is taken as well, asking is the caller's part.
+        """Appends a record, also one that has no room: the caller asks ``has_room_for`` first.
 
         Raises:
             forebay.errors.IllegalArgumentError: offset not above the last one, timestamp below -1, headers below
@@ -223,7 +222,7 @@ class RecordsBuilder:
         return self._head.magic != MAGIC_V0 and self._head.timestamp_type == TimestampType.LOG_APPEND_TIME
 
     def has_room_for(self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> bool:
-        """Whether the record would stay within the limit, taken as if it did not compress at all."""
+        """Whether the record fits within the limit even if it does not compress at all."""
         if self.is_full:
             return False
         if not self.count:
@@ -246,7 +245,7 @@ class RecordsBuilder:
 
     @property
     def estimated_size(self) -> int:
-        """The batch's size in bytes: exact once built, before that reckoned with the estimated ratio."""
+        """The batch's size in bytes: exact once built, before that estimated with the ratio."""
         return self._estimated_bytes() if self._built is None else len(self._built)
 
     def _estimated_bytes(self) -> int:
@@ -264,12 +263,12 @@ class RecordsBuilder:
 
     @property
     def max_timestamp(self) -> int:
-        """The header's: the broker's append time, or the largest record's; -1 in format v0."""
+        """The header's maximum timestamp: the broker's append time or the largest of the records; -1 in format v0."""
         return self._head.log_append_time if self._logs_append_time else self._largest_timestamp
 
     @property
     def shallow_offset_of_max_timestamp(self) -> int:
-        """The offset that a reader sees, without looking into batches, for ``max_timestamp``; -1 for none."""
+        """The offset for ``max_timestamp`` that a reader sees without a look into the batch; -1 for none."""
         if self.max_timestamp == NO_TIMESTAMP or self.last_offset is None:
             return -1
         if self._head.magic == MAGIC_V2 or self._compressor.type != CompressionType.NONE:
@@ -283,18 +282,18 @@ class RecordsBuilder:
             raise IllegalStateError("Tried to append a record, but RecordsBuilder is closed for record appends")
 
     def close_for_appends(self) -> None:
-        """Takes no more records; the header's fields are not looked at yet."""
+        """Takes no more records.  It does not check the header's fields yet."""
         self._open = False
 
     def abort(self) -> None:
-        """Drops what was appended; nothing can be built any more."""
+        """Drops the records; nothing can be built any more."""
         self._open = False
         self._aborted = True
         self._v2_records.clear()
         self._legacy_entries.clear()
 
     def close(self) -> None:
-        """Compresses and signs; closing again changes nothing.
+        """Compresses the records and computes the checksum.  A second call changes nothing.
 
         Raises:
             forebay.errors.IllegalStateError: aborted.
@@ -314,7 +313,7 @@ class RecordsBuilder:
                 self.compression_ratio = (len(self._built) - self._header_size) / self.uncompressed_size
 
     def build(self) -> bytes:
-        """Closes, and gives the bytes: none without records; the same each time; raises as ``close``."""
+        """Closes, and gives the bytes, the same each time: none without records.  Raises as ``close``."""
         if self._aborted:
             raise IllegalStateError("Attempting to build an aborted record batch")
         self.close()

@@ -1,4 +1,4 @@
-"""Kafka's framing of snappy and lz4: headers, block sizes, and the way there from what the packages write.
+"""Kafka's framing of snappy and lz4: headers, block sizes, and how to make it from the packages' frames.
 
 snappy is in the xerial framing, lz4 is a frame of independent 64 KiB blocks without size or checksum.  The packages
 write frames of their own kind faster than bare blocks, so the blocks are taken out of those frames.
@@ -47,7 +47,7 @@ def _literal_block(raw: memoryview) -> bytes:
     if size <= 60:
         block.append(size - 1 << 2)
     else:
-        # The shortest form, as encoders write it: some decoders trip over a long length before a short literal.
+        # The shortest form, as encoders write it.  Some decoders fail on a long length before a short literal.
         wide = size > 256
         block.append((61 if wide else 60) << 2)
         block += (size - 1).to_bytes(2 if wide else 1, "little")
@@ -61,7 +61,7 @@ def has_kafka_blocks(lz4: Any) -> bool:
 
 
 def plain_lz4_frame(view: memoryview) -> bytes:
-    """The blocks of a frame (no content size, no content checksum) under Kafka's header, less their checksums."""
+    """The blocks of a frame (no content size, no content checksum) under Kafka's header, without their checksums."""
     trailer = 4 * bool(view[4] & LZ4_BLOCK_CHECKSUM_BIT)
     out = bytearray(LZ4_HEADER)
     at = len(LZ4_HEADER)

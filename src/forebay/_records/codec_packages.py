@@ -1,7 +1,7 @@
-"""The packages of the codecs: not every Python has all of them, so most codecs go by more than one.
+"""The packages of the codecs.  Not every Python has all of them, so most codecs can use more than one.
 
-gzip needs none, lz4 goes by either of two, zstd by any of three, snappy by one alone.  A codec that is left without is
-a ConfigError that names what to install.
+gzip needs none, lz4 uses one of two, zstd one of three, and snappy has only one.  A codec without its package raises a
+ConfigError that names the package to install.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from forebay.errors import ConfigError
 Chunk = bytes | bytearray | memoryview
 
 ZSTD_PACKAGES = ("zstandard", "compression.zstd", "backports.zstd")
-"""The first that is there; the second is Python's own from 3.14 on.  zstandard alone takes many batches in one call."""
+"""In order of preference; the second is Python's own from 3.14 on.  Only zstandard takes many batches in one call."""
 
 
 def is_zstandard(package: Any) -> bool:
-    """Whether it is the package zstandard; the others have the interface of Python's own."""
+    """Whether it is the package zstandard; the others have the interface of Python's module."""
     return hasattr(package, "ZstdCompressionParameters")
 
 
 class StandardZstd:
-    """A context of Python's own zstd, for frames as ``zstandard`` makes them."""
+    """A context of Python's zstd module that makes the same frames as ``zstandard``."""
 
     def __init__(self, package: Any, level: int, parameters: dict[str, int]) -> None:
         names = package.CompressionParameter
@@ -33,7 +33,7 @@ class StandardZstd:
         self._whole_frame = package.ZstdCompressor.FLUSH_FRAME
 
     def compress(self, data: Chunk) -> bytes:
-        """One frame.  The size is told ahead, as else tables would be as large as for any size."""
+        """One frame.  The size is told first; without it the tables would be as large as for any size."""
         self._stream.set_pledged_input_size(len(data))
         packed: bytes = self._stream.compress(data, self._whole_frame)
         return packed
@@ -48,7 +48,7 @@ def optional_package(name: str) -> Any:
 
 
 def load_package(codec: str, *names: str) -> Any:
-    """The first module of ``names`` that there is, imported now.
+    """The first module of ``names`` that is installed, imported now.
 
     Args:
         codec: its name, for the error.

@@ -1,10 +1,10 @@
 """The compression codecs: names, numbers, level ranges, and ``Compressor`` objects in Kafka's framing.
 
 gzip is a plain gzip stream, snappy is in the xerial framing, lz4 is a frame of independent 64 KiB blocks without
-size or checksum, zstd is one frame.  Packages are imported when a codec is first asked for; not every Python has all of
-them (``codec_packages``).  Every one-shot function gives the GIL up, and beside a computing thread it waits a switch
-interval to have it back.  cramjam's ``Compressor`` objects keep the GIL, and zstandard takes many batches in one call.
-So ``compress`` (the thread that filled a batch) gives the GIL up.  ``compress_many`` (the sender, for a turn) does not
+size or checksum, zstd is one frame.  A package is imported at the first use of its codec; not every Python has all of
+them (``codec_packages``).  Every one-shot function gives up the GIL, and beside a computing thread it waits a switch
+interval to get it back.  cramjam's ``Compressor`` objects keep the GIL, and zstandard takes many batches in one call.
+So ``compress`` (the thread that filled a batch) gives up the GIL.  ``compress_many`` (the sender, for a turn) does not
 give it up for each batch.  docs/measurements.md has the figures.
 """
 
@@ -89,9 +89,9 @@ LEVELS = {
 
 
 class Compressor(ABC):
-    """Compresses batches of one codec at one level; any thread may call, contexts are leased to each call.
+    """Compresses batches of one codec at one level.  Any thread may call it; each call borrows a context.
 
-    ``caller`` tells threads apart: a thread gets the context of its last call, which is still in the cache.
+    ``caller`` tells threads apart: a thread gets the context of its last call again, which is still in the cache.
     """
 
     type: CompressionType
@@ -102,20 +102,20 @@ class Compressor(ABC):
 
     @abstractmethod
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
-        """One batch, given as its raw records in pieces; those of one topic are taken to be alike."""
+        """Compresses one batch, given as its raw records in pieces.  Batches of one topic count as alike."""
 
     def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
-        """What ``compress`` makes, in pieces where making one of them would be a copy.
+        """As ``compress``, but in pieces if joining them would be a copy.
 
-        One alone is to be kept as it is; several may hold more memory than they show, and are to be put together soon.
+        The caller keeps a single piece as it is.  Several may hold more memory than their size, so it joins them soon.
         """
         return [self.compress(chunks, topic)]
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
-        """Many batches for one turn of the sender, without giving the GIL up for each small one.
+        """Compresses the batches of one turn of the sender, without giving up the GIL for each small one.
 
         Args:
-            topics: of each batch, or empty.
+            topics: one for each batch, or empty.
         """
         return [
             self.compress(chunks, topic) for chunks, topic in zip(batches, topics or [""] * len(batches), strict=True)
@@ -126,11 +126,11 @@ class Compressor(ABC):
         """Most bytes that ``size`` raw bytes in ``chunks`` pieces can become."""
 
     def copied(self, size: int, chunks: int) -> int:
-        """Bytes that ``compress`` takes for a copy of its input while it runs; small ones are not worth counting."""
+        """Bytes of the copy of its input that ``compress`` makes while it runs; small copies do not count."""
         return 0
 
     def copied_by_many(self, sizes: Sequence[int]) -> bool:
-        """Whether ``compress_many`` has a copy of all its input, batches of these sizes, at the same time."""
+        """Whether ``compress_many`` copies all batches of these sizes at the same time."""
         return False
 
 
@@ -145,7 +145,7 @@ class NoneCompressor(Compressor):
 
 
 class GzipCompressor(Compressor):
-    """zlib; for many small batches cramjam's object, which keeps the GIL."""
+    """zlib, or for many small batches cramjam's object, which keeps the GIL."""
 
     type = CompressionType.GZIP
     HELD_LIMIT = 64 * 1024
@@ -214,7 +214,7 @@ class SnappyCompressor(Compressor):
         return bytes(out)
 
     def _held(self, chunks: Sequence[Chunk]) -> bytes:
-        """The same blocks out of cramjam's frame-format object, whose chunks carry a CRC that we leave out."""
+        """The same blocks, taken out of the chunks of cramjam's frame format, whose CRCs are left out."""
         stream = self._snappy.Compressor()
         framed = bytearray()
         for piece in pieces_of(chunks, SNAPPY_BLOCK):
@@ -228,7 +228,7 @@ class SnappyCompressor(Compressor):
 
 
 class Lz4Compressor(Compressor):
-    """Level 9, the default, is the fast compressor, as in Java; all others are high compression."""
+    """Level 9, the default, is the fast compressor, as in Java.  All other levels are high compression."""
 
     type = CompressionType.LZ4
     HELD_LIMIT = 256 * 1024
@@ -298,9 +298,9 @@ class ZstdCompressor(Compressor):
     def __init__(self, level: int) -> None:
         super().__init__(level)
         self._package = load_package(self.type.label, *ZSTD_PACKAGES)
-        # Contexts not in use, by the caller that had one last: its tables are in the cache of
-        # that thread's processor.  One is made for each thread that compresses at the same time.  Each step is atomic,
-        # so no lock.
+        # Idle contexts by the caller that used them last, because their tables are in the cache of that thread's
+        # processor.  There is one for each thread that compresses at the same time.  Each step is atomic, so it needs
+        # no lock.
         self._idle: dict[Tuning | None, dict[object, Any]] = {}
         self._tunings = TopicTunings() if level == TUNED_LEVEL else None
 
@@ -329,12 +329,12 @@ class ZstdCompressor(Compressor):
         return None if self._tunings is None else self._tunings.choose(topic, chunks, _size(chunks), self._try)
 
     def _try(self, data: Chunk, tuning: Tuning | None) -> bytes:
-        # With a context of its own: of those that are tried one is used, and each that stays costs a megabyte or two.
+        # With a context of its own: only one of the tunings is used later, and each context that stays costs memory.
         packed: bytes = self._new_context(tuning).compress(data)
         return packed
 
     def compress_many(self, batches: Sequence[Sequence[Chunk]], topics: Sequence[str] = ()) -> list[bytes]:
-        """All that go by the same tuning in one call without the GIL, if all are small (its C form has it)."""
+        """Compresses all batches with the same tuning in one call without the GIL, if all are small."""
         if not self.copied_by_many([_size(chunks) for chunks in batches]):
             return super().compress_many(batches, topics)
         alike: dict[Tuning | None, list[int]] = {}
@@ -354,7 +354,7 @@ class ZstdCompressor(Compressor):
         return [self._packed(each, tuning) for each in data]
 
     def copied_by_many(self, sizes: Sequence[int]) -> bool:
-        # Large ones are not all copied at the same time; all empty is refused.
+        # Large batches are not all copied at the same time; the package refuses a call with only empty ones.
         return len(sizes) > 1 and 0 < max(sizes) <= JOIN_LIMIT
 
     @contextmanager
@@ -402,7 +402,7 @@ _COMPRESSORS: dict[CompressionType, Callable[[int], Compressor]] = {
 
 
 def compressor(kind: CompressionType, level: int | None = None, caller: Callable[[], object] = object) -> Compressor:
-    """A compressor for ``kind`` at ``level``, None for its default; codecs without levels ignore it.
+    """A compressor for ``kind`` at ``level``, None for its default.  A codec without levels ignores it.
 
     Args:
         caller: identifies the calling thread, as ``threading.get_ident`` does.

@@ -26,7 +26,7 @@ from forebay.errors import InvalidRecordError
 
 
 class TimestampType(IntEnum):
-    """What set a record's timestamp, producer or broker; format v0 has none."""
+    """Who set a record's timestamp, the producer or the broker; format v0 has no timestamps."""
 
     NONE = -1
     CREATE_TIME = 0
@@ -34,7 +34,7 @@ class TimestampType(IntEnum):
 
 
 class ControlType(IntEnum):
-    """What a control record says; versions to come may know more."""
+    """The kinds of control records; later versions of Kafka may have more."""
 
     ABORT = 0
     COMMIT = 1
@@ -56,8 +56,8 @@ class Record(NamedTuple):
 class Batch:
     """One v2 batch, one legacy message, or one legacy wrapper with its inner messages.
 
-    ``size`` is the whole of it in bytes, ``crc`` what it carries (checked by the reader), ``payload_size`` the
-    records section as it lies there (compressed or not).
+    ``size`` is its whole size in bytes.  ``crc`` is the checksum in its header, which the reader checked.
+    ``payload_size`` is the size of the records section as it is stored, compressed or not.
     """
 
     magic: int
@@ -99,7 +99,7 @@ class Batch:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When a compacted batch's tombstones may go (KIP-534): kept in the base timestamp's place."""
+        """When a compacted batch's tombstones may be deleted (KIP-534); it takes the place of the base timestamp."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property

@@ -1,8 +1,8 @@
 """Decompression with a limit, for reading batches back: ``decompress(kind, data, limit)``.
 
-Whatever the bytes are, the outcome is at most ``limit`` bytes or CorruptRecordError; memory grows with what has
-come out so far, never with what a header promises.  Anything behind the end of the stream is an error as well,
-except that gzip may have several members, as Java's reader allows.
+Any bytes give at most ``limit`` bytes, or CorruptRecordError.  Memory grows with the bytes that came out so far, never
+with a number in a header.  Bytes behind the end of the stream are an error too.  Only gzip may have several members, as
+in Java.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from forebay._records.compression import CompressionType
 from forebay.errors import CorruptRecordError
 
 STEP = 256 * 1024
-"""Most bytes asked of a codec at a time, so that a bomb is noticed one step behind the limit."""
+"""A codec is asked for at most so many bytes at a time, so a bomb is noticed one step behind the limit."""
 
 SNAPPY_MAX_EXPANSION = 22
-"""A three-byte copy yields 64 bytes: a block that promises more than that is a lie, refused before allocation."""
+"""A three-byte copy yields 64 bytes: a block that promises more is refused before memory is allocated for it."""
 
 LZ4_MAX_EXPANSION = 255
 """A byte of lz4 stands for 255 at most."""
@@ -66,7 +66,7 @@ def _gzip(data: memoryview, limit: int) -> bytes:
     stream = zlib.decompressobj(31)
     at = 0
     rest: Chunk = b""
-    # The input goes in by steps too: what does not fit the output comes back as a copy each time.
+    # The input goes in by steps too, because the rest of it comes back as a copy each time.
     while rest or at < len(data) or not stream.eof:
         if not rest:
             rest = data[at : at + STEP]
@@ -87,7 +87,7 @@ def _gzip(data: memoryview, limit: int) -> bytes:
 
 
 def _snappy(data: memoryview, limit: int) -> bytes:
-    """Xerial framing; bytes without its header are one raw block, as Java's reader takes them."""
+    """Xerial framing.  Bytes without its header are one raw block, as in Java."""
     kind = CompressionType.SNAPPY
     snappy = load_package(kind.label, "cramjam").snappy
     if bytes(data[:8]) != SNAPPY_HEADER[:8]:
@@ -133,10 +133,10 @@ def _lz4(data: memoryview, limit: int) -> bytes:
 
 
 def _streamed(kind: CompressionType, stream: Any, data: memoryview, limit: int) -> bytes:
-    """One frame, by an object with the interface that the standard library's decompressors have."""
+    """One frame, by an object with the interface of the standard library's decompressors."""
     out = bytearray()
-    # The packages hand back all input that they did not use, so they get the input in steps as well: else a bomb
-    # would copy its rest at every step.
+    # The packages give back all input that they did not use, so the input goes in by steps too.  Else a bomb would
+    # copy its rest at every step.
     at = 0
     while not stream.eof:
         piece = b""
@@ -159,7 +159,7 @@ def _streamed(kind: CompressionType, stream: Any, data: memoryview, limit: int) 
 
 
 def _lz4_into(lz4: Any, data: memoryview, limit: int) -> bytes:
-    """By cramjam, which knows no limit but the end of a buffer; memory that is not written to is not taken."""
+    """By cramjam, whose only limit is the end of the buffer.  The system gives memory only for what is written."""
     kind = CompressionType.LZ4
     out = bytearray(min(limit + 1, len(data) * LZ4_MAX_EXPANSION))
     try:
@@ -174,7 +174,7 @@ def _lz4_into(lz4: Any, data: memoryview, limit: int) -> bytes:
 
 
 def _zstd(data: memoryview, limit: int) -> bytes:
-    """One frame.  Its extent is found first: zstandard's bounded reader is silent about a frame cut short."""
+    """One frame.  Its end is found first, because zstandard's bounded reader does not report one that is cut short."""
     kind = CompressionType.ZSTD
     package = load_package(kind.label, *ZSTD_PACKAGES)
     if _zstd_frame_end(data) != len(data):
@@ -211,7 +211,7 @@ def _zstd_frame_end(data: memoryview) -> int:
         if at + 3 > len(data):
             raise _malformed(kind, len(data), "it ends before the frame does")
         last = bool(header & 1)
-        # An RLE block is one byte, however much it stands for; type 3 is left to the decoder to refuse.
+        # An RLE block is one byte, however much it stands for; the decoder refuses type 3.
         at += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
     at += 4 * (descriptor >> 2 & 1)
     if at > len(data):
@@ -229,14 +229,14 @@ _DECODERS: dict[CompressionType, Callable[[memoryview, int], bytes]] = {
 
 
 def mend_lz4_checksum(frame: Chunk) -> bytes:
-    """``frame`` with the right header checksum, whatever it carries: format v0 has a wrong one on purpose."""
+    """``frame`` with the right header checksum, whatever it had; format v0 has a wrong one on purpose."""
     data = bytes(frame)
     end = _lz4_descriptor_end(data)
     return data[:end] + bytes([xxh32_short(data[4:end]) >> 8 & 0xFF]) + data[end + 1 :]
 
 
 def break_lz4_checksum(frame: Chunk) -> bytes:
-    """``frame`` with format v0's header checksum, taken over the magic number too, as its readers expect."""
+    """``frame`` with format v0's header checksum, which covers the magic number too, as its readers expect."""
     data = bytes(frame)
     end = _lz4_descriptor_end(data)
     return data[:end] + bytes([xxh32_short(data[:end]) >> 8 & 0xFF]) + data[end + 1 :]
@@ -252,7 +252,7 @@ def _lz4_descriptor_end(data: bytes) -> int:
 
 
 def xxh32_short(data: bytes) -> int:
-    """xxHash32, seed 0, of fewer than 16 bytes: all that a frame descriptor without dictionary id can have."""
+    """xxHash32, seed 0, of fewer than 16 bytes.  A frame descriptor without a dictionary id has no more."""
     mask = 0xFFFFFFFF
     value = 0x165667B1 + len(data)
     at = 0

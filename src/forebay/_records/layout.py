@@ -1,9 +1,9 @@
-"""Where things are in the record formats: offsets, sizes, attribute bits and sequence arithmetic.
+"""The layout of the record formats: offsets, sizes, attribute bits and sequence arithmetic.
 
-The one place that writer, readers and tests take these numbers from.  Offsets count from the start of a batch
+Writer, readers and tests take these numbers only from here.  Offsets count from the start of a batch
 (v2) or of a log entry (v0 and v1, whose first two fields, offset and size, are the same as a v2 batch's).  All
-integers are big-endian.  Nothing here knows records; nothing is imported.  Compiled code has what it needs of these
-numbers from ``layout.pxd``, as constants.
+integers are big-endian.  This module imports nothing.  ``layout.pxd`` has the numbers that compiled code
+needs, as constants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well each topic compresses: the estimate that lets a batch hold more raw bytes than ``batch.size``.
+"""An estimate of how well each topic compresses.  It lets a batch hold more raw bytes than ``batch.size``.
 
 One estimator belongs to one producer (Java's is shared by all producers of a process).  It falls slowly and
 rises fast, so that a batch seldom turns out larger than promised.
@@ -15,7 +15,7 @@ INITIAL_RATIO = cython.declare(cython.double, 1.0)
 IMPROVING_STEP = 0.005
 DETERIORATE_STEP = 0.05
 ESTIMATION_FACTOR = 1.05
-"""What an estimated size is multiplied with, to be on the safe side."""
+"""The safety factor of an estimated size."""
 
 
 @cython.final
@@ -38,7 +38,7 @@ class CompressionRatioEstimator:
         return self.ratios.get((topic, int(codec)), INITIAL_RATIO)
 
     def update(self, topic: str, codec: CompressionType, observed: cython.double) -> float:
-        """Takes a closed batch's ratio in and returns the new estimate, which is never below it."""
+        """Adds a closed batch's ratio; returns the new estimate, which is never below that ratio."""
         key = (topic, int(codec))
         current: cython.double
         acquire(self.lock)
@@ -58,6 +58,6 @@ class CompressionRatioEstimator:
         self.ratios[topic, int(codec)] = ratio
 
     def reset(self, topic: str) -> None:
-        """Forgets a topic, which metadata does not know any more."""
+        """Forgets a topic that metadata does not know any more."""
         for codec in CompressionType:
             self.ratios.pop((topic, int(codec)), None)

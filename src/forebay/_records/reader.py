@@ -1,10 +1,10 @@
 """The strict reader of record batches, for splits, tests and tools: ``read_batches(data)``.
 
-Any bytes either parse or raise one of two errors: CorruptRecordError when they are damaged (sizes, checksum,
-magic number, compressed stream), InvalidRecordError when an intact batch says something that makes no sense.
-Nothing is taken on trust: every length is checked before it is used, and memory grows with the bytes that are
-there.  Where Java's reader shrugs (lengths below -1, offsets that do not ascend, bits beyond a varint's width,
-header keys that are not UTF-8) this one refuses, because it is also the judge of our own writer.
+Any bytes either parse or raise one of two errors.  CorruptRecordError says that they are damaged (sizes, checksum,
+magic number, compressed stream).  InvalidRecordError says that an intact batch makes no sense.  Each length is checked
+before it is used, and memory grows with the bytes that are there.  This reader refuses what Java's reader accepts
+(lengths below -1, offsets that do not ascend, bits beyond a varint's width, header keys that are not UTF-8), because it
+also checks our own writer.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from forebay._records.layout import (
 from forebay.errors import CorruptRecordError, InvalidRecordError
 
 DEFAULT_LIMIT = 128 * 1024 * 1024
-"""Most bytes that one batch may decompress to, unless told otherwise: four times the default buffer.memory."""
+"""Most bytes that one batch may decompress to, by default: four times the default of buffer.memory."""
 
 
 def next_batch_size(data: Chunk, at: int = 0, *, max_size: int | None = None) -> int | None:
-    """The whole size in bytes of the batch or message that begins at ``at``; None when too little is there to say.
+    """The whole size in bytes of the batch or message that begins at ``at``; None if too few bytes are there.
 
     Raises:
         forebay.errors.CorruptRecordError: the size is impossible or over ``max_size``, or the magic number unknown.
@@ -73,12 +73,12 @@ def read_batches(
 
     Args:
         limit: most bytes that one batch may decompress to.
-        partial: the last batch may be cut short, as in a fetch response, and is then left out.
+        partial: whether to leave out a last batch that is cut short, as in a fetch response.
         max_size: most bytes that one batch may claim to have.
 
     Raises:
         forebay.errors.CorruptRecordError: damaged or cut short.
-        forebay.errors.InvalidRecordError: intact, but not a possible batch.
+        forebay.errors.InvalidRecordError: intact, but no batch can be so.
     """
     data = bytes(data)
     batches: list[Batch] = []
@@ -196,7 +196,7 @@ def read_headers(section: bytes) -> tuple[tuple[str, bytes | None], ...]:
 
 
 class _Cursor:
-    """A position in a records section; never passes ``end``, the end of the section or of the open record."""
+    """A position in a records section.  It never passes ``end``, the end of the section or of the open record."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -226,7 +226,7 @@ class _Cursor:
         return (value >> 1) ^ -(value & 1)
 
     def take(self, what: str, *, nullable: bool = True) -> bytes | None:
-        """A length and as many bytes; None for -1."""
+        """A length, and so many bytes; None for -1."""
         size = self.varint()
         if size == -1 and nullable:
             return None
@@ -279,7 +279,7 @@ def read_varint(data: bytes, at: int = 0, *, bits: int = 32) -> tuple[int, int]:
 
 
 def check_produced(batch: Batch) -> None:
-    """What a broker demands of a v2 batch in a produce request, besides that it can be read.
+    """Checks what a broker demands of a v2 batch in a produce request, besides that it can be read.
 
     Raises:
         forebay.errors.InvalidRecordError: the first rule that is broken.

@@ -27,7 +27,7 @@ from cython.cimports.forebay._runtime.primitives import (
 
 NULL = cython.declare(cython.longlong, -1)
 NO_SIZE = cython.declare(cython.longlong, -2)
-"""The size of no cell."""
+"""A number that is not the size of any cell."""
 NO_KEY = cython.declare(cython.longlong, 1)
 """A key's size in a record without one: -1 as a varint."""
 CHECKED_ROWS = cython.declare(cython.Py_ssize_t, 64)
@@ -162,7 +162,7 @@ class RowWindow:
     @cython.nogil
     @cython.exceptval(check=False)
     def partition_by_key(self, count: cython.Py_ssize_t) -> cython.void:
-        """murmur2 of each key, as Java's partitioner has it, where no partition is given (-1) and there is a key."""
+        """Chooses partitions as Java does, by murmur2 of the key, for rows that have a key and no partition (-1)."""
         at: cython.Py_ssize_t
         for at in range(count):
             if self.partitions[at] < 0 and self.key_sizes[at] >= 0:
@@ -172,7 +172,7 @@ class RowWindow:
     @cython.nogil
     @cython.exceptval(check=False)
     def keep_order(self, count: cython.Py_ssize_t) -> cython.void:
-        """Rows in their own order: all of them go to the same partition, or to any."""
+        """Keeps the rows in their order: all of them go to the same partition, or may go to any."""
         at: cython.Py_ssize_t
         for at in range(count):
             self.order[at] = at
@@ -180,9 +180,9 @@ class RowWindow:
 
     @cython.cfunc
     def make_ends(self, groups: cython.Py_ssize_t) -> cython.void:
-        """Room for the ends of so many groups."""
+        """Makes room for the ends of ``groups`` groups."""
         if self.ends_size < groups:
-            # The new one first: if there is no memory for it, the old one must still be there to be dropped.
+            # The new array comes first: without memory for it, the old one must stay, because the destructor drops it.
             ends = new_numbers(groups)
             drop_numbers(self.ends)
             self.ends = ends
@@ -190,7 +190,7 @@ class RowWindow:
 
     @cython.cfunc
     def sort_by_topic(self, count: cython.Py_ssize_t, topics: cython.Py_ssize_t) -> cython.void:
-        """Orders the rows by topic, those of one as they come; ``ends[t]`` is where topic t's end."""
+        """Orders the rows by topic, and keeps their order within a topic; ``ends[t]`` is the end of topic t."""
         self.make_ends(topics)
         with cython.nogil:
             self.keep_order(count)
@@ -200,7 +200,7 @@ class RowWindow:
     def sort_by_partition(
         self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t, partition_count: cython.Py_ssize_t
     ) -> cython.void:
-        """Orders rows ``order[begin:end]`` by partition, -1 first; ``ends[p + 1]`` is where p's end."""
+        """Orders rows ``order[begin:end]`` by partition, -1 first; ``ends[p + 1]`` is the end of partition p."""
         self.make_ends(partition_count + 1)
         with cython.nogil:
             self.sort(self.partitions, 1, begin, end, partition_count + 1)
@@ -216,7 +216,7 @@ class RowWindow:
         end: cython.Py_ssize_t,
         groups: cython.Py_ssize_t,
     ) -> cython.void:
-        # Counting sort: ``ends`` is first where a group begins, and after the last step where it ends.
+        # Counting sort: ``ends`` has the begins of the groups at first, and their ends after the last step.
         at: cython.Py_ssize_t
         row: cython.longlong
         number: cython.longlong
@@ -243,7 +243,11 @@ class RowWindow:
     def fill_headers(
         self, column: HeadersColumn, row: cython.Py_ssize_t, count: cython.Py_ssize_t, most: cython.Py_ssize_t
     ) -> cython.Py_ssize_t:
-        """Encodes the headers of rows from ``row`` on; how many, up to one that cannot be, or ``most`` bytes in all."""
+        """Encodes the headers of rows from ``row`` on, ``most`` bytes in all.
+
+        Returns:
+            How many rows it encoded: fewer than ``count`` if one cannot be encoded or has no room.
+        """
         sizes = self.header_sizes
         with cython.nogil:
             count = column.measure(row, count, most, sizes)
@@ -285,9 +289,9 @@ class RowWindow:
         base_timestamp: cython.longlong,
         first_offset: cython.longlong,
     ) -> cython.Py_ssize_t:
-        """Like ``write``, and brings ``checksum``, of the first ``checked`` bytes, up to ``position``.
+        """Like ``write``, and extends ``checksum``, which covers the first ``checked`` bytes, to ``position``.
 
-        A few rows at a time, so that they are read again while the processor's first cache has them.
+        It takes a few rows at a time, so it reads them again while the processor's first cache has them.
         """
         while at < until:
             end: cython.Py_ssize_t = min(at + CHECKED_ROWS, until)
@@ -312,14 +316,17 @@ class RowWindow:
         base_timestamp: cython.longlong,
         first_offset: cython.longlong,
     ) -> cython.Py_ssize_t:
-        """Encodes rows ``order[at:until]`` to ``to`` from ``position`` on, as long as they fit; where it stopped.
+        """Encodes rows ``order[at:until]`` to ``to`` from ``position`` on, as long as they fit.
 
-        They fit up to ``capacity``, and while ``raw_size`` by the expected ratio and the next record uncompressed are
-        at most ``limit``.  Leaves the new ``position`` and ``raw_size``, the ``largest`` record's size and the
-        ``latest`` timestamp of those written.
+        A row fits if it ends below ``capacity``, and if ``raw_size`` by the expected ratio, together with the row
+        uncompressed, is at most ``limit``.  Sets ``position``, ``raw_size``, the ``largest`` record's size and the
+        ``latest`` timestamp.
+
+        Returns:
+            The place in ``order`` at which it stopped.
         """
         if self.ordered and self.values_only and self.ratio * self.margin == 1.0:
-            # Without compression what is written is all that is raw, so one end is enough.
+            # Without compression the written bytes are the raw bytes, so one bound is enough.
             capacity = min(capacity, self.position + self.limit - self.raw_size)
             return self.write_values(at, until, to, capacity, self.timestamps[0] - base_timestamp, first_offset)
         while at < until:
@@ -330,7 +337,7 @@ class RowWindow:
             body: cython.longlong = 1 + cell_size(key_size) + cell_size(value_size) + self.header_sizes[row]
             body += varint_size(zigzag(delta)) + varint_size(zigzag(first_offset))
             size: cython.longlong = body + varint_size(zigzag(body))
-            # Multiplied one after the other, as ``ProducerBatch.estimated_size`` does: the same to the last byte.
+            # The same two multiplications as in ``RecordsBuilder.estimated_size``, so both agree to the byte.
             estimated: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, self.raw_size * self.ratio * self.margin)
             if self.position + size > capacity or estimated + size > self.limit:
                 break
@@ -360,7 +367,7 @@ class RowWindow:
         delta: cython.longlong,
         offset: cython.longlong,
     ) -> cython.Py_ssize_t:
-        # ``write`` for rows that differ only in their values: fewer instructions, and fewer arrays to read.
+        # As ``write``, for rows that differ only in their values: it takes fewer instructions and reads fewer arrays.
         position: cython.Py_ssize_t = self.position
         cells = self.value_cells
         sizes = self.value_sizes
@@ -398,7 +405,7 @@ class RowWindow:
 @cython.inline
 @cython.exceptval(check=False)
 def cell_size(size: cython.longlong) -> cython.longlong:
-    # Of a key or a value in its record; -1 for null.
+    # The bytes of a key or a value in a record; ``size`` is -1 for null.
     return varint_size(zigzag(size)) + (size if size > 0 else 0)
 
 
@@ -420,5 +427,5 @@ def put_cell(
 def put_section(
     to: cython.p_uchar, at: cython.Py_ssize_t, section: cython.p_const_uchar, size: cython.longlong
 ) -> cython.Py_ssize_t:
-    # The headers; of one byte there is only the one of no headers, and a copy would be a call for each row.
+    # A section of one byte says that there are no headers.  A copy would be a call for each row.
     return put_int8(to, at, 0) if size == 1 else put_raw(to, at, section, size)

@@ -1,11 +1,12 @@
-"""Which parameters of zstd suit a topic's records at level 3, the default: found on one of its batches now and then.
+"""The parameters of zstd that suit a topic's records at level 3, the default.  A batch is tried now and then.
 
 The level looks for repetitions of 5 bytes (of 4 in 128 to 256 KiB) in two tables, one for short and one for long ones.
 Records resemble each other, so most repetitions are long.  One table with hashes of 5, 6 or 7 bytes that fits into a
-processor's nearest cache takes less time.  For most JSON, CSV, logs and numbers the result is as small or smaller; for
-others two such tables often do.  Some records would become larger, and repetitions far behind are forgotten sooner.  So
-each topic is tried: it gets the first of ``CANDIDATES`` whose sample, and then whole batch, is at most a hundredth
-larger than the level's; else the level as it is.  Other levels search in other ways and are left alone.
+processor's nearest cache takes less time.  For most JSON, CSV, logs and numbers the result is as small or smaller.  For
+other records two such tables are often enough.  Some records would become larger, and repetitions far behind are
+forgotten sooner.  So each topic is tried.  It gets the first of ``CANDIDATES`` with which a sample, and then the whole
+batch, is at most a hundredth larger than with the plain level; else it gets the plain level.  Other levels search in
+other ways and are not tuned.
 docs/measurements.md has the figures.
 """
 
@@ -45,18 +46,18 @@ Pack = Callable[[Chunk, Tuning | None], bytes]
 TUNED_LEVEL = 3
 SAMPLE = 64 * 1024
 LEAST_SAMPLE = 16 * 1024
-"""Less says little: in a few records nothing repeats yet."""
+"""A smaller batch is not tried: a few records repeat too little."""
 
 LEAST_TUNED = 4 * 1024
-"""For less nothing is won, and short repetitions are all there are."""
+"""A smaller batch uses the plain level: it gains nothing, and has only short repetitions."""
 
 LEAST_SHARE = 4
-"""A batch that is smaller than this share of what was tried (of a sample, if that was larger) goes by the level: in a
-few records less repeats, and shorter pieces."""
+"""A batch that is smaller than this part of what was tried (at most a sample) uses the plain level, because a few
+records repeat less, and in shorter pieces."""
 
 TOLERANCE = 1.01
 TELLING = 0.9
-"""A sample that becomes no smaller than this says nothing: whatever is looked for, there is nothing to be found."""
+"""A sample that does not become smaller than this has no repetitions, so no tuning can find any."""
 
 TRUSTED = 32 * 1024 * 1024
 TRUSTED_BATCHES = 128
@@ -69,41 +70,41 @@ SHOWS_ALL = 1024 * 1024
 farther back.  A batch above ``SHOWS_ALL``, twice the window, is not tried again."""
 
 MOST_WHOLE = 2
-"""Candidates that suit the sample and are tried on a whole batch: where two forget too much, most do."""
+"""So many candidates that suit the sample are tried on the whole batch: if two forget too much, most do."""
 
 
 class Finding(NamedTuple):
-    """What suits a topic, and the size of the batch that told: one value, so that one step sets it."""
+    """The tuning of a topic, and the size of the batch that was tried: one value, so that one step sets it."""
 
     tuning: Tuning | None
     size: int
 
     def covers(self, size: int) -> bool:
-        """False where a batch is so much larger that it has to be tried itself."""
+        """False if a batch is so much larger that it must be tried itself."""
         return self.size >= SHOWS_ALL or size <= GROWTH * self.size
 
     def tuning_for(self, size: int) -> Tuning | None:
-        """For a batch that it covers."""
+        """The tuning for a batch that it covers."""
         return self.tuning if size >= max(LEAST_TUNED, min(self.size, SAMPLE) // LEAST_SHARE) else None
 
 
 class TopicTunings:
-    """What was found for each topic; any thread: each step is atomic, and of two that try at a time the last counts."""
+    """The finding of each topic.  Any thread: each step is atomic, and of two trials at once the last counts."""
 
     def __init__(self) -> None:
         self._found: dict[str, Finding] = {}
         self._trusted: dict[str, int] = {}
 
     def choose(self, topic: str, chunks: Sequence[Chunk], size: int, pack: Pack) -> Tuning | None:
-        """The tuning for ``chunks``, ``size`` bytes of records of ``topic``; None for the level as it is.
+        """The tuning for ``chunks``, ``size`` bytes of records of ``topic``; None for the plain level.
 
         Args:
-            pack: compresses a sample with a tuning, or with none.
+            pack: compresses with a tuning, or with the plain level.
         """
         found = self._found.get(topic, Finding(None, 0))
         left = self._trusted.get(topic, 0)
         if size >= LEAST_SAMPLE and (left <= 0 or not found.covers(size)):
-            # One thread tries; the others go by what is known meanwhile, or by the level if that is too little.
+            # One thread tries; the others use the old finding meanwhile, or the plain level if it covers too little.
             left = self._trusted[topic] = max(TRUSTED, TRUSTED_BATCHES * size)
             if not found.covers(size):
                 self._found[topic] = Finding(None, size)
@@ -113,7 +114,7 @@ class TopicTunings:
 
 
 def best(chunks: Sequence[Chunk], size: int, pack: Pack) -> Tuning | None:
-    """The first of ``CANDIDATES`` that makes a sample of a batch as small as the level does, and all of it too."""
+    """The first of ``CANDIDATES`` with which a sample, and the whole batch, is as small as with the plain level."""
     sample = sample_of(chunks)
     plain = len(pack(sample, None))
     if plain > TELLING * len(sample):

@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+SOON_MS = 20.0
+"""The wait before a new try while the coordinator finishes the previous transaction, as in Java."""
+
 
 class ExponentialBackoff:
     """Delays in milliseconds for the 0th, 1st, 2nd ... repeated failure."""

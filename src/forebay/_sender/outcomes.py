@@ -17,6 +17,7 @@ from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 from cython.cimports.forebay._transactions.manager import TransactionManager
 
+from forebay._runtime.backoff import SOON_MS
 from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, too_large_again, waiting_phase
 from forebay._sender.produce import record_errors_in
 from forebay.errors import (
@@ -33,7 +34,6 @@ from forebay.errors import (
 )
 from forebay.model import TopicPartition
 
-SOON_MS = cython.declare(cython.double, 20.0)
 FATE_UNKNOWN = (NetworkError, TimeoutError, NotEnoughReplicasAfterAppendError, KafkaStorageError)
 """After one of these a batch may be in the log although its attempt failed."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from forebay._protocol.find_coordinator import GROUP, FindCoordinatorResponse
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._protocol.versions import ApiKey, api_name
+from forebay._runtime.backoff import SOON_MS
 from forebay._transactions.dialog import FENCED, TransactionDialog
 from forebay._transactions.errors import Action, action_for, is_expected
 from forebay._transactions.pending import Pending
@@ -34,9 +35,6 @@ from forebay.errors import (
 )
 from forebay.errors._base import judged, reworded
 from forebay.model import Node, TopicPartition
-
-SOON_MS = 20.0
-"""The wait before a new try while the coordinator finishes the previous transaction."""
 
 
 def apply_answer(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
