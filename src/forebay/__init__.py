@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from forebay.process import end_on_sigterm, per_process
     from forebay.producer import KafkaProducer
+    from forebay.rows import rows_as_json
 
 __all__ = [
     "AsyncKafkaProducer",
@@ -47,6 +48,7 @@ __all__ = [
     "end_on_sigterm",
     "implementation",
     "per_process",
+    "rows_as_json",
 ]
 
 _HOMES = {
@@ -65,6 +67,7 @@ _HOMES = {
     "TransactionIdentity": "model",
     "end_on_sigterm": "process",
     "per_process": "process",
+    "rows_as_json": "rows",
 }
 _MODULES = frozenset({"aio", "config", "errors", "interceptors", "model", "serializers"})
 

@@ -98,6 +98,8 @@ def send_table(path: SendPath, topic: str | None, table: Any, wanted: Mapping[st
     """
     delivery = BatchDelivery()
     try:
+        if callable(wanted["value"]):
+            table, wanted = with_made_values(table, wanted)
         appender = TableAppender(path, delivery)
         with appender.helped():
             given = 0
@@ -110,6 +112,31 @@ def send_table(path: SendPath, topic: str | None, table: Any, wanted: Mapping[st
     finally:
         delivery._end_call()
     return delivery
+
+
+def with_made_values(table: Any, wanted: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """The table and the wanted columns, once a function of the table has made the values, such as ``rows_as_json``.
+
+    Raises:
+        TypeError: the table is a stream, which the function would use up.
+    """
+    if length_of(table) is None:
+        raise TypeError("a function for the values needs a table, which is read twice; this is a stream: read it first")
+    made = wanted["value"](table)
+    names = names_of(table)
+    if names is not None and not any(isinstance(given, str) and given in names for given in wanted.values()):
+        return made, {**wanted, "value": "value"}  # no other column of the table is used
+    return table, {**wanted, "value": made}
+
+
+def names_of(table: Any) -> list[str] | None:
+    """The names of its columns; None if that is not known (of pyarrow, pandas and polars it is)."""
+    if isinstance(table, Mapping):
+        return [str(name) for name in table]
+    names = getattr(table, "column_names", None)
+    if names is None:
+        names = getattr(table, "columns", None)
+    return None if names is None else [str(name) for name in names]
 
 
 def pieces(topic: str | None, table: Any, wanted: Mapping[str, Any]) -> Iterator[Columns]:
