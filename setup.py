@@ -80,6 +80,7 @@ COMPILED = [
     "_send.topics",
     "_send.path",
     "_send.pending",
+    "compat._librdkafka_path",
 ]
 
 HEADERS = [f"src/forebay/_runtime/{name}.h" for name in ("crc32c", "xxhash64", "ticks", "futex", "mutex", "parking")]

@@ -42,6 +42,9 @@ VARIANTS = (
     Variant("forebay, 128 KiB batches", "forebay", False, LARGE),
     Variant("forebay, asyncio", "forebay aio"),
     Variant("forebay, asyncio, callback", "forebay aio", True),
+    Variant("forebay as confluent-kafka", "forebay as confluent-kafka"),
+    Variant("forebay as confluent-kafka, callback", "forebay as confluent-kafka", True),
+    Variant("forebay as confluent-kafka, key and 2 headers", "forebay as confluent-kafka", keyed=True),
     # Its own batches are of 1 MB; all others' are ours.
     Variant("confluent-kafka", "confluent-kafka"),
     Variant("confluent-kafka, callback", "confluent-kafka", True),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from forebay._control.session import ControlSession, Deadline, Question, raise_for
 from forebay._protocol.create_topics import BROKER_DEFAULT, decode_create_topics, encode_create_topics
+from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
 
 _TOPIC_ALREADY_EXISTS = 36
@@ -54,3 +55,20 @@ def create_topic(
         return True
 
     return session.retry(deadline, attempt)
+
+
+def describe_topics(session: ControlSession, name: str | None, deadline: Deadline) -> MetadataResponse:
+    """The brokers, and one topic or (None) all of them; a topic that does not exist has an error code.
+
+    A topic that is named may be made, where the brokers' ``auto.create.topics.enable`` says so.
+    """
+    question = Question(
+        ApiKey.METADATA,
+        lambda version: encode_metadata(version, None if name is None else [name]),
+        decode_metadata,
+        SUPPORTED[ApiKey.METADATA],
+    )
+    answer: MetadataResponse = session.retry(
+        deadline, lambda: session.ask(session.any_node(deadline), question, deadline)
+    )
+    return answer

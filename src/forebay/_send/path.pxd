@@ -12,6 +12,11 @@ cpdef enum:                # SendPath._state; the interpreted form has it in pat
     CLOSED = 1
     FORKED = 2
 
+cdef enum:                 # what to do with a record that would have to wait; as above
+    REFUSE = 0
+    WAIT = 1
+    RETURN = 2
+
 
 cdef class SendPath:
     cdef readonly int _state

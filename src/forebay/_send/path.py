@@ -53,12 +53,9 @@ if TYPE_CHECKING:
 if not cython.compiled:
     OPEN, CLOSED, FORKED = range(3)
     """``SendPath._state``: the producer takes records, was closed, or is a copy in a forked child."""
-
-# What to do with a record that would have to wait: raise (send_nowait), wait (send), or return None and leave no trace
-# (an event loop, which waits in its own way).
-REFUSE = cython.declare(cython.int, 0)
-WAIT = cython.declare(cython.int, 1)
-RETURN = cython.declare(cython.int, 2)
+    REFUSE, WAIT, RETURN = range(3)
+    """What to do with a record that would have to wait: raise (send_nowait), wait (send), or return None and leave no
+    trace (for who waits in another way, such as an event loop)."""
 
 NO_DEADLINE = cython.declare(cython.double, -1.0)
 NO_HEADERS = cython.declare(bytes, b"\x00")

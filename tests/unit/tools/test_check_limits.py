@@ -134,3 +134,9 @@ def test_the_hall_has_few_inner_modules(tmp_path: Path) -> None:
     assert check(tree(tmp_path, forebay__public=large(""), **dict.fromkeys(names, large("")))) == []
     (complaint,) = check(tree(tmp_path, forebay___one_more=large("")))
     assert f"src/forebay: {HALL + 1} modules with an underscore" in complaint and "_one_more.py" in complaint
+
+
+def test_drop_in_classes_keep_the_parameters_of_others() -> None:
+    place = "src/forebay/compat/confluent_kafka.py:1: produce"
+    assert check_limits.is_foreign(place, "produce") and not check_limits.is_foreign(place, "_inner")
+    assert not check_limits.is_foreign("src/forebay/producer.py:1: send", "send")

@@ -1,0 +1,174 @@
+"""Messages for topics that are not known yet: held until their metadata comes, so that ``produce`` need not wait.
+
+A thread is there while messages are held.  It waits for the metadata of all their topics at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from forebay._inputs import ProducerRecord
+from forebay._runtime.threads import RLock, start_thread
+from forebay._runtime.ticket import ThreadTicket
+from forebay._send.pending import PendingSend
+from forebay.errors import KafkaError, TimeoutError
+
+LONGEST_TURN_MS = 1_000.0
+FULL_TURN_MS = 5.0
+
+
+class Held(NamedTuple):
+    """One message that waits, and when it began to, in ms."""
+
+    since: float
+    arguments: tuple[Any, ...]
+
+
+class HeldMessages:
+    """Any thread adds; ``_lock`` guards the fields that say nothing else.
+
+    Args:
+        native: the native producer.
+        send: called as ``send(topic, arguments)`` once the topic is known, in the order in which they were added.  It
+            raises BufferError if there is no room.
+        fail: called as ``fail(arguments, error)`` for a message that cannot be sent.
+        start: starts a thread of a name.
+    """
+
+    def __init__(
+        self,
+        native: Any,
+        send: Callable[[str, Any], object],
+        fail: Callable[[Any, Any], object],
+        start: Callable[[Callable[[], object], str], object] = start_thread,
+    ) -> None:
+        self._native = native
+        self._send = send
+        self._fail = fail
+        self._start = start
+        self._lock = RLock()
+        self._releasing = RLock()  # comes before the other
+        self._on_its_way = 0  # guarded by it
+        self.topics: dict[str, deque[Held]] = {}
+        """The messages of each topic for which some are held; later ones go behind them."""
+        self._has_thread = False
+        self._ticket = ThreadTicket()
+        self._waits: dict[str, PendingSend] = {}  # of topics, for the thread alone
+
+    def count(self) -> int:
+        """Messages that are held."""
+        return self._on_its_way + sum([len(messages) for messages in tuple(self.topics.values())])
+
+    def add(self, topic: str, arguments: tuple[Any, ...]) -> None:
+        """Holds a message."""
+        now = self._native._parts.clock.now()
+        with self._lock:
+            self.topics.setdefault(topic, deque()).append(Held(now, arguments))
+            starts, self._has_thread = not self._has_thread, True
+        if starts:
+            self._start(self._run, "forebay-compat-held")
+        else:
+            self._ticket.wake()
+
+    def take_all(self) -> list[Any]:
+        """The arguments of all messages, which are not held any more."""
+        with self._lock:
+            taken = [held.arguments for messages in self.topics.values() for held in messages]
+            self.topics.clear()
+        self._ticket.wake()
+        return taken
+
+    def _run(self) -> None:
+        try:
+            while (pause := self.turn()) is not None:
+                if pause > 0:
+                    self._ticket.wait(pause)
+        finally:
+            for pending in self._waits.values():
+                pending.end(self._ticket)
+
+    def turn(self) -> float | None:
+        """Sends and fails what can be now; how long the next turn has time, in ms, None if nothing is held.
+
+        By the thread alone.
+        """
+        with self._lock:
+            topics = list(self.topics)
+            if not topics:
+                self._has_thread = False
+                for pending in self._waits.values():
+                    pending.end(self._ticket)
+                self._waits.clear()
+                return None
+        return min([LONGEST_TURN_MS, *[self._look(topic) for topic in topics]])
+
+    def _look(self, topic: str) -> float:
+        """Sends or fails what can be; how long the next look has time, in ms."""
+        try:
+            self._native._check_open()
+            if topic not in self._waits:
+                self._waits[topic] = PendingSend(self._native, ProducerRecord(topic), None)
+            if not self._waits[topic].find_topic(self._ticket):
+                return self._until_old(topic)
+        except TimeoutError as error:
+            self._waits.pop(topic).end(self._ticket)
+            return self._fail_old(topic, error)
+        except KafkaError as error:
+            self._fail_some(topic, error, None)
+            return 0.0
+        return 0.0 if self.release(topic) else FULL_TURN_MS
+
+    def _until_old(self, topic: str) -> float:
+        with self._lock:
+            messages = self.topics.get(topic)
+            since = messages[0].since if messages else 0.0
+        left: float = since + self._native._parts.config["max.block.ms"] - self._native._parts.clock.now()
+        if left > 0:
+            return left
+        return self._fail_old(
+            topic, TimeoutError(f"Topic {topic} not present in metadata", phase="waiting for metadata")
+        )
+
+    def _fail_old(self, topic: str, error: KafkaError) -> float:
+        self._fail_some(topic, error, self._native._parts.clock.now() - self._native._parts.config["max.block.ms"])
+        return 0.0
+
+    def _fail_some(self, topic: str, error: BaseException, before: float | None) -> None:
+        """Fails the topic's messages; those only that came before a time, if one is given."""
+        while True:
+            with self._lock:
+                messages = self.topics.get(topic)
+                if not messages:
+                    self.topics.pop(topic, None)
+                    return
+                if before is not None and messages[0].since > before:
+                    return
+                held = messages.popleft()
+            self._fail(held.arguments, error)
+
+    def release(self, topic: str) -> bool:
+        """Sends the messages of a topic that is known, in their order; False if there is no room for all of them.
+
+        Any thread: one that produces goes on behind them, and so cannot add to them faster than they are sent.
+        """
+        with self._releasing:
+            while True:
+                with self._lock:
+                    messages = self.topics.get(topic)
+                    if not messages:
+                        # Under the lock: a message that comes now goes its own way, behind all of these.
+                        self.topics.pop(topic, None)
+                        return True
+                    held = messages.popleft()
+                    self._on_its_way += 1
+                try:
+                    self._send(topic, held.arguments)
+                except BufferError:
+                    messages.appendleft(held)
+                    return False
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is the message's outcome
+                    self._fail(held.arguments, error)
+                finally:
+                    self._on_its_way -= 1

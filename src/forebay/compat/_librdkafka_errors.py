@@ -1,0 +1,218 @@
+"""Errors as users of librdkafka know them: codes, their names, and the error of this package that each stands for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from forebay import errors
+from forebay.errors._others import BY_CODE
+
+_LOCAL = {
+    "_BAD_MSG": (-199, "Bad message format"),
+    "_BAD_COMPRESSION": (-198, "Invalid compressed data"),
+    "_DESTROY": (-197, "Broker handle destroyed"),
+    "_FAIL": (-196, "Communication failure with broker"),
+    "_TRANSPORT": (-195, "Broker transport failure"),
+    "_CRIT_SYS_RESOURCE": (-194, "Critical system resource failure"),
+    "_RESOLVE": (-193, "Host resolution failure"),
+    "_MSG_TIMED_OUT": (-192, "Message timed out"),
+    "_PARTITION_EOF": (-191, "No more messages"),
+    "_UNKNOWN_PARTITION": (-190, "Unknown partition"),
+    "_FS": (-189, "File or filesystem error"),
+    "_UNKNOWN_TOPIC": (-188, "Unknown topic"),
+    "_ALL_BROKERS_DOWN": (-187, "All broker connections are down"),
+    "_INVALID_ARG": (-186, "Invalid argument or configuration"),
+    "_TIMED_OUT": (-185, "Timed out"),
+    "_QUEUE_FULL": (-184, "Queue full"),
+    "_SSL": (-181, "SSL error"),
+    "_IN_PROGRESS": (-178, "Operation in progress"),
+    "_PREV_IN_PROGRESS": (-177, "Previous operation in progress"),
+    "_CONFLICT": (-173, "Conflicting use"),
+    "_STATE": (-172, "Erroneous state"),
+    "_UNKNOWN_PROTOCOL": (-171, "Unknown protocol"),
+    "_NOT_IMPLEMENTED": (-170, "Not implemented"),
+    "_AUTHENTICATION": (-169, "Authentication failure"),
+    "_NO_OFFSET": (-168, "No offset stored"),
+    "_UNSUPPORTED_FEATURE": (-165, "Required feature not supported by broker"),
+    "_INTR": (-163, "Operation interrupted"),
+    "_KEY_SERIALIZATION": (-162, "Key serialization error"),
+    "_VALUE_SERIALIZATION": (-161, "Value serialization error"),
+    "_RETRY": (-153, "Retry operation"),
+    "_PURGE_QUEUE": (-152, "Purged in queue"),
+    "_PURGE_INFLIGHT": (-151, "Purged in flight"),
+    "_FATAL": (-150, "Fatal error"),
+    "_INCONSISTENT": (-149, "Inconsistent state"),
+    "_GAPLESS_GUARANTEE": (-148, "Gap-less ordering would not be guaranteed"),
+    "_UNKNOWN_BROKER": (-146, "Unknown broker"),
+    "_NOT_CONFIGURED": (-145, "Functionality not configured"),
+    "_FENCED": (-144, "This instance has been fenced by a newer instance"),
+    "_APPLICATION": (-143, "Application generated error"),
+}
+_OWN_NAMES = {
+    2: "INVALID_MSG",
+    3: "UNKNOWN_TOPIC_OR_PART",
+    4: "INVALID_MSG_SIZE",
+    6: "NOT_LEADER_FOR_PARTITION",
+    10: "MSG_SIZE_TOO_LARGE",
+    11: "STALE_CTRL_EPOCH",
+    17: "TOPIC_EXCEPTION",
+}
+"""Where librdkafka names a broker's code otherwise than Kafka."""
+
+_NAMES = {code: name for name, (code, _) in _LOCAL.items()}
+_TEXTS = {code: f"Local: {text}" for code, text in _LOCAL.values()}
+
+
+def _name(code: int) -> str:
+    if code in _NAMES:
+        return _NAMES[code]
+    if code in _OWN_NAMES:
+        return _OWN_NAMES[code]
+    kind = errors.for_code(code)
+    return "NO_ERROR" if kind is None else kind.name if kind.code == code else f"ERR_{code}?"
+
+
+def _text(code: int) -> str:
+    kind = errors.for_code(code)
+    return _TEXTS.get(code) or ("Success" if kind is None else f"Broker: {kind.default_message()}")
+
+
+if TYPE_CHECKING:
+
+    class _Codes(type):
+        def __getattr__(cls, name: str) -> int: ...
+
+else:
+    _Codes = type
+
+
+class KafkaError(metaclass=_Codes):
+    """What went wrong, by librdkafka's codes; no exception itself (see ``KafkaException``).  The codes are constants.
+
+    ``native`` is the error of this package that it stands for, or None.  Compares with other errors and with codes.
+    """
+
+    def __init__(
+        self,
+        error: int,
+        reason: str | None = None,
+        fatal: bool = False,
+        retriable: bool = False,
+        txn_requires_abort: bool = False,
+    ) -> None:
+        self._code = error
+        self._reason = reason if reason is not None else _text(error)
+        self._fatal = fatal
+        self._retriable = retriable
+        self._txn_requires_abort = txn_requires_abort
+        self.native: BaseException | None = None
+
+    def code(self) -> int:
+        """Negative: found by the client; else the broker's."""
+        return self._code
+
+    def name(self) -> str:
+        """The constant's name, such as ``_MSG_TIMED_OUT``."""
+        return _name(self._code)
+
+    def str(self) -> str:
+        """The meaning of the code, and what this client says of it."""
+        return self._reason
+
+    def fatal(self) -> bool:
+        """The producer cannot go on; make a new one."""
+        return self._fatal
+
+    def retriable(self) -> bool:
+        """The same call may succeed later."""
+        return self._retriable
+
+    def txn_requires_abort(self) -> bool:
+        """The transaction can only be aborted."""
+        return self._txn_requires_abort
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            return self._code == other
+        return self._code == other._code if isinstance(other, KafkaError) else NotImplemented
+
+    def __lt__(self, other: Any) -> bool:
+        return self._code < (other if isinstance(other, int) else other._code)
+
+    def __hash__(self) -> int:
+        return hash(self._code)
+
+    def __str__(self) -> Any:
+        return f'KafkaError{{code={self.name()},val={self._code},str="{self._reason}"}}'
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> Any:
+        flags = (self._fatal, self._retriable, self._txn_requires_abort)
+        return KafkaError, (self._code, self._reason, *flags)
+
+
+class KafkaException(Exception):
+    """Raised by calls; ``args[0]`` is the KafkaError."""
+
+
+for _constant, (_code, _) in {"NO_ERROR": (0, ""), **_LOCAL}.items():
+    setattr(KafkaError, _constant, _code)
+for _number in (*errors._BY_CODE, *BY_CODE):
+    if _number is not None:
+        setattr(KafkaError, _name(_number), _number)
+
+_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (
+    (errors.BufferExhaustedError, "_QUEUE_FULL"),
+    (errors.TransactionAbortedError, "_PURGE_QUEUE"),
+    (errors.ProducerFencedError, "_FENCED"),
+    (errors.InvalidProducerEpochError, "_FENCED"),
+    (errors.SslAuthenticationError, "_SSL"),
+    (errors.AuthenticationError, "_AUTHENTICATION"),
+    (errors.NetworkError, "_TRANSPORT"),
+    (errors.ConfigError, "_INVALID_ARG"),
+    (errors.IllegalArgumentError, "_INVALID_ARG"),
+    (errors.IllegalStateError, "_STATE"),
+    (errors.InterruptError, "_INTR"),
+    (errors.ProtocolError, "_BAD_MSG"),
+    (errors.UnsupportedVersionError, "_UNSUPPORTED_FEATURE"),
+)
+
+
+def as_kafka_error(error: BaseException, *, of_message: bool = False) -> KafkaError:
+    """The KafkaError that stands for an error of this package.
+
+    Args:
+        of_message: it is a message's; a timeout is then ``_MSG_TIMED_OUT``, that of a call ``_TIMED_OUT``.
+    """
+    code = _code_of(error, of_message)
+    flags = [bool(getattr(error, name, False)) for name in ("fatal", "retriable", "txn_requires_abort")]
+    made = KafkaError(code, f"{_text(code)}: {error}", *flags)
+    made.native = error
+    return made
+
+
+def _code_of(error: BaseException, of_message: bool) -> int:
+    if isinstance(error, errors.RecordTooLargeError):
+        return 10
+    if isinstance(error, errors.PurgedError):
+        return _LOCAL["_PURGE_INFLIGHT" if error.context.get("phase") == "in flight" else "_PURGE_QUEUE"][0]
+    for kind, name in _BY_KIND:
+        if isinstance(error, kind):
+            return _LOCAL[name][0]
+    if isinstance(error, errors.TimeoutError):
+        if of_message and isinstance(error.__cause__, errors.UnknownTopicOrPartitionError):
+            return _LOCAL["_UNKNOWN_TOPIC"][0]
+        return _LOCAL["_MSG_TIMED_OUT" if of_message else "_TIMED_OUT"][0]
+    code = getattr(error, "code", None)
+    return code if isinstance(code, int) else _LOCAL["_FAIL"][0]
+
+
+def refusal(code: int, reason: str) -> KafkaException:
+    """An exception that the compat class itself raises."""
+    return KafkaException(KafkaError(code, reason))
+
+
+def raised(error: BaseException) -> KafkaException:
+    """The exception of a call that failed with an error of this package."""
+    return KafkaException(as_kafka_error(error))

@@ -1,0 +1,61 @@
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._accumulator.topic cimport TopicState
+from forebay._runtime.clock cimport Clock
+from forebay._send.path cimport SendPath
+
+
+cdef class Message
+
+
+cdef class Events:
+    cdef readonly object served          # messages with their outcome, that poll() has not served; any thread
+    cdef readonly list waiting           # tickets of calls that wait for an event; each call adds and removes its own
+    cdef readonly object default_callback
+    cdef readonly bint only_errors
+    cdef readonly Clock clock
+    cpdef void put(self, Message message)
+
+
+cdef class Message:
+    cdef Events events
+    cdef object _callback
+    cdef object _topic
+    cdef object _key
+    cdef object _value
+    cdef object _headers
+    cdef object _failure
+    cdef int _partition
+    cdef long long _offset
+    cdef long long _timestamp
+    cdef double _begun
+    cdef double _latency
+
+
+cdef class ProducePath:
+    cdef readonly SendPath _native
+    cdef readonly Events _events
+    cdef readonly object _held
+    cdef dict _held_topics               # its own: empty nearly always
+    cdef readonly object _batches        # gives the batches without an outcome
+    cdef readonly int _kind              # of the partitioner
+    cdef readonly object _draw           # a random number, 0 to 2^31 - 1
+    cdef readonly bint _is_sticky        # messages without a key go to a sticky partition
+    cdef readonly bint _for_all          # each message has an event
+    cdef readonly bint _open
+    cdef readonly Py_ssize_t _limit
+    cdef Py_ssize_t _room                # calls of produce() until the messages are counted again; any thread
+    cdef bint _is_full                   # once it is, until a part is free
+    cdef Py_ssize_t _largest
+    cdef object _message_for(self, object topic, object key, object value, object headers, object function)
+    cdef object _go(
+        self,
+        object topic,
+        object value,
+        object key,
+        object headers,
+        object partition,
+        object timestamp,
+        object wanted,
+        bint was_held,
+    )
+    cdef object number_for(self, TopicState state, object key)

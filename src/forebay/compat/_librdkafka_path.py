@@ -1,0 +1,449 @@
+"""The way of a message in ``Producer.produce``: its partition by librdkafka's rules, then the native ``send``.
+
+The sender's thread gives each Message its outcome and puts it into ``Events``; ``poll`` calls the callbacks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+from zlib import crc32
+
+import cython
+from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.topic import TopicState
+from cython.cimports.forebay._runtime.clock import Clock
+from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytes_pointer, murmur2
+from cython.cimports.forebay._send.path import RETURN, SendPath
+
+from forebay.compat._librdkafka_errors import KafkaError, as_kafka_error, raised, refusal
+from forebay.errors import KafkaError as NativeError
+
+TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME = range(3)
+CLOSED = "Producer has been closed"
+FULL = "Local: Queue full: queue.buffering.max.kbytes is reached; call poll() and try again"
+FREE_PART = cython.declare(cython.Py_ssize_t, 16)
+"""After ``queue.buffering.max.messages`` was reached, one part of so many must be free."""
+
+PARTITIONERS = {
+    name: kind
+    for kind, name in enumerate(
+        ("random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random")
+    )
+}
+"""librdkafka's names for them, and their kinds."""
+RANDOM = cython.declare(cython.int, 0)
+CONSISTENT = cython.declare(cython.int, 1)
+CONSISTENT_RANDOM = cython.declare(cython.int, 2)
+MURMUR2 = cython.declare(cython.int, 3)
+MURMUR2_RANDOM = cython.declare(cython.int, 4)
+FNV1A = cython.declare(cython.int, 5)
+FNV1A_RANDOM = cython.declare(cython.int, 6)
+
+
+@cython.ccall
+def hash_partition(kind: cython.int, key: bytes | None, count: cython.int) -> Any:
+    """The partition that the partitioner ``kind`` chooses for ``key``; None where it takes a random one."""
+    if kind == RANDOM or (key is None and kind in (CONSISTENT_RANDOM, MURMUR2_RANDOM, FNV1A_RANDOM)):
+        return None
+    data: bytes = b"" if key is None else key
+    if kind in (CONSISTENT, CONSISTENT_RANDOM):
+        if kind == CONSISTENT_RANDOM and len(data) == 0:
+            return None
+        checksum: cython.longlong = crc32(data)
+        return checksum % count
+    if kind in (MURMUR2, MURMUR2_RANDOM):
+        return (murmur2(bytes_pointer(data), len(data)) & MAX_INT32) % count
+    return fnv1a(data) % count
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def fnv1a(data: bytes) -> cython.longlong:
+    # FNV-1a of 32 bits; the absolute value of the signed number, as Sarama has it.
+    hashed: cython.longlong = 0x811C9DC5
+    at: cython.Py_ssize_t
+    for at in range(len(data)):
+        octet: cython.longlong = data[at]
+        hashed = ((hashed ^ octet) * 0x01000193) & 0xFFFFFFFF
+    return hashed if hashed < 0x80000000 else 0x100000000 - hashed
+
+
+@cython.final
+@cython.cclass
+class Events:
+    """Messages that have their outcome and were not served; ``poll`` takes them, the sender's thread adds."""
+
+    def __init__(self, clock: Clock, default_callback: Any, only_errors: bool) -> None:
+        self.served: Any = deque()
+        self.waiting: list[Any] = []
+        self.clock = clock
+        self.default_callback = default_callback
+        self.only_errors = only_errors
+
+    @cython.ccall
+    def put(self, message: Message) -> cython.void:
+        """Adds one, and wakes who waits for it.  Any thread."""
+        self.served.append(message)
+        self.wake()
+
+    def wake(self) -> None:
+        """Lets all go on that wait for an event."""
+        for ticket in tuple(self.waiting) if self.waiting else ():
+            ticket.wake()
+
+
+@cython.final
+@cython.freelist(256)
+@cython.cclass
+class Message:
+    """A message, and what became of it; made by ``produce`` and given to its callback."""
+
+    if not cython.compiled:
+        events: Events
+        _callback: Any
+        _topic: str
+        _key: bytes | None
+        _value: bytes | None
+        _headers: list[tuple[str, bytes | None]] | None
+        _failure: Any
+        _partition: int
+        _offset: int
+        _timestamp: int
+        _begun: float
+        _latency: float
+
+    def __init__(self) -> None:
+        raise TypeError("a Message is made by Producer.produce() alone")
+
+    def __call__(self, metadata: Any, error: BaseException | None) -> None:
+        """The outcome; by the sender's thread."""
+        self._latency = self.events.clock.now() - self._begun
+        self._partition = metadata.partition
+        if error is None:
+            if self.events.only_errors:
+                return
+            self._offset = metadata.offset
+            self._timestamp = metadata.timestamp
+        else:
+            self._failure = error
+        self.events.put(self)
+
+    def fail(self, error: BaseException) -> None:
+        """The outcome of a message that never reached the native producer."""
+        self._latency = self.events.clock.now() - self._begun
+        self._failure = error
+        self.events.put(self)
+
+    def error(self) -> KafkaError | None:
+        """None once it was delivered."""
+        failure = self._failure
+        if failure is None:
+            return None
+        made = failure if isinstance(failure, KafkaError) else as_kafka_error(failure, of_message=True)
+        self._failure = made
+        return made
+
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._topic
+
+    def partition(self) -> int | None:
+        """The partition's number, None if none was chosen."""
+        return self._partition if self._partition >= 0 else None
+
+    def offset(self) -> int | None:
+        """The offset, None for a message that failed or where the broker does not tell it."""
+        return self._offset if self._offset >= 0 else None
+
+    def key(self) -> bytes | None:
+        """The key's bytes."""
+        return self._key
+
+    def value(self) -> bytes | None:
+        """The value's bytes."""
+        return self._value
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        """Pairs of key and value, None if there are none."""
+        return self._headers
+
+    def timestamp(self) -> tuple[int, int]:
+        """(TIMESTAMP_CREATE_TIME, Unix ms) of a message that was delivered, else (TIMESTAMP_NOT_AVAILABLE, 0)."""
+        return (TIMESTAMP_CREATE_TIME, self._timestamp) if self._timestamp >= 0 else (TIMESTAMP_NOT_AVAILABLE, 0)
+
+    def latency(self) -> float | None:
+        """Seconds from ``produce`` to the outcome."""
+        return self._latency / 1000 if self._latency >= 0 else None
+
+    def leader_epoch(self) -> None:
+        """Always None: it is not known."""
+
+    def __len__(self) -> int:
+        return 0 if self._value is None else len(self._value)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Message cannot be pickled: pickle what you need of it")
+
+
+@cython.cclass
+class ProducePath:
+    """What ``Producer.produce`` needs; Producer is its subclass.  Any thread may produce."""
+
+    if not cython.compiled:
+        _open = False
+
+    def _bind(self, native: Any, events: Events, held: Any, options: Any) -> None:
+        """To be called once, before the first ``produce``."""
+        self._native = native
+        self._events = events
+        self._held = held
+        self._held_topics = held.topics
+        self._batches = native._parts.accumulator.incomplete
+        self._kind = PARTITIONERS[options.partitioner]
+        self._draw = options.draw
+        self._is_sticky = options.is_sticky
+        self._for_all = options.error_cb is not None
+        self._limit = options.most_messages
+        self._room = 0
+        self._is_full = False
+        self._largest = options.largest
+        self._open = True
+
+    def _shut(self) -> None:
+        self._open = False
+
+    @cython.annotation_typing(False)
+    def produce(
+        self,
+        topic: str,
+        value: str | bytes | None = None,
+        key: str | bytes | None = None,
+        partition: int = -1,
+        callback: Any = None,
+        on_delivery: Any = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> None:
+        """Takes a message and returns at once; the callback is called by ``poll`` or ``flush``.
+
+        Args:
+            topic: its name.
+            value: bytes, or str (as UTF-8).
+            key: as the value; decides the partition where none is given (``partitioner``).
+            partition: -1 lets the partitioner choose.
+            callback: called as ``callback(err, msg)``; ``on_delivery`` is the same.
+            timestamp: Unix ms; 0 for now.
+            headers: a list of pairs or a dict, of str and str, bytes or None.
+
+        Raises:
+            BufferError: ``queue.buffering.max.messages`` or ``queue.buffering.max.kbytes`` is reached: call ``poll``.
+            KafkaException: the message is too large, its partition does not exist, or the transaction is not there.
+            TypeError: a value, key or header of another type.
+            RuntimeError: the producer was closed.
+        """
+        if not self._open:
+            raise RuntimeError(CLOSED)
+        if type(topic) is not str or type(partition) is not int:
+            kinds = f"{type(topic).__name__} and {type(partition).__name__}"
+            raise TypeError(f"topic must be a str and partition an int, got {kinds}")
+        if value is not None and type(value) is not bytes:
+            value = plain_bytes("value", value)
+        if key is not None and type(key) is not bytes:
+            key = plain_bytes("key", key)
+        if headers is not None and not are_plain(headers):
+            headers = plain_headers(headers)
+        if self._room <= 0:
+            self._count_room()
+        self._room -= 1
+        wanted: Any = self._message_for(topic, key, value, headers, on_delivery if callback is None else callback)
+        if self._largest < (0 if value is None else len(value)) + (0 if key is None else len(key)):
+            raise refusal(10, f"Broker: Message size too large: value and key have more than {self._largest} bytes")
+        moment: Any = None if timestamp == 0 else timestamp
+        self._go(topic, value, key, headers, partition, moment, wanted, False)
+
+    @cython.cfunc
+    def _message_for(self, topic: Any, key: Any, value: Any, headers: Any, function: Any) -> object:
+        if function is None:
+            function = self._events.default_callback
+            if function is None and not self._for_all:
+                return None
+        elif not callable(function):
+            raise TypeError(f"callback must be callable, got {type(function).__name__}")
+        return new_message(self._events, topic, key, value, headers, function)
+
+    def _go_held(self, topic: str, arguments: tuple[Any, ...]) -> None:
+        """Sends a message that was held."""
+        value, key, headers, partition, timestamp, wanted = arguments
+        self._go(topic, value, key, headers, partition, timestamp, wanted, True)
+
+    @cython.cfunc
+    def _go(
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        headers: Any,
+        partition: Any,
+        timestamp: Any,
+        wanted: Any,
+        was_held: cython.bint,
+    ) -> object:
+        # A message that is checked and counted.
+        native: SendPath = self._native
+        state: TopicState | None = native.recent
+        if state is None or state.name is not topic:
+            state = native.known(topic)
+        if state is None or state.partition_count == 0 or state.missing:
+            copied = None if headers is None else list(headers)  # the caller may change its list
+            self._held.add(topic, (value, key, copied, partition, timestamp, wanted))
+            return None
+        if not was_held and len(self._held_topics) > 0 and not self._held.release(topic):
+            raise BufferError(FULL)
+        number: Any = partition
+        if partition == -1:
+            number = self.number_for(state, key)
+        elif partition < 0 or partition >= state.partition_count:
+            raise refusal(
+                KafkaError._UNKNOWN_PARTITION,
+                f"Local: Unknown partition: topic {topic} has {state.partition_count} partitions, not {partition}",
+            )
+        try:
+            sent = native.dispatch(topic, value, key, headers, number, timestamp, wanted, RETURN)
+        except NativeError as error:
+            raise raised(error) from error
+        if sent is None:
+            self._room = 0
+            raise BufferError(FULL)
+        return None
+
+    @cython.cfunc
+    def number_for(self, state: TopicState, key: Any) -> object:
+        # None: the native sticky partition, as for librdkafka's with its sticky.partitioning.linger.ms.
+        number: Any = hash_partition(self._kind, key, state.partition_count)
+        if number is None and (not self._is_sticky or (key is not None and self._kind == RANDOM)):
+            # A key of the partitioner "random", or no sticky partitions at all.
+            cluster: Any = state.cluster
+            available = cluster.available_partitions(state.name)
+            drawn = self._draw()
+            return available[drawn % len(available)] if available else drawn % state.partition_count
+        return number
+
+    def _serve(self) -> int:
+        """Calls the callbacks of the messages that have their outcome; how many it called."""
+        served: Any = self._events.served
+        taken: Any
+        message: Message
+        count: cython.int = 0
+        # As many as there are now: callbacks that produce could keep this going for ever.
+        for _ in range(len(served)):
+            try:
+                taken = served.popleft()
+            except IndexError:
+                taken = None  # another thread serves, too
+            if taken is None:
+                break
+            message = taken
+            if self._for_all:
+                self._tell_error(message.error())
+            callback: Any = message._callback
+            if callback is not None:
+                message._callback = None
+                count += 1
+                callback(message.error() if message._failure is not None else None, message)
+        return count
+
+    def _tell_error(self, error: KafkaError | None) -> None:
+        """For ``error_cb``; of Producer."""
+
+    def _count_room(self) -> None:
+        # To count is dear while many messages wait.  So a full queue is full until a part of it is free, which pays for
+        # the next count.
+        left = self._limit - len(self)
+        self._is_full = left <= 0 or (self._is_full and left < self._limit // FREE_PART)
+        if self._is_full:
+            raise BufferError("Local: Queue full: queue.buffering.max.messages is reached; call poll() and try again")
+        self._room = left
+
+    def __len__(self) -> int:
+        """Messages that wait to be sent or acknowledged, and events that were not served."""
+        if not self._open:
+            return 0
+        records: cython.Py_ssize_t = 0
+        batch: ProducerBatch
+        for batch in self._batches():
+            if not batch.result.done:
+                records += batch.record_count
+        other: cython.Py_ssize_t = len(self._events.served) + self._held.count()
+        return records + other
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@cython.cfunc
+def new_message(events: Events, topic: Any, key: Any, value: Any, headers: Any, callback: Any) -> Message:
+    message: Message = Message.__new__(Message)
+    message.events = events
+    message._callback = callback
+    message._topic = topic
+    message._key = key
+    message._value = value
+    message._headers = None if headers is None else list(headers)
+    message._failure = None
+    message._partition = -1
+    message._offset = -1
+    message._timestamp = -1
+    message._begun = events.clock.now()
+    message._latency = -1.0
+    return message
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def are_plain(headers: Any) -> cython.bint:
+    """Whether they are a list of pairs of str and bytes already."""
+    if type(headers) is not list:
+        return False
+    for pair in headers:
+        if type(pair) is not tuple or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not bytes:
+            return False
+    return True
+
+
+def plain_bytes(what: str, given: Any) -> bytes:
+    """A value or key as bytes.
+
+    Raises:
+        TypeError: it is neither text nor bytes.
+    """
+    if isinstance(given, str):
+        return given.encode()
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return bytes(given)
+    raise TypeError(f"{what} must be bytes, str or None, got {type(given).__name__}")
+
+
+def plain_headers(given: Any) -> list[tuple[str, bytes | None]]:
+    """Headers as pairs of str and bytes or None.
+
+    Raises:
+        TypeError: no list of pairs and no mapping, or something else in it.
+    """
+    if isinstance(given, Mapping):
+        given = list(given.items())
+    if not isinstance(given, list):
+        raise TypeError(f"headers must be a list of pairs or a dict, got {type(given).__name__}")
+    pairs = []
+    for pair in given:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise TypeError(f"a header must be a pair (str, value), got {pair!r}")
+        name, value = pair
+        if value is not None and type(value) is not bytes:
+            value = plain_bytes(f"the value of header {name!r}", value)
+        pairs.append((name, value))
+    return pairs

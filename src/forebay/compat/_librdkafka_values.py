@@ -1,0 +1,129 @@
+"""Values that programs of confluent-kafka make or are given, and its functions of keys."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from forebay.compat._librdkafka_errors import KafkaError
+from forebay.compat._librdkafka_path import PARTITIONERS, hash_partition
+
+OFFSET_INVALID = -1001
+
+
+class TopicPartition:
+    """A partition, and an offset in it."""
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int = -1,
+        offset: int = OFFSET_INVALID,
+        metadata: str | None = None,
+        leader_epoch: int | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.metadata = metadata
+        self.leader_epoch = leader_epoch
+        self.error: KafkaError | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopicPartition) and (self.topic, self.partition) == (other.topic, other.partition)
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.partition))
+
+    def __repr__(self) -> str:
+        return f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset}}}"
+
+
+class BrokerMetadata(NamedTuple):
+    """A broker."""
+
+    id: int
+    host: str
+    port: int
+
+
+class PartitionMetadata(NamedTuple):
+    """A partition; ``leader`` is -1 while it has none."""
+
+    id: int
+    leader: int
+    replicas: list[int]
+    isrs: list[int]
+    error: KafkaError | None
+
+
+class TopicMetadata(NamedTuple):
+    """A topic and its partitions by number."""
+
+    topic: str
+    partitions: dict[int, PartitionMetadata]
+    error: KafkaError | None
+
+
+class ClusterMetadata(NamedTuple):
+    """What ``list_topics`` gives."""
+
+    cluster_id: str | None
+    controller_id: int
+    brokers: dict[int, BrokerMetadata]
+    topics: dict[str, TopicMetadata]
+    orig_broker_id: int = -1
+    orig_broker_name: str = ""
+
+
+class SerializationContext(NamedTuple):
+    """What a serializer is told of a key or value; ``field`` is "key" or "value"."""
+
+    topic: str
+    field: str
+    headers: Any = None
+
+
+def as_cluster(answer: Any) -> ClusterMetadata:
+    """The values of a Metadata answer."""
+    topics = {}
+    for topic in answer.topics:
+        partitions = {
+            part.partition: PartitionMetadata(
+                part.partition,
+                part.leader_id,
+                list(part.replicas),
+                list(part.in_sync_replicas),
+                KafkaError(part.error_code) if part.error_code else None,
+            )
+            for part in topic.partitions
+        }
+        error = KafkaError(topic.error_code) if topic.error_code else None
+        topics[topic.name] = TopicMetadata(topic.name, partitions, error)
+    brokers = {node.id: BrokerMetadata(node.id, node.host, node.port) for node in answer.brokers}
+    return ClusterMetadata(answer.cluster_id, answer.controller_id, brokers, topics)
+
+
+def _hashed(kind: str, key: bytes, partition_count: int) -> int:
+    if not isinstance(key, bytes):
+        raise TypeError(f"key must be bytes, got {type(key).__name__}")
+    if not isinstance(partition_count, int):
+        raise TypeError(f"partition_count must be an int, got {type(partition_count).__name__}")
+    if partition_count < 1:
+        raise ValueError(f"partition_count must be > 0, got {partition_count}")
+    chosen: int = hash_partition(PARTITIONERS[kind], key, partition_count)
+    return chosen
+
+
+def consistent(key: bytes, partition_count: int) -> int:
+    """The partition that librdkafka's ``consistent`` chooses (CRC-32)."""
+    return _hashed("consistent", key, partition_count)
+
+
+def murmur2(key: bytes, partition_count: int) -> int:
+    """The partition that ``murmur2`` chooses, as Java does."""
+    return _hashed("murmur2", key, partition_count)
+
+
+def fnv1a(key: bytes, partition_count: int) -> int:
+    """The partition that librdkafka's ``fnv1a`` chooses, as Sarama does."""
+    return _hashed("fnv1a", key, partition_count)

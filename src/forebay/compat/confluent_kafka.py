@@ -1,0 +1,439 @@
+"""``Producer`` of confluent-kafka, on this package's producer: the import alone changes.
+
+::
+
+    from forebay.compat.confluent_kafka import KafkaException, Producer
+
+    producer = Producer({"bootstrap.servers": "localhost:9092"})
+    producer.produce("events", key="k", value="v", on_delivery=lambda err, msg: print(err, msg.offset()))
+    producer.flush()
+
+What differs from the original is in ``docs/from_confluent_kafka.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from forebay._control.topics import describe_topics
+from forebay._runtime.ticket import ThreadTicket
+from forebay.compat._held import HeldMessages
+from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
+from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raised
+from forebay.compat._librdkafka_path import (
+    CLOSED,
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
+    Events,
+    Message,
+    ProducePath,
+)
+from forebay.compat._librdkafka_values import (
+    OFFSET_INVALID,
+    BrokerMetadata,
+    ClusterMetadata,
+    PartitionMetadata,
+    SerializationContext,
+    TopicMetadata,
+    TopicPartition,
+    as_cluster,
+    consistent,
+    fnv1a,
+    murmur2,
+)
+from forebay.control import Control
+from forebay.errors import KafkaError as NativeError
+from forebay.errors import PurgedError, TimeoutError
+from forebay.producer import KafkaProducer
+
+__all__ = [
+    "OFFSET_INVALID",
+    "TIMESTAMP_CREATE_TIME",
+    "TIMESTAMP_LOG_APPEND_TIME",
+    "TIMESTAMP_NOT_AVAILABLE",
+    "BrokerMetadata",
+    "ClusterMetadata",
+    "KafkaError",
+    "KafkaException",
+    "Message",
+    "PartitionMetadata",
+    "Producer",
+    "SerializationContext",
+    "SerializingProducer",
+    "TopicMetadata",
+    "TopicPartition",
+    "consistent",
+    "fnv1a",
+    "murmur2",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+ERROR_EVENTS = ("_TRANSPORT", "_AUTHENTICATION", "_SSL", "_ALL_BROKERS_DOWN", "_FENCED", "_FATAL")
+"""The errors of a message for which ``error_cb`` is called, too."""
+
+
+class Producer(ProducePath):
+    """confluent-kafka's Producer; safe to use from many threads.
+
+    Args:
+        config: options by librdkafka's names, a dict; ``default.topic.config`` among them.
+        options: the same as keywords.
+
+    Raises:
+        KafkaException: an option is unknown, refused, or has a value that cannot be.
+        TypeError: there is no configuration.
+    """
+
+    def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
+        if config is None and not options:
+            raise TypeError("expected configuration dict")
+        if config is not None and not isinstance(config, Mapping):
+            raise TypeError(f"expected configuration dict, got {type(config).__name__}")
+        read = read_options({**(config or {}), **options})
+        try:
+            native = KafkaProducer(read.native)
+        except NativeError as error:
+            raise raised(error) from error
+        self._use(native, read)
+
+    @classmethod
+    def _around(cls, native: KafkaProducer, **options: Any) -> Self:
+        """A Producer on this native one, for tests."""
+        made = cls.__new__(cls)
+        made._use(native, read_options({"bootstrap.servers": "unused:1", **options}))
+        return made
+
+    def _use(self, native: KafkaProducer, read: LibrdkafkaOptions) -> None:
+        self._error_cb = read.error_cb
+        events = Events(native._parts.clock, read.default_callback, read.only_errors)
+        self._bind(native, events, HeldMessages(native, self._go_held, self._fail_held), read)
+
+    def produce_batch(
+        self,
+        topic: str,
+        messages: list[dict[str, Any]],
+        partition: int = -1,
+        callback: Any = None,
+        on_delivery: Any = None,
+    ) -> int:
+        """Takes many messages: dicts with value, key, partition, callback, timestamp and headers, all optional.
+
+        Returns:
+            How many were taken.  The others have their error under ``_error``.
+
+        Raises:
+            TypeError: ``messages`` is no list of dicts, or a field is of another type.
+        """
+        self._check_open()
+        if type(topic) is not str:
+            raise TypeError(f"topic must be a str, got {type(topic).__name__}")
+        if not isinstance(messages, list):
+            raise TypeError(f"messages must be a list, got {type(messages).__name__}")
+        common = on_delivery if callback is None else callback
+        for index, message in enumerate(messages):
+            _check_message(index, message)
+        return sum([self._take(topic, message, partition, common) for message in messages])
+
+    def _take(self, topic: str, message: dict[str, Any], partition: int, common: Any) -> bool:
+        own = message.get("callback", message.get("on_delivery"))
+        try:
+            self.produce(
+                topic,
+                message.get("value"),
+                message.get("key"),
+                message.get("partition", partition),
+                common if own is None else own,
+                timestamp=message.get("timestamp", 0),
+                headers=message.get("headers"),
+            )
+            return True
+        except (BufferError, KafkaException) as error:
+            full = KafkaError(KafkaError._QUEUE_FULL)
+            message["_error"] = error.args[0] if isinstance(error, KafkaException) else full
+            return False
+
+    @property
+    def native(self) -> KafkaProducer:
+        """The producer of this package that does the work; its ``metrics()`` and ``config`` may be read."""
+        self._check_open()
+        producer: KafkaProducer = self._native
+        return producer
+
+    def _fail_held(self, arguments: Any, error: BaseException) -> None:
+        message = arguments[-1]
+        if message is not None:
+            failure = error.args[0] if isinstance(error, KafkaException) else error
+            message.fail(failure)
+        self._events.wake()
+
+    def _drop_held(self) -> None:
+        for arguments in self._held.take_all():
+            self._fail_held(arguments, PurgedError("Purged before the topic was known", phase="queued"))
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise RuntimeError(CLOSED)
+
+    # Events
+
+    def poll(self, timeout: float = -1) -> int:
+        """Calls the callbacks of messages that have their outcome, on this thread.
+
+        Args:
+            timeout: seconds to wait for the first; negative: as long as it takes; 0: not at all.
+
+        Returns:
+            How many callbacks it called.
+
+        Raises:
+            Exception: what a callback raised; the events behind it are served by the next call.
+        """
+        self._check_open()
+        if not self._events.served and timeout != 0:
+            self._wait_for_event(timeout)
+        return self._serve()
+
+    def _wait_for_event(self, timeout: float | None) -> None:
+        clock = self._native._parts.clock
+        begun = clock.now()
+        ticket = ThreadTicket()
+        self._events.waiting.append(ticket)
+        try:
+            while self._open and not self._events.served:
+                left = 3_600_000.0
+                if timeout is not None and timeout >= 0:
+                    left = begun + timeout * 1000 - clock.now()
+                    if left <= 0:
+                        return
+                ticket.wait(left)
+        finally:
+            self._events.waiting.remove(ticket)
+
+    def _tell_error(self, error: KafkaError | None) -> None:
+        if error is not None and self._error_cb is not None and (error.fatal() or error.name() in ERROR_EVENTS):
+            self._error_cb(error)
+
+    def flush(self, timeout: float = -1) -> int:
+        """Sends everything, and calls the callbacks until no message is left.
+
+        Args:
+            timeout: seconds; negative: as long as it takes.
+
+        Returns:
+            How many messages are left.
+        """
+        self._check_open()
+        clock = self._native._parts.clock
+        deadline = None if timeout is None or timeout < 0 else clock.now() + timeout * 1000
+        while True:
+            is_late = self._flush_native(deadline)
+            self._serve()
+            left = len(self)
+            if left == 0 or is_late or (deadline is not None and clock.now() >= deadline):
+                return left
+            if self._held.count():
+                # They go to the native producer, or fail; neither takes longer than a topic's metadata.
+                self._wait_for_event(0.005 if deadline is None else min(0.005, max(0.0, deadline - clock.now()) / 1000))
+
+    def _flush_native(self, deadline: float | None) -> bool:
+        """True if there was not enough time.  Callbacks run between the waits."""
+        clock = self._native._parts.clock
+        steps = self._native._flush_steps(None if deadline is None else max(0.0, deadline - clock.now()) / 1000)
+        try:
+            result, left = next(steps)
+            while True:
+                is_there = _wait_for(result, left)
+                self._serve()
+                result, left = steps.send(is_there)
+        except StopIteration:
+            return False
+        except TimeoutError:
+            return True
+        finally:
+            steps.close()
+
+    def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Drops messages; each has its event, with ``_PURGE_QUEUE`` or ``_PURGE_INFLIGHT``.
+
+        Args:
+            in_queue: those that were not sent.
+            in_flight: those that were sent and not acknowledged; they may be written all the same.
+            blocking: waits until they are dropped.
+        """
+        self._check_open()
+        if in_queue:
+            self._drop_held()
+        self._transact(partial(self._native.purge, in_queue=in_queue, in_flight=in_flight, blocking=blocking))
+
+    def close(self, timeout: float = -1) -> bool:
+        """Flushes, calls the callbacks, and ends the producer; True.  Repeating it does no harm."""
+        if self._open:
+            self.flush(timeout)
+            self._shut()
+            self._end()
+            self._events.wake()
+        return True
+
+    def _end(self) -> None:
+        try:
+            self._native.close(0 if self._native._parts.accumulator.has_incomplete() else None)
+        except TimeoutError:
+            pass  # their events say so
+        except NativeError as error:
+            raise raised(error) from error
+        self._drop_held()
+        self._serve()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # The cluster
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """The brokers, and all topics or one.
+
+        Raises:
+            KafkaException: no broker answered in time.
+        """
+        self._check_open()
+        if topic is not None:
+            self._native._parts.metadata.add_topic(topic, self._native._parts.clock.now())
+            self._native._parts.client.wakeup()
+        control = Control(self._native.config)
+        try:
+            with control._call("list_topics", None if timeout is None or timeout < 0 else timeout) as (session, limit):
+                return as_cluster(describe_topics(session, topic, limit))
+        except NativeError as error:
+            raise raised(error) from error
+        finally:
+            control.close()
+
+    # Transactions
+
+    def init_transactions(self, timeout: float = -1) -> None:
+        """As ``forebay.KafkaProducer.init_transactions``; every error is a KafkaException."""
+        self._transact(self._checked().init_transactions, _seconds(timeout))
+
+    def begin_transaction(self) -> None:
+        """As ``forebay.KafkaProducer.begin_transaction``."""
+        self._transact(self._checked().begin_transaction)
+
+    def send_offsets_to_transaction(self, positions: list[Any], group_metadata: Any, timeout: float = -1) -> None:
+        """As ``forebay.KafkaProducer.send_offsets_to_transaction``."""
+        native = self._checked()
+        self._transact(native.send_offsets_to_transaction, positions, group_metadata, _seconds(timeout))
+
+    def commit_transaction(self, timeout: float = -1) -> None:
+        """As ``forebay.KafkaProducer.commit_transaction``; the callbacks of its messages have run then."""
+        native = self._checked()
+        self._flush_for_transaction(timeout)
+        self._transact(native.commit_transaction, _seconds(timeout))
+
+    def abort_transaction(self, timeout: float = -1) -> None:
+        """As ``forebay.KafkaProducer.abort_transaction``."""
+        native = self._checked()
+        self._drop_held()
+        self._transact(native.abort_transaction, _seconds(timeout))
+
+    def _checked(self) -> KafkaProducer:
+        self._check_open()
+        producer: KafkaProducer = self._native
+        return producer
+
+    def _flush_for_transaction(self, timeout: float) -> None:
+        if self.flush(timeout) and self._held.count():
+            error = KafkaError(KafkaError._TIMED_OUT, "Local: Timed out: messages wait for metadata", retriable=True)
+            raise KafkaException(error)
+
+    def _transact(self, call: Callable[..., object], *arguments: Any) -> None:
+        try:
+            call(*arguments)
+        except NativeError as error:
+            raise raised(error) from error
+        finally:
+            self._serve()
+
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """As ``forebay.KafkaProducer.set_sasl_credentials``."""
+        self._transact(self._checked().set_sasl_credentials, username, password)
+
+
+class SerializingProducer(Producer):
+    """Producer with ``key.serializer`` and ``value.serializer``: functions of an object and a context."""
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        own = dict(conf)
+        self._key_serializer = own.pop("key.serializer", None)
+        self._value_serializer = own.pop("value.serializer", None)
+        super().__init__(own)
+
+    def produce(  # type: ignore[override]
+        self,
+        topic: str,
+        key: Any = None,
+        value: Any = None,
+        partition: int = -1,
+        on_delivery: Any = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> None:
+        """Serializes, then as ``Producer.produce``.
+
+        Raises:
+            KafkaException: ``_KEY_SERIALIZATION`` or ``_VALUE_SERIALIZATION``; the serializer's error is the cause.
+        """
+        key = self._serialized("key", self._key_serializer, key, topic, headers)
+        value = self._serialized("value", self._value_serializer, value, topic, headers)
+        super().produce(topic, value, key, partition, None, on_delivery, timestamp, headers)
+
+    @staticmethod
+    def _serialized(field: str, serializer: Any, given: Any, topic: str, headers: Any) -> Any:
+        if serializer is None:
+            return given
+        try:
+            return serializer(given, SerializationContext(topic, field, headers))
+        except Exception as error:
+            code = KafkaError._KEY_SERIALIZATION if field == "key" else KafkaError._VALUE_SERIALIZATION
+            raise KafkaException(KafkaError(code, str(error))) from error
+
+
+def _check_message(index: int, message: Any) -> None:
+    if not isinstance(message, dict):
+        raise TypeError(f"Message at index {index} must be a dict, got {type(message).__name__}")
+    for field in ("value", "key"):
+        given = message.get(field)
+        if given is not None and not isinstance(given, (str, bytes, bytearray, memoryview)):
+            raise TypeError(f"Message {field} at index {index} must be bytes or str, got {type(given).__name__}")
+    if not isinstance(message.get("partition", 0), int):
+        raise TypeError(f"Message partition at index {index} must be int, got {message['partition']!r}")
+
+
+def _seconds(timeout: float | None) -> float | None:
+    """A timeout of librdkafka's as one of this package; -1 is the longest, ``max.block.ms``."""
+    return None if timeout is None or timeout < 0 else timeout
+
+
+def _wait_for(result: Any, left: float | None) -> bool:
+    ticket = ThreadTicket()
+    if result.subscribe(ticket):
+        return True
+    try:
+        while left is None:
+            if ticket.wait(3_600_000):
+                return True
+        return ticket.wait(left)
+    finally:
+        result.unsubscribe(ticket)
