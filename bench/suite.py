@@ -25,6 +25,7 @@ from bench import (
     page,
     partitions,
     peers,
+    rows_json,
     sender_cost,
     spark,
     startup,
@@ -39,7 +40,7 @@ PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, partitions, threads, startup,
-        append, memory, tls, instructions,
+        append, memory, tls, instructions, rows_json,
     )
 }  # fmt: skip
 
@@ -70,6 +71,7 @@ STEPS = (
             "guarantees",
             "tls",
             "instructions",
+            "rows",
         )
     ),
 )
