@@ -15,7 +15,7 @@ from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._runtime.clock import Clock
 from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytes_pointer, murmur2
-from cython.cimports.forebay._send.path import RETURN, SendPath
+from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
 
 from forebay.compat._librdkafka_errors import KafkaError, as_kafka_error, raised, refusal
 from forebay.errors import KafkaError as NativeError
@@ -178,7 +178,7 @@ class Message:
         return self._latency / 1000 if self._latency >= 0 else None
 
     def leader_epoch(self) -> None:
-        """Always None: it is not known."""
+        """Always None."""
 
     def __len__(self) -> int:
         return 0 if self._value is None else len(self._value)
@@ -263,8 +263,7 @@ class ProducePath:
         wanted: Any = self._message_for(topic, key, value, headers, on_delivery if callback is None else callback)
         if self._largest < (0 if value is None else len(value)) + (0 if key is None else len(key)):
             raise refusal(10, f"Broker: Message size too large: value and key have more than {self._largest} bytes")
-        moment: Any = None if timestamp == 0 else timestamp
-        self._go(topic, value, key, headers, partition, moment, wanted, False)
+        self._go(topic, value, key, headers, partition, None if timestamp == 0 else timestamp, wanted, False)
 
     @cython.cfunc
     def _message_for(self, topic: Any, key: Any, value: Any, headers: Any, function: Any) -> object:
@@ -295,6 +294,8 @@ class ProducePath:
     ) -> object:
         # A message that is checked and counted.
         native: SendPath = self._native
+        if native._state != OPEN:
+            raise raised(native._refusal())  # in a forked child, above all
         state: TopicState | None = native.recent
         if state is None or state.name is not topic:
             state = native.known(topic)

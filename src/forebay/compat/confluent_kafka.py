@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from forebay._control.topics import describe_topics
 from forebay._runtime.ticket import ThreadTicket
+from forebay._send.path import FORKED
 from forebay.compat._held import HeldMessages
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raised
@@ -229,6 +230,10 @@ class Producer(ProducePath):
 
         Returns:
             How many messages are left.
+
+        Raises:
+            KafkaException: called in a forked child, or from a callback of the native producer.
+            Exception: what a callback raised.
         """
         self._check_open()
         clock = self._native._parts.clock
@@ -257,6 +262,8 @@ class Producer(ProducePath):
             return False
         except TimeoutError:
             return True
+        except NativeError as error:
+            raise raised(error) from error
         finally:
             steps.close()
 
@@ -276,7 +283,8 @@ class Producer(ProducePath):
     def close(self, timeout: float = -1) -> bool:
         """Flushes, calls the callbacks, and ends the producer; True.  Repeating it does no harm."""
         if self._open:
-            self.flush(timeout)
+            if self._native._state != FORKED:  # what is in a forked child's copy is the parent's to send
+                self.flush(timeout)
             self._shut()
             self._end()
             self._events.wake()

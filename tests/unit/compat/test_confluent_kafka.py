@@ -221,6 +221,17 @@ def test_a_closed_producer_says_so() -> None:
     assert len(producer) == 0 and producer.close()
 
 
+def test_the_copy_in_a_forked_child_takes_nothing() -> None:
+    world, known = World(), World(known=False)
+    for each in (world, known):
+        producer = ours(each)
+        each.producer._after_fork_in_child()
+        for call in (lambda: producer.produce("test", b"v"), producer.flush, producer.purge):  # noqa: B023
+            with pytest.raises(KafkaException, match="belongs to the parent process"):
+                call()
+        assert producer.poll(0) == 0 and producer.close() and len(producer) == 0
+
+
 def test_errors_of_transactional_calls_are_kafka_exceptions() -> None:
     producer = ours(World())
     with pytest.raises(KafkaException) as caught:
