@@ -40,7 +40,7 @@ define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak kill clean
+.PHONY: help setup build rebuild check format generated docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak kill clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -85,12 +85,19 @@ format: $(STAMP)  ## Format and mend what can be mended
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-docs: $(STAMP)  ## Write what is generated: stubs of compiled modules, DESIGN.md's map of files
+generated: $(STAMP)  ## Write what is generated: stubs of compiled modules, DESIGN.md's map of files
 	$(PY) -m tools.stubs
 	$(PY) -m tools.file_map
 
+# Docstrings come from the sources: nothing has to be compiled.  Every broken link inside the site is a warning, and a
+# warning is an error.  Addresses elsewhere are not asked for.
+docs: $(STAMP)  ## The documentation site, into build/site
+	rm -rf build/site
+	FOREBAY_INTERPRETED=1 $(PY) -m sphinx --fail-on-warning --nitpicky --quiet --fresh-env docs build/site
+	@echo "build/site/index.html"
+
 # Three at a time for two processors, the longest first: those with brokers mostly wait.
-TEST_PARTS := integration spark interpreted unit three-brokers package
+TEST_PARTS := integration spark interpreted unit three-brokers package docs
 SIDE_BY_SIDE = $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test: check build jars  ## Everything: checks, both forms, brokers, Spark (15 minutes on 2 cores)

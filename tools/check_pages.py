@@ -115,10 +115,16 @@ def complaints_of_names(text: str, page: str, root: Path) -> Iterator[str]:
                 yield f"{page}: `{quote}`: no source has the name {gone[0]}"
 
 
+def pages_of_the_site(root: Path) -> list[str]:
+    """Those of docs/ that have text of their own."""
+    pages = [path for path in sorted((root / "docs").glob("*.md")) if "```{include}" not in path.read_text("utf-8")]
+    return [str(path.relative_to(root)) for path in pages]
+
+
 def check(root: Path) -> list[str]:
     """Every line of complaint about the pages at ``root``."""
     complaints: list[str] = []
-    for page in PAGES:
+    for page in (*PAGES, *pages_of_the_site(root)):
         text = (root / page).read_text(encoding="utf-8")
         complaints += complaints_of_sentences(text, page)
     design = (root / "DESIGN.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-BEGIN, END = "<!-- file map: begin (make docs) -->", "<!-- file map: end -->"
+BEGIN, END = "<!-- file map: begin (make generated) -->", "<!-- file map: end -->"
 ROOTS = ("src/forebay", "src/pyspark_forebay", "demo", "bench", "tools")
 
 
@@ -52,7 +52,7 @@ def main() -> int:
         page.write_text(fresh, encoding="utf-8")
         return 0
     if fresh != text:
-        print("DESIGN.md: the map of files is not what the modules say; run `make docs`", file=sys.stderr)
+        print("DESIGN.md: the map of files is not what the modules say; run `make generated`", file=sys.stderr)
     return int(fresh != text)
 
 

@@ -33,7 +33,7 @@ INNER = {"RecordFuture": {"metadata"}}
 LEFT_OUT = {"__repr__", "__str__", "__reduce__", "__dealloc__", "__del__"}
 # A C type, and what Python makes of it.
 PLAIN = {"bint": "bool", "int": "int", "longlong": "int", "Py_ssize_t": "int", "double": "float", "void": "None"}
-HEAD = "# Written by `make docs` from the module beside it (tools/stubs.py): its public part, without Cython.\n"
+HEAD = "# Written by `make generated` from the module beside it (tools/stubs.py): its public part, without Cython.\n"
 
 TYPINGS = PACKAGE.parents[1] / "typings"
 CIMPORTS = "cython.cimports."
@@ -164,7 +164,7 @@ def main(arguments: list[str]) -> int:
             if arguments != ["--check"]:
                 target.write_text(fresh, encoding="utf-8")
     if stale and arguments == ["--check"]:
-        print(f"{', '.join(stale)}: not what the modules say; run `make docs`", file=sys.stderr)
+        print(f"{', '.join(stale)}: not what the modules say; run `make generated`", file=sys.stderr)
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""The blocks of docs/spark.md, each alone, as it stands; and the options that the page has to name."""
+"""The blocks of docs/spark.md and docs/from_spark_kafka.md, each alone; and the options that spark.md has to name."""
 
 from __future__ import annotations
 
@@ -39,6 +39,13 @@ def test_a_stream(broker: EmbeddedBroker, read_all: ReadAll, tmp_path: Path) -> 
     broker.create_topic("lines", 3)
     assert "2 rows in the last micro-batch" in succeeded(BLOCKS["python stream"], tmp_path, broker)
     assert sorted(message.value() for message in read_all("lines")) == [b"a", b"b"]
+
+
+def test_the_block_for_those_who_move(broker: EmbeddedBroker, read_all: ReadAll, tmp_path: Path) -> None:
+    (block,) = snippets(ROOT / "docs" / "from_spark_kafka.md")
+    broker.create_topic("moved", 1)
+    assert "2 rows written" in succeeded(block, tmp_path, broker)
+    assert sorted((message.key(), message.value()) for message in read_all("moved")) == [(b"a", b"1"), (b"b", b"2")]
 
 
 def test_a_sink_of_declarative_pipelines(

@@ -1,4 +1,4 @@
-# Written by `make docs` from the module beside it (tools/stubs.py): its public part, without Cython.
+# Written by `make generated` from the module beside it (tools/stubs.py): its public part, without Cython.
 
 from collections.abc import Callable, Generator
 from concurrent.futures import Future

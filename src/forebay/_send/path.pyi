@@ -1,4 +1,4 @@
-# Written by `make docs` from the module beside it (tools/stubs.py): its public part, without Cython.
+# Written by `make generated` from the module beside it (tools/stubs.py): its public part, without Cython.
 
 from typing import Any
 
