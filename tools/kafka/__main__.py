@@ -1,6 +1,6 @@
 """``python -m tools.kafka``: a real Kafka in the foreground until Ctrl-C; prints its address.
 
-``python -m tools.kafka fetch`` only fetches the jars, of both versions that the tests use.
+``python -m tools.kafka fetch`` only fetches the jars, of the versions that the tests use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import threading
 
 from tools.kafka.cluster import KafkaFailed, RealKafka
-from tools.kafka.jars import KAFKA_VERSION, LEGACY_KAFKA_VERSION, JarsUnavailable, ensure_jars
+from tools.kafka.jars import KAFKA_VERSION, LEGACY_KAFKA_VERSION, OLDEST_KAFKA_VERSION, JarsUnavailable, ensure_jars
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         if options.command == "fetch":
-            for version in (KAFKA_VERSION, LEGACY_KAFKA_VERSION):
+            for version in (KAFKA_VERSION, LEGACY_KAFKA_VERSION, OLDEST_KAFKA_VERSION):
                 print(ensure_jars(version))
             return 0
         return run(options)

@@ -17,6 +17,8 @@ from pathlib import Path
 KAFKA_VERSION = "4.3.0"
 #: The last line that still takes Produce v0 to v2 and so judges the legacy record formats.
 LEGACY_KAFKA_VERSION = "3.9.1"
+#: The first line whose KRaft gives producer ids; before it brokers need a ZooKeeper beside them.
+OLDEST_KAFKA_VERSION = "3.0.2"
 
 POM = Path(__file__).with_name("pom.xml")
 CACHE = Path(__file__).parents[2] / ".cache" / "kafka"
