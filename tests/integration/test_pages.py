@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.test_readme import CHECKS
 from tests.integration.workload import WAIT_S
 from tests.support.readme import ROOT, Snippet, run, snippets
 from tools.kafka import RealKafka
@@ -42,6 +43,14 @@ def succeeds(block: Snippet, folder: Path, broker: RealKafka) -> None:
 )
 def test_a_block_runs_alone(block: Snippet, kafka: RealKafka, tmp_path: Path) -> None:
     succeeds(block, tmp_path, kafka)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_are_those_that_readme_tries(page: Path) -> None:
+    for block in snippets(page):
+        assert block.language in {"python", "sh", "text", "yaml", "{toctree}", "{include}", "{eval-rst}", ""}
+        for line in block.text.splitlines() if block.language == "sh" else ():
+            CHECKS[" ".join(line.split()[:2])](line)
 
 
 def test_the_blocks_of_pages_out_of_the_code_run(kafka: RealKafka, tmp_path: Path) -> None:
