@@ -85,6 +85,9 @@ class HeldMessages:
             while (pause := self.turn()) is not None:
                 if pause > 0:
                     self._ticket.wait(pause)
+        except BaseException:
+            self._has_thread = False  # the next message starts another
+            raise
         finally:
             for pending in self._waits.values():
                 pending.end(self._ticket)

@@ -130,7 +130,7 @@ class Message:
             self._failure = error
         self.events.put(self)
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException | KafkaError) -> None:
         """The outcome of a message that never reached the native producer."""
         self._latency = self.events.clock.now() - self._begun
         self._failure = error

@@ -187,6 +187,20 @@ def test_a_topic_that_is_not_known_yet_does_not_hold_produce_up() -> None:
     assert producer.poll(0) == 4 and world.values() == [b"a", b"b", b"c", b"d"]
 
 
+def test_a_held_message_for_a_partition_that_does_not_exist_fails_alone() -> None:
+    world, events = World(known=False), Events()
+    producer = ours(world)
+    producer._held._start = lambda run, name: None
+    producer.produce("test", "a", partition=2, callback=events)
+    producer.produce("test", "b", partition=0, callback=events)
+    producer._held.turn()
+    world.settle(12)
+    producer._held.turn()
+    world.settle()
+    assert producer.poll(0) == 2 and world.values() == [b"b"]
+    assert [error and error.name() for error, _ in events] == ["_UNKNOWN_PARTITION", None]
+
+
 def test_purge_drops_what_waits_for_its_topic() -> None:
     world, events = World(), Events()
     producer = ours(world)
