@@ -25,6 +25,7 @@ PUBLIC = {
     "_delivery/metadata": ["RecordMetadata"],
     "_runtime/clock": ["Clock", "SystemClock"],
     "_network/selector": ["Selector"],
+    "compat/_librdkafka_path": ["Events", "Message", "ProducePath"],
     "_columnar/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.
