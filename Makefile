@@ -34,17 +34,22 @@ TESTS_IN_BOTH_FORMS := tests/unit tests/conformance tests/scenario tests/propert
 TESTS_WITH_BROKERS := tests/integration tests/soak
 TESTS_WITH_SPARK := tests/spark
 TESTS_OF_THE_WHEEL := tests/package
+# Tools of a release, and what users get beside forebay: environments of their own.
+RELEASE := $(VENV)-release
+RUNTIME := $(VENV)-runtime
+PYTHONS ?= $(PYTHON)
+ROOM ?=
 
 # pytest's status 5 says that a folder holds no tests.
 define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format generated docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak kill clean
+.PHONY: help setup build rebuild check format generated docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak kill sdist wheel wheel-test dependency-wheels sbom audit clean
 
 help:  ## This list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
-	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
+	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 or later; none found (set PYTHON=...)" >&2; exit 1; }
@@ -144,6 +149,41 @@ soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (
 
 kill: $(BUILT) jars  ## Kills in exactly-once Spark streams: workers, executors, drivers, broker (KILLS=60, SEED=... repeats a run)
 	$(PY) -m tests.kill --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+$(RELEASE)/.ready: pyproject.toml
+	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --group release
+	touch $@
+
+sdist: $(RELEASE)/.ready  ## The source distribution, the same bytes for the same commit, in dist
+	$(RELEASE)/bin/python -m tools.wheels.build --sdist
+
+wheel: $(RELEASE)/.ready  ## It and a repaired wheel for each of PYTHONS, in dist (Linux; minutes each)
+	$(RELEASE)/bin/python -m tools.wheels.build $(PYTHONS)
+
+wheel-test:  ## The unit tests out of those wheels where no compiler is, in a chroot with ROOM=folder (root; minutes each)
+	$(PYTHON) -m tools.wheels.room $(if $(ROOM),--room $(ROOM)) $(PYTHONS)
+
+dependency-wheels: $(STAMP)  ## Whether each dependency has a wheel on each platform (asks the package index; a minute)
+	$(PY) -m tools.wheels.platforms
+
+# Cython is of the build alone, and so is not among what users get.
+$(RUNTIME)/.ready: pyproject.toml setup.py
+	rm -rf $(RUNTIME)
+	$(PYTHON) -m venv $(RUNTIME)
+	FOREBAY_INTERPRETED=1 $(RUNTIME)/bin/python -m pip install --quiet --disable-pip-version-check .
+	$(RUNTIME)/bin/python -m pip uninstall --quiet --yes setuptools pip
+	touch $@
+
+sbom: $(RELEASE)/.ready $(RUNTIME)/.ready  ## The bill of materials of what an installation brings (CycloneDX), in dist
+	mkdir -p dist
+	$(RELEASE)/bin/cyclonedx-py environment --output-reproducible --of JSON -o dist/forebay.cdx.json $(RUNTIME)/bin/python
+
+# Strict: what the service does not know has not been audited.  It cannot know forebay before its first release.
+audit: $(RELEASE)/.ready $(RUNTIME)/.ready  ## Known vulnerabilities of what an installation brings (asks PyPI)
+	$(RELEASE)/bin/python -m pip --disable-pip-version-check --python $(RUNTIME)/bin/python freeze --exclude forebay > $(RUNTIME)/audited.txt
+	$(RELEASE)/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement $(RUNTIME)/audited.txt
 
 clean:  ## Remove what was built and cached, but not $(VENV) and not the jars
 	find src/forebay \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete

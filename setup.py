@@ -6,8 +6,10 @@ for that and cannot compile fails, with one line that says what can be done.  ``
 those modules (development).
 """
 
+import gzip
 import os
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +17,7 @@ from sysconfig import get_config_var
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 COMPILED = [
     "_runtime.clock",
@@ -83,6 +86,8 @@ COMPILED = [
     "compat._librdkafka_path",
 ]
 
+OF_REQUESTS = ("_network.", "_protocol.", "_sender.", "_transactions.")
+"""What runs for requests and not for records is optimised less, or the wheel would be too large."""
 HEADERS = [f"src/forebay/_runtime/{name}.h" for name in ("crc32c", "xxhash64", "ticks", "futex", "mutex", "parking")]
 JOBS = int(os.environ.get("FOREBAY_BUILD_JOBS", os.cpu_count() or 1))
 ONLY = [name for name in os.environ.get("FOREBAY_BUILD_ONLY", "").split(",") if name]
@@ -95,13 +100,15 @@ WITHOUT_COMPILER = (
 
 
 def dependencies(free_threaded: bool) -> list[str]:
-    """The packages of the codecs.
+    """The packages of the codecs: those that there are wheels of for each platform that forebay has wheels for.
 
+    lz4 has none for musl, so it is an extra, and cramjam does its work (``_records/codec_packages.py``).  The road not
+    taken: to require it in all wheels but musl's.  Tools that lock versions read one wheel and believe it of all.
     No marker of a requirement tells a Python without the GIL from another.  It gets those that there are builds for,
-    which do what the others do (``_records/codec_packages.py``), snappy in 3.13 apart.
+    which do what the others do, snappy in 3.13 apart.
     """
     if not free_threaded:
-        return ["zstandard>=0.23", "lz4>=4.3", "cramjam>=2.9"]
+        return ["zstandard>=0.23", "cramjam>=2.9"]
     return [
         "lz4>=4.4.4; python_version < '3.14'",
         "backports.zstd>=1; python_version < '3.14'",
@@ -117,7 +124,7 @@ def extensions() -> list[Extension]:
             [f"src/forebay/{name.replace('.', '/')}.py"],
             # No debug lines, which Python's own flags ask for: a sixth of the compiler's time, and symbols stay.
             # GCC takes Cython's own checks of None for an access beyond it.
-            extra_compile_args=["-O3", "-g0", "-Wno-array-bounds"],
+            extra_compile_args=["-O2" if name.startswith(OF_REQUESTS) else "-O3", "-g0", "-Wno-array-bounds"],
             include_dirs=["src/forebay/_runtime"],
             depends=HEADERS,
         )
@@ -160,6 +167,36 @@ class BuildModules(build_ext):
         return ""
 
 
+class SourceArchive(sdist):
+    """A source distribution; with ``SOURCE_DATE_EPOCH`` (s) set, the same bytes each time.
+
+    setuptools keeps the times, owners and modes of files, and those that it writes itself are as old as the build.
+    """
+
+    def make_archive(self, base_name: str, format: str, root_dir=None, base_dir=None, owner=None, group=None) -> str:  # type: ignore[no-untyped-def]
+        if format != "gztar" or not os.environ.get("SOURCE_DATE_EPOCH"):
+            return str(super().make_archive(base_name, format, root_dir, base_dir, owner, group))
+        archive = f"{base_name}.tar.gz"
+        write_archive(Path(archive), Path(base_dir), int(os.environ["SOURCE_DATE_EPOCH"]))
+        return archive
+
+
+def write_archive(archive: Path, folder: Path, seconds: int) -> None:
+    """Packs ``folder`` in the order of its names, with one time (s) and no owners."""
+
+    def bare(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.mtime, member.uid, member.gid, member.uname, member.gname = seconds, 0, 0, "", ""
+        member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+        return member
+
+    with (
+        open(archive, "wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=seconds) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        tar.add(folder, filter=bare)  # which sorts the names of each folder
+
+
 def date_back(files: list[str], begun: int) -> None:
     """Gives what a build has written the time (ns) at which it began.
 
@@ -197,6 +234,6 @@ if __name__ == "__main__":
     setup(
         install_requires=dependencies(bool(get_config_var("Py_GIL_DISABLED"))),
         ext_modules=[] if interpreted else extensions(),
-        cmdclass={"build_ext": BuildModules},
+        cmdclass={"build_ext": BuildModules, "sdist": SourceArchive},
         options={"build_ext": {"parallel": JOBS}},
     )

@@ -6,7 +6,7 @@ write frames of their own kind faster than bare blocks, so the blocks are taken 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from forebay._records.codec_packages import Chunk
@@ -16,6 +16,7 @@ SNAPPY_HEADER = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
 LZ4_BLOCK = 64 * 1024
 LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 LZ4_BLOCK_CHECKSUM_BIT = 0x10
+LZ4_STORED_BIT = 0x80000000
 
 
 def xerial_from_frames(framed: bytes | bytearray) -> bytes:
@@ -71,6 +72,21 @@ def plain_lz4_frame(view: memoryview) -> bytes:
         at += 4 + size + trailer
         if size == 0:
             break
+    return bytes(out)
+
+
+def lz4_frame_of(data: Chunk, pack: Callable[[Chunk], bytes | memoryview]) -> bytes:
+    """Kafka's frame of ``data``: ``pack`` makes one bare block of at most 64 KiB of input."""
+    out = bytearray(LZ4_HEADER)
+    for piece in pieces_of([data], LZ4_BLOCK):
+        block = pack(piece)
+        if len(block) < len(piece):
+            out += len(block).to_bytes(4, "little")
+            out += block
+        else:
+            out += (len(piece) | LZ4_STORED_BIT).to_bytes(4, "little")
+            out += piece
+    out += bytes(4)
     return bytes(out)
 
 

@@ -22,6 +22,7 @@ from forebay._records.codec_framing import (
     SNAPPY_BLOCK,
     SNAPPY_HEADER,
     has_kafka_blocks,
+    lz4_frame_of,
     pieces_of,
     plain_lz4_frame,
     xerial_from_frames,
@@ -246,7 +247,9 @@ class Lz4Compressor(Compressor):
 
     def compress_to_pieces(self, chunks: Sequence[Chunk], topic: str = "") -> list[bytes]:
         if self._frame is None:
-            return [self._held(chunks)]
+            # Two to four blocks would cost a hand-over of the GIL each, for little work.
+            held = self._effort != 0 or LZ4_BLOCK < _size(chunks) <= self.HELD_LIMIT
+            return [self._held(chunks) if held else self._released(chunks)]
         if len(chunks) == 1 or _size(chunks) <= JOIN_LIMIT:
             data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
             return [
@@ -271,6 +274,11 @@ class Lz4Compressor(Compressor):
             return super().compress_many(batches, topics)
         limit = self.HELD_LIMIT if self._effort == 0 else LZ4_BLOCK
         return [self._held(chunks) if _size(chunks) <= limit else self.compress(chunks) for chunks in batches]
+
+    def _released(self, chunks: Sequence[Chunk]) -> bytes:
+        data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        pack = self._cramjam.compress_block
+        return lz4_frame_of(data, lambda piece: memoryview(pack(piece, store_size=False)))
 
     def _held(self, chunks: Sequence[Chunk]) -> bytes:
         stream = self._cramjam.Compressor(self._effort, False, False)

@@ -6,9 +6,11 @@ import cramjam
 import pytest
 
 from forebay._records.codec_framing import (
+    LZ4_BLOCK,
     LZ4_HEADER,
     SNAPPY_HEADER,
     has_kafka_blocks,
+    lz4_frame_of,
     pieces_of,
     plain_lz4_frame,
     xerial_from_frames,
@@ -35,6 +37,12 @@ def test_the_blocks_of_an_lz4_frame_lose_their_checksums() -> None:
     with_checksums = bytearray(LZ4_HEADER) + block + b"sum!" + bytes(4)
     with_checksums[4] |= 0x10
     assert plain_lz4_frame(memoryview(with_checksums)) == LZ4_HEADER + block + bytes(4)
+
+
+def test_an_lz4_frame_stores_the_blocks_that_do_not_shrink() -> None:
+    frame = lz4_frame_of(bytes(LZ4_BLOCK) + b"abc", lambda piece: b"small" if len(piece) > 3 else b"longer")
+    assert frame == LZ4_HEADER + b"\x05\0\0\0small" + b"\x03\0\0\x80abc" + bytes(4)
+    assert lz4_frame_of(b"", bytes) == LZ4_HEADER + bytes(4)
 
 
 def test_cramjam_writes_the_blocks_that_kafka_expects() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import sys
 import threading
 import tracemalloc
@@ -131,6 +132,15 @@ def test_lz4_frames_are_kafka_s_without_the_package_lz4(hide: Hide) -> None:
         frame = packer.compress([bytes(200_000)])
         assert frame.startswith(LZ4_HEADER) and frame.endswith(b"\0\0\0\0")
         assert packer.copied(JOIN_LIMIT + 1, 2) == JOIN_LIMIT + 1, "it is joined first"
+
+
+@pytest.mark.parametrize("size", [1000, 64 * 1024, 64 * 1024 + 1, 300_000, 1_000_000])
+def test_lz4_s_default_level_makes_the_same_frame_by_either_package(hide: Hide, size: int) -> None:
+    data = random.Random(size).randbytes(size // 3) + (TEXT * 50)[: size - size // 3]
+    frame = compressor(LZ4).compress([data])
+    hide("lz4")
+    assert compressor(LZ4).compress([data]) == frame
+    assert compressor(LZ4).compress([data[:10], memoryview(data)[10:]]) == frame
 
 
 @pytest.mark.skipif(not has_another_zstd(), reason="neither compression.zstd nor backports.zstd is installed")

@@ -1,0 +1,38 @@
+"""What a wheel may not be, and the time that everything built of a commit has."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.wheels.build import LARGEST_WHEEL, last_commit, why_not
+
+COMPILED = "forebay-0.1.0-cp311-cp311-manylinux_2_17_x86_64.whl"
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "words"),
+    [
+        (COMPILED, LARGEST_WHEEL, ""),
+        (COMPILED, LARGEST_WHEEL + 1, f"{COMPILED} has 4,000,001 bytes, allowed: 4,000,000"),
+        ("forebay-0.1.0-py3-none-any.whl", 1, "forebay-0.1.0-py3-none-any.whl has no compiled modules"),
+    ],
+)
+def test_why_a_wheel_is_refused(name: str, size: int, words: str) -> None:
+    assert why_not(Path(name), size) == words
+
+
+def test_the_time_is_that_of_the_last_commit(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    dates = {"GIT_COMMITTER_DATE": "1700000000 +0100"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in dates.items():
+            patch.setenv(name, value)
+        git("commit", "--allow-empty", "-m", "a")
+    assert last_commit(tmp_path) == "1700000000"
