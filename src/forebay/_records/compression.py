@@ -229,7 +229,11 @@ class SnappyCompressor(Compressor):
 
 
 class Lz4Compressor(Compressor):
-    """Level 9, the default, is the fast compressor, as in Java.  All other levels are high compression."""
+    """Level 9, the default, is the fast compressor, as in Java.  All other levels are high compression.
+
+    Without the package lz4, cramjam compresses.  Its one-shot function gives up the GIL, but is the fast compressor
+    alone: other levels go by its object, which keeps the GIL.
+    """
 
     type = CompressionType.LZ4
     HELD_LIMIT = 256 * 1024
