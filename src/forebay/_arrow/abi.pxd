@@ -1,5 +1,5 @@
 # Arrow's C data interface as it lies in memory: the three structs, and loads from addresses.
-# Interpreted twin, same names and results: _arrow_abi.py.  An address is a size_t; 0 is "not there".
+# Interpreted twin, same names and results: abi.py.  An address is a size_t; 0 is "not there".
 # Nothing here checks bounds or life time; callers hold what owns the memory.
 
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
