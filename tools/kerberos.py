@@ -17,8 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tools.ports import free_ports
+
 CACHE = Path(__file__).parents[1] / ".cache" / "kerberos"
-PACKAGES = ("krb5-kdc", "krb5-admin-server", "krb5-user", "libkadm5clnt-mit12", "libkadm5srv-mit12")
+PACKAGES = ("krb5-kdc", "krb5-admin-server", "krb5-user", "libkadm5clnt-mit12", "libkadm5srv-mit12", "libss2")
 #: From Debian 13 and Ubuntu 24.04 on their names end in t64.
 LIBRARIES = ("libkdb5-10", "libgssrpc4", "libverto1", "libverto-libev1", "libev4")
 REALM = "FOREBAY.TEST"
@@ -98,9 +100,7 @@ class Kdc:
         """For clients: ``KRB5_CONFIG``, or Java's ``java.security.krb5.conf``."""
         self._root = ensure_programs()
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
+        [self._port] = free_ports(1)
 
     def __enter__(self) -> Self:
         libraries = self._root / "usr/lib"

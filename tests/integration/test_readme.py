@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -19,6 +18,7 @@ import pytest
 from tests.integration.workload import WAIT_S
 from tests.support.fixtures import Broker
 from tests.support.readme import README, ROOT, Snippet, run, snippets
+from tools.ports import free_ports
 
 # Warnings of what passes: a real broker that makes a new topic, or still ends the last transaction.
 EXPECTED = re.compile(r"Error while fetching metadata: .*UNKNOWN_TOPIC_OR_PARTITION|Got error .*, retrying \(")
@@ -73,9 +73,7 @@ def pip_install(command: str) -> None:
 
 
 def broker(command: str) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    [port] = free_ports(1)
     words = command.replace("9092", str(port)).split()
     process = subprocess.Popen(
         [sys.executable, "-m", *words], cwd=ROOT / "src", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

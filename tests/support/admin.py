@@ -124,11 +124,12 @@ def move_leader(address: Address, topic: str, partition: int, leader: int) -> No
 def wait_until_healthy(kafka: RealKafka, timeout_s: float = 60.0) -> None:
     """Returns when every broker answers and sees every broker, and every partition led and with all replicas in sync.
 
-    Raises KafkaFailed with what is still missing.
+    Raises KafkaFailed with what is still missing, or with the log's end of a node that ended by itself.
     """
     deadline = time.monotonic() + timeout_s
     for node in kafka.node_ids:
         while (missing := _missing(kafka, node)) is not None:
+            kafka.check_running()
             if time.monotonic() > deadline:
                 raise KafkaFailed(f"not healthy after {timeout_s:g} s: node {node}: {missing}")
             time.sleep(POLL_S)

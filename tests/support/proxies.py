@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 
+from tools.ports import free_ports
+
 START_S = 20.0
 PROGRAM = """
 import asyncio, sys
@@ -31,9 +33,7 @@ def proxy(kind: str, login: str = "") -> Iterator[str]:
     Returns:
         Its ``host:port``.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    [port] = free_ports(1)
     listens = f"{kind}://127.0.0.1:{port}" + (f"/#{login}" if login else "")
     command = [sys.executable, "-c", PROGRAM, "-l", listens]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

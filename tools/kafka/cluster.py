@@ -11,7 +11,6 @@ import base64
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tools.kafka.jars import KAFKA_VERSION, ensure_jars, java
 from tools.kafka.probe import nodes_in_metadata
+from tools.ports import free_ports
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -166,7 +166,7 @@ class RealKafka:
     def _start_once(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="forebay-kafka-"))
         each = 2 + len(self._listeners)
-        ports = _free_ports(each * self._count)
+        ports = free_ports(each * self._count)
         self._nodes = [_Node(n, self._folder / str(n), ports[each * n : each * (n + 1)]) for n in range(self._count)]
         cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
         # "-..." would be taken for an option by the tool.
@@ -250,8 +250,15 @@ class RealKafka:
             pass  # kill_node is the force
         self.kill_node(node)
 
+    def check_running(self) -> None:
+        """Raises KafkaFailed with the end of the log if a node that was started has ended by itself."""
+        for node in self._nodes:
+            if node.guard is not None and (status := node.guard.poll()) is not None:
+                raise KafkaFailed(f"node {node.id} ended by itself with status {status}: {node.log_end()}")
+
     def heal(self) -> None:
-        """Lets every frozen node go on and starts every one that is not running; does not wait for them."""
+        """Lets every frozen node go on and starts every one that was ended; does not wait for them."""
+        self.check_running()
         for node in self._nodes:
             if node.pid is None:
                 self.start_node(node.id)
@@ -396,14 +403,3 @@ def _without_leader(admin: AdminClient, name: str, partitions: int) -> str:
         except KafkaException as error:
             return f"partition {partition.partition}: {error}"
     return ""
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

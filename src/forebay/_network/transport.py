@@ -6,8 +6,10 @@ The selector reads and writes the descriptor itself, without the GIL.  Owned by 
 from __future__ import annotations
 
 import _socket  # never replaced by gevent
+import errno
 import os
 import socket
+import struct
 from typing import Any, NamedTuple, Protocol
 
 
@@ -87,6 +89,8 @@ class TcpTransport:
                 sock.connect(address.sockaddr)
             except (BlockingIOError, InterruptedError):
                 pass  # it goes on in the background; the socket becomes writable, and SO_ERROR has the result
+            if sock.getsockname()[:2] == address.sockaddr[:2]:
+                raise _joined_with_itself(sock)
         except BaseException:
             sock.close()
             raise
@@ -108,6 +112,16 @@ class TcpTransport:
             self.socket.close()
         except OSError:
             pass  # the descriptor is closed in any case, and a reset does not matter any more
+
+
+def _joined_with_itself(sock: _socket.socket) -> ConnectionRefusedError:
+    """The system chose the peer's port for our end: nobody listens there, and TCP lets a socket connect to itself.
+
+    Seen on the loopback.  A broker cannot start on its port while such a connection stands, nor while TCP remembers it:
+    it ends by a reset, which TCP does not remember.
+    """
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    return ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
 KEEPALIVE = tuple(

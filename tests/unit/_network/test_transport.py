@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import _socket
 import os
 import select
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from forebay._network.transport import KEEPALIVE, Address, TcpTransport, WakePipe
+from tools.ports import free_ports
 
 
 @pytest.fixture
@@ -40,6 +43,25 @@ def test_options_of_the_socket(server: socket.socket) -> None:
     assert not os.get_inheritable(transport.fileno()) and not transport.socket.getblocking()
     transport.close()
     plain.close()
+
+
+def test_a_socket_that_is_its_own_peer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system may choose the port of a server that is away for our end; here it is made to."""
+    [port] = free_ports(1)
+    made: list[_socket.socket] = []
+
+    class OwnPeer(_socket.socket):
+        def connect(self, address: Any) -> None:
+            self.bind(address)
+            made.append(self)
+            super().connect(address)
+
+    monkeypatch.setattr("forebay._network.transport._socket.socket", OwnPeer)
+    with pytest.raises(ConnectionRefusedError, match="refused"):
+        TcpTransport.connect(Address(socket.AF_INET, ("127.0.0.1", port)), -1, -1)
+    assert [one.fileno() for one in made] == [-1]
+    monkeypatch.undo()
+    socket.create_server(("127.0.0.1", port)).close()  # the port is free again
 
 
 def test_the_last_bytes_go_if_the_system_takes_them(server: socket.socket) -> None:
