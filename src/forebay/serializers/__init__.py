@@ -11,8 +11,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from forebay._serializer_calls import BYTES, BoundSerializer, as_serializer
 from forebay.errors import ConfigError, SerializationError, UnserializableTypeError
+from forebay.serializers._calls import BYTES, BoundSerializer, as_serializer
 
 __all__ = [
     "BUILT_IN",
