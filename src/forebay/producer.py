@@ -391,13 +391,16 @@ class KafkaProducer(SendPath, TransactionalCalls, FromSources):
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
         session = self._parts.session
-        if session is not None and session.is_refusal(error):
-            raise error  # no fault of this record, whatever its class: the transaction cannot go on
-        if blocking or not isinstance(error, TimeoutError):
-            # Nobody may look at the future, and the transaction must not be committed without the record: known
-            # before the callback runs, which may do just that.
-            error = self._note_failed_send(error)
-        return super()._refused(where, error, callback, blocking)
+        try:
+            if session is not None and session.is_refusal(error):
+                raise error  # no fault of this record, whatever its class: the transaction cannot go on
+            if blocking or not isinstance(error, TimeoutError):
+                # Nobody may look at the future, and the transaction must not be committed without the record: known
+                # before the callback runs, which may do just that.
+                error = self._note_failed_send(error)
+            return super()._refused(where, error, callback, blocking)
+        finally:
+            del error  # its traceback has this frame: a cycle, which would keep the caller's record
 
     def _note_failed_send(self, error: ApiError) -> ApiError:
         """``error`` for the record's owner; a transaction has failed with it."""

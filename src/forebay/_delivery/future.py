@@ -82,7 +82,10 @@ class RecordFuture:
         """
         error = self._error(timeout)
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                error = None  # interpreted, its traceback has this frame: a cycle, which would keep the caller's frames
         return self.metadata()  # type: ignore[no-any-return]
 
     def get(self, timeout: float | None = None) -> RecordMetadata:

@@ -221,7 +221,13 @@ class SendPath:
             except ApiError as error:
                 why = error
             if state is None or why is not None:
-                return self._refused(TopicPartition(plain_name(topic), number), why, on_delivery, blocking != REFUSE)
+                try:
+                    return self._refused(
+                        TopicPartition(plain_name(topic), number), why, on_delivery, blocking != REFUSE
+                    )
+                finally:
+                    # Interpreted, its traceback has this frame: a cycle, which would keep the record.
+                    why = None
         timestamp = timestamp if timestamp >= 0 else self.clock.wall()  # after the wait for metadata
         if self.partitioner is None and self.is_plain(key, value):
             if number < 0 and key is not None:
@@ -309,7 +315,10 @@ class SendPath:
             except ApiError as error:
                 why = error
             if why is not None:
-                return self._refused(TopicPartition(state.name, partition), why, callback, blocking != REFUSE)
+                try:
+                    return self._refused(TopicPartition(state.name, partition), why, callback, blocking != REFUSE)
+                finally:
+                    why = None  # see dispatch
             if not status & APPENDED:
                 return None  # type: ignore[return-value]
         if self.claim.waiting and HAS_GIL:
@@ -429,12 +438,15 @@ class SendPath:
 
     def _refused(self, where: TopicPartition, error: ApiError, callback: Any, blocking: bool) -> RecordFuture:
         """The failed future of a record that comes into no batch.  ``send_nowait`` raises what needs a wait instead."""
-        if not blocking and isinstance(error, TimeoutError):
-            if isinstance(callback, Acknowledged):
-                callback.where = where
-            raise error
-        self.sensors.record_errors.record(1)
-        return failed_future(where.topic, where.partition, error, callback, self.report)
+        try:
+            if not blocking and isinstance(error, TimeoutError):
+                if isinstance(callback, Acknowledged):
+                    callback.where = where
+                raise error
+            self.sensors.record_errors.record(1)
+            return failed_future(where.topic, where.partition, error, callback, self.report)
+        finally:
+            del error  # see dispatch
 
     def _on_sender_thread(self) -> bool:
         """True inside callbacks, where a wait would never end."""

@@ -91,7 +91,10 @@ class PendingSend:
             if isinstance(self.callback, Acknowledged):
                 self.callback.chain.on_send_error(self.record, self.callback.where, error)
             raise
-        return self.path._refused(TopicPartition(self.topic, self.partition), refused, self.callback, True)
+        try:
+            return self.path._refused(TopicPartition(self.topic, self.partition), refused, self.callback, True)
+        finally:
+            refused = None  # interpreted, its traceback has this frame: a cycle, which would keep the record
 
     def end(self, ticket: Any) -> None:
         """The caller does not wait any more, whatever the reason."""

@@ -49,7 +49,10 @@ class TopicFinder:
         self.metadata.raise_if_failed()
         error = self.metadata.topic_error(topic, since)
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                error = None  # interpreted, its traceback has this frame: a cycle, which would keep the record
         return None
 
     @cython.cfunc
