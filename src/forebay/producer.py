@@ -400,7 +400,7 @@ class KafkaProducer(SendPath, TransactionalCalls, FromSources):
                 error = self._note_failed_send(error)
             return super()._refused(where, error, callback, blocking)
         finally:
-            del error  # its traceback has this frame: a cycle, which would keep the caller's record
+            del error  # see SendPath._refused
 
     def _note_failed_send(self, error: ApiError) -> ApiError:
         """``error`` for the record's owner; a transaction has failed with it."""

@@ -78,8 +78,7 @@ class SendPath:
         self.plain_bytes = users.key_serializer.passes_bytes and users.value_serializer.passes_bytes
         self.interceptors = users.interceptors or None
         self.partitioner = users.partitioner
-        self.sensors = parts.metrics
-        self.report = parts.report
+        self.sensors, self.report = parts.metrics, parts.report
         self.ignore_keys = parts.config["partitioner.ignore.keys"]
         self.max_record_size = min(parts.config["max.request.size"], parts.config["buffer.memory"])
         self.max_block_ms = parts.config["max.block.ms"]
@@ -219,15 +218,10 @@ class SendPath:
             try:
                 state = self._topic_for_sending(plain_name(topic), number, blocking == WAIT, deadline)
             except ApiError as error:
-                why = error
+                why = [error]  # in a list, from which it is taken: interpreted, its traceback refers to this frame
             if state is None or why is not None:
-                try:
-                    return self._refused(
-                        TopicPartition(plain_name(topic), number), why, on_delivery, blocking != REFUSE
-                    )
-                finally:
-                    # Interpreted, its traceback has this frame: a cycle, which would keep the record.
-                    why = None
+                where = TopicPartition(plain_name(topic), number)
+                return self._refused(where, why.pop(), on_delivery, blocking != REFUSE)
         timestamp = timestamp if timestamp >= 0 else self.clock.wall()  # after the wait for metadata
         if self.partitioner is None and self.is_plain(key, value):
             if number < 0 and key is not None:
@@ -308,17 +302,14 @@ class SendPath:
         if size <= self.max_record_size:
             status = self.appender.try_append(state, partition, record, future, callback)
         if not status & APPENDED:
-            why: ApiError | None = None
+            why: list[ApiError] | None = None
             try:
                 self.check_size(record)
                 status = self.append_waiting(state, partition, record, future, callback, blocking, deadline)
             except ApiError as error:
-                why = error
+                why = [error]  # see dispatch
             if why is not None:
-                try:
-                    return self._refused(TopicPartition(state.name, partition), why, callback, blocking != REFUSE)
-                finally:
-                    why = None  # see dispatch
+                return self._refused(TopicPartition(state.name, partition), why.pop(), callback, blocking != REFUSE)
             if not status & APPENDED:
                 return None  # type: ignore[return-value]
         if self.claim.waiting and HAS_GIL:
@@ -446,7 +437,7 @@ class SendPath:
             self.sensors.record_errors.record(1)
             return failed_future(where.topic, where.partition, error, callback, self.report)
         finally:
-            del error  # see dispatch
+            del error  # its traceback has this frame: a cycle, which would keep the caller's record
 
     def _on_sender_thread(self) -> bool:
         """True inside callbacks, where a wait would never end."""

@@ -86,15 +86,12 @@ class PendingSend:
                 self.prepare()
             return self.append(ticket)
         except ApiError as error:
-            refused = error
+            refused = [error]  # see SendPath.dispatch
         except Exception as error:
             if isinstance(self.callback, Acknowledged):
                 self.callback.chain.on_send_error(self.record, self.callback.where, error)
             raise
-        try:
-            return self.path._refused(TopicPartition(self.topic, self.partition), refused, self.callback, True)
-        finally:
-            refused = None  # interpreted, its traceback has this frame: a cycle, which would keep the record
+        return self.path._refused(TopicPartition(self.topic, self.partition), refused.pop(), self.callback, True)
 
     def end(self, ticket: Any) -> None:
         """The caller does not wait any more, whatever the reason."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
-import gc
 import threading
-import weakref
-from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +11,6 @@ from typing import Any
 import pytest
 
 from forebay._delivery.future import RecordFuture
-from forebay._send.pending import pending_send
 from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
@@ -25,7 +20,7 @@ from forebay.errors import (
     SerializationError,
 )
 from forebay.model import ProducerRecord, RecordMetadata
-from tests.fakes.broker import METADATA, PRODUCE, Topic
+from tests.fakes.broker import METADATA, PRODUCE
 from tests.fakes.tickets import CountingTicket
 from tests.fakes.waiting import Watching, meanwhile
 from tests.fakes.world import HandDriven, Told, World
@@ -472,48 +467,3 @@ def test_what_cannot_be_called_is_no_callback(method: str, watched: bool) -> Non
             future.add_done_callback(5)
         world.settle()
     assert future.result(0).offset == 0
-
-
-def nowait_without_memory(told: Told) -> None:
-    world = small()
-    for partition in (0, 1):
-        world.producer.send_nowait("test", bytes(900), partition=partition)
-    world.producer.send_nowait("test", bytes(900), partition=0, on_delivery=told)
-
-
-def nowait_without_metadata(told: Told) -> None:
-    World().producer.send_nowait("unknown", b"v", on_delivery=told)
-
-
-def too_large(told: Told) -> None:
-    World(max_request_size=1).producer.send("test", b"v", on_delivery=told).result(0)
-
-
-def of_a_forbidden_topic(told: Told) -> None:
-    world = World()
-    world.cluster.topics["secret"] = Topic(error=29)
-    meanwhile(world, lambda: world.producer.send("secret", b"v", on_delivery=told)).result(0)
-
-
-def in_a_pending_send(told: Told) -> None:
-    record = ProducerRecord("test", b"v", partition=0)
-    sent = pending_send(World(max_request_size=1).producer, record, told).step(CountingTicket())
-    assert sent is not None
-    sent.result(0)
-
-
-@pytest.mark.parametrize(
-    "refuse", [nowait_without_memory, nowait_without_metadata, too_large, of_a_forbidden_topic, in_a_pending_send]
-)
-def test_a_refused_record_is_let_go_without_the_garbage_collector(refuse: Callable[[Told], None]) -> None:
-    """A frame of the error's traceback that refers to the error would keep the record until a collection."""
-    told = Told()
-    known = weakref.ref(told)
-    gc.disable()
-    try:
-        with contextlib.suppress(KafkaError):
-            refuse(told)
-        del told
-        assert known() is None
-    finally:
-        gc.enable()
