@@ -158,8 +158,8 @@ def test_keytabs_that_cannot_be_used(kerberized: Kerberized, tmp_path: Path) -> 
     (tmp_path / "empty").touch()
     (tmp_path / "text").write_text("no keytab")
     for path, words in (
-        (tmp_path / "nowhere", "no such file"),
-        (tmp_path, "is no file"),
+        (tmp_path / "nowhere", "No such file"),
+        (tmp_path, "Is a directory"),
         (tmp_path / "empty", "is none"),
         (tmp_path / "text", "is none"),
     ):

@@ -204,10 +204,10 @@ def test_files_that_cannot_be_used_are_named_at_once(secure: Secure, tmp_path: P
     empty = tmp_path / "empty.pem"
     empty.touch()
     for option, path, words in (
-        ("ssl.truststore.location", tmp_path / "nowhere.pem", "no such file"),
+        ("ssl.truststore.location", tmp_path / "nowhere.pem", "No such file"),
         ("ssl.truststore.location", empty, "is empty"),
         ("ssl.keystore.location", secure.client.chain, "key"),
-        ("ssl.keystore.location", tmp_path / "nowhere.pem", "no such file"),
+        ("ssl.keystore.location", tmp_path / "nowhere.pem", "No such file"),
     ):
         with pytest.raises(ConfigError, match=option) as caught:
             KafkaProducer(secure.options("SSL", **{option: str(path)}))

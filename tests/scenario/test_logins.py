@@ -79,6 +79,11 @@ class Provider:
         return f"token-{self.asked}", self.world.clock.wall() / 1000 + 600
 
 
+def last_error(world: World) -> KafkaError | None:
+    """Why the first broker could not be reached or did not let us in."""
+    return next(iter(world.parts.client.states.nodes.values())).last_error
+
+
 def oauth(helper: HandDrivenHelper, **more: Any) -> tuple[Login, Provider]:
     provider = Provider()
     world = Login(helper, sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_provider=provider, **more)
@@ -122,7 +127,7 @@ def test_a_provider_that_has_no_token_and_is_mended(
     provider.gives = gives
     world.metadata.add_topic("test", world.now)
     world.run(5000, step=100)
-    error = next(iter(world.parts.client.states.nodes.values())).last_error
+    error = last_error(world)
     assert (isinstance(error, kind) and "no token" in str(error)) or "refused" in str(error)
     provider.gives = None
     world.run(40_000, step=100)
@@ -136,7 +141,7 @@ def test_a_provider_that_hangs_and_comes_back(helper: HandDrivenHelper) -> None:
     world.held = True
     world.metadata.add_topic("test", world.now)
     world.run(12_000, step=100)
-    error = next(iter(world.parts.client.states.nodes.values())).last_error
+    error = last_error(world)
     assert error is not None and "has not come within request.timeout.ms" in str(error)
     assert len(helper.tasks) == 1, "attempts share what hangs"
     world.held = False
@@ -219,7 +224,7 @@ def test_a_placeholder_is_read_at_each_login(helper: HandDrivenHelper, monkeypat
     world.accepted = {RIGHT}
     world.metadata.add_topic("test", world.now)
     world.run(2000, step=100)
-    error = next(iter(world.parts.client.states.nodes.values())).last_error
+    error = last_error(world)
     assert isinstance(error, SaslAuthenticationError) and "FOREBAY_PASSWORD" in str(error)
     monkeypatch.setenv("FOREBAY_PASSWORD", "right")
     world.run(40_000, step=100)

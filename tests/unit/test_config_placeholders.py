@@ -12,6 +12,7 @@ import pytest
 from forebay.config import ProducerConfig, Secret, credentials
 from forebay.config._placeholders import Placeholder, Providers
 from forebay.errors import ConfigError
+from tests.support.nobody import as_nobody, shared_folder
 
 SASL = {"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
 ALL = Providers(("env", "file", "directory"))
@@ -67,6 +68,14 @@ def test_what_cannot_be_resolved(files: Path, text: str, why: str) -> None:
         ALL.resolve(text.replace("{}", str(files)))
 
 
+def test_a_file_that_may_not_be_read() -> None:
+    with shared_folder() as folder:
+        (folder / "x").write_text("k=canary")
+        (folder / "x").chmod(0)
+        with as_nobody(), pytest.raises(ConfigError, match=r"x:k\}: .*/x: Permission denied"):
+            ALL.resolve(f"${{file:{folder}/x:k}}")
+
+
 def test_what_is_not_allowed(files: Path) -> None:
     (files / "allowed").mkdir()
     (files / "allowed" / "a").write_text("k=v")
@@ -117,6 +126,17 @@ def test_a_configuration_and_its_pickle_hold_the_placeholder(
     assert login.deferred, "it is read at each login"
 
 
+@pytest.mark.parametrize("name", ["truststore", "keystore", "key", "crl"])
+def test_the_files_of_tls_may_be_placeholders(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    option = f"ssl.{name}.location"
+    more = {"ssl.keystore.location": "x"} if name == "key" else {}
+    given = {"bootstrap.servers": "h:1", "security.protocol": "SSL", **more, option: "${env:FOREBAY_FOLDER}/a.pem"}
+    config = ProducerConfig({**given, "config.providers": "env"})
+    monkeypatch.setenv("FOREBAY_FOLDER", "/srv")
+    assert pickle.loads(pickle.dumps(config))[option].reveal() == "/srv/a.pem"
+    assert ProducerConfig(given)[option] == "${env:FOREBAY_FOLDER}/a.pem", "as it is, without a provider"
+
+
 def test_a_placeholder_shows_itself_and_what_is_beside_it_does_not() -> None:
     assert repr(Placeholder("${env:PW}", ALL)) == "${env:PW}"
     assert repr(Placeholder("canary${env:PW}", ALL)) == "[hidden]"
@@ -132,7 +152,7 @@ def test_without_providers_it_is_a_password_and_a_warning_says_so() -> None:
     ("options", "why"),
     [
         ({"config.providers": "vault"}, "only env, file, directory"),
-        ({"config.providers": "env", "linger.ms": "${env:LINGER}"}, "passwords, keys, user and client id"),
+        ({"config.providers": "env", "linger.ms": "${env:LINGER}"}, "passwords, keys, .* user and client id"),
         ({"config.providers": "env", "config.providers.env.param.allowlist.pattern": "("}, "regular expression"),
         ({"config.providers": "file", "config.providers.file.class": "a.B"}, "FileConfigProvider"),
     ],

@@ -63,3 +63,25 @@ def test_names_are_looked_up_there() -> None:
                 "client.dns.lookup": "resolve_canonical_bootstrap_servers_only",
             }
         )
+
+
+def test_a_password_that_is_looked_up_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_PROXY", "socks5://ann:canary@p:1")
+    config = ProducerConfig(bootstrap_servers="h:1", proxy_url="${env:FOREBAY_PROXY}", config_providers="env")
+    found = parse_proxy(config["proxy.url"])
+    assert found.password is not None and found.password.reveal() == "canary"
+    assert "canary" not in repr(config) + repr(found)
+    monkeypatch.setenv("FOREBAY_PROXY", "socks5://ann:canary-2@p:1")
+    assert found.password.reveal() == "canary-2"
+    for url, why in (
+        ("socks5://p:1", "another one or none"),
+        ("socks5://bob:canary@p:1", "'ann' when"),
+        ("x", "none of"),
+    ):
+        monkeypatch.setenv("FOREBAY_PROXY", url)
+        with pytest.raises(ConfigError, match=why) as caught:
+            found.password.reveal()
+        assert "canary" not in str(caught.value) and caught.value.__cause__ is None
+    monkeypatch.delenv("FOREBAY_PROXY")
+    with pytest.raises(ConfigError, match="no such environment variable"):
+        found.password.reveal()

@@ -19,6 +19,7 @@ from forebay.config import (
     parse_proxy,
     tls_versions,
 )
+from forebay.errors import ConfigError
 
 if TYPE_CHECKING:
     from forebay._network.credentials import Helper
@@ -73,19 +74,16 @@ def credential_files(config: ProducerConfig) -> Callable[[], object] | None:
         paths.extend(value.files() if isinstance(value, Placeholder) else ())
     if config["security.protocol"] == "PLAINTEXT" or not paths:
         return None
+    return lambda: [_file_now(path) for path in paths]
 
-    def look() -> object:
-        found: list[object] = []
-        for path in paths:
-            try:
-                stat = os.stat(path)
-            except OSError:
-                found.append(None)
-            else:
-                found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        return found
 
-    return look
+def _file_now(path: str | Placeholder) -> object:
+    try:
+        found = path.reveal() if isinstance(path, Placeholder) else path
+        stat = os.stat(found)
+    except (OSError, ConfigError):
+        return None
+    return found, stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def login_helper(config: ProducerConfig, client_id: str) -> Helper | None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
-import stat
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus, unquote, urlsplit
 
+from forebay._runtime.files import read_small
 from forebay.errors import AuthenticationError, ConfigError, NetworkError, SaslAuthenticationError
 
 MAX_ANSWER = 1024 * 1024
@@ -177,18 +176,9 @@ def read_text(path: str, option: str) -> str:
     """
     where = f"{option}={path}"
     try:
-        # Not a FIFO, whose writer would be waited for.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise NetworkError(f"{where}: is no file")
-            data = file.read(MAX_ANSWER + 1)
+        text = read_small(path, MAX_ANSWER).decode().strip()
     except OSError as error:
         raise NetworkError(f"{where}: {error.strerror or error}") from error
-    if len(data) > MAX_ANSWER:
-        raise NetworkError(f"{where}: has more than {MAX_ANSWER} bytes")
-    try:
-        text = data.decode().strip()
     except UnicodeDecodeError:
         raise NetworkError(f"{where}: is no text") from None
     if not text:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from forebay._network import stores, tls_ciphers
 from forebay._network.tls import TlsFilter
+from forebay._runtime.files import read_small
 from forebay.errors import ConfigError
 
 logger = logging.getLogger("forebay.network")
@@ -40,34 +41,50 @@ KNOWN_BUNDLES = (
 """Where the systems keep their authorities, for a Python whose OpenSSL looks elsewhere (python.org's on macOS)."""
 EXPIRY_WARNING_S = 7 * 86400
 MOST_KEPT = 8
+MAX_STORE = 64 * 1024 * 1024
+"""Bytes of a file; the revocation list of a large authority has many megabytes."""
 SYSTEM_STORE = "the system's certificate authorities (set ssl.truststore.location for another store)"
 
 _kept: dict[Any, tuple[ssl.SSLContext, str]] = {}
 
 
 class TlsSettings(NamedTuple):
-    """The options that make a context.  Passwords and keys are ``Secret``, so this prints none of them."""
+    """The options that make a context.  Passwords and keys are ``Secret``, so this prints none of them.
+
+    A path may be a ``Placeholder``; ``located`` gives the settings with the paths of now.
+    """
 
     versions: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     ciphers: tuple[str, ...] = ()
     check_name: bool = True
     verify: bool = True
-    truststore: str | None = None
+    truststore: Any = None
     truststore_password: Any = None
     certificates: Any = None
     """Trusted certificates as PEM text (``ssl.truststore.certificates``)."""
-    crl: str | None = None
-    keystore: str | None = None
+    crl: Any = None
+    keystore: Any = None
     keystore_password: Any = None
     key_password: Any = None
-    key_file: str | None = None
+    key_file: Any = None
     """The key apart from its certificates (librdkafka's ``ssl.key.location``)."""
     key: Any = None
     chain: Any = None
     """Key and certificates as PEM text (``ssl.keystore.key``, ``ssl.keystore.certificate.chain``)."""
 
+    def located(self) -> TlsSettings:
+        """The settings with paths in place of placeholders.
+
+        Raises:
+            ConfigError: a placeholder has no value now.
+        """
+        names = ("truststore", "crl", "keystore", "key_file")
+        paths = {name: getattr(self, name) for name in names}
+        found = {name: path.reveal() for name, path in paths.items() if hasattr(path, "reveal")}
+        return self._replace(**found) if found else self
+
     def files(self) -> tuple[str, ...]:
-        """The files and folders that are read."""
+        """The files and folders that are read; of settings that are ``located``."""
         return tuple(path for path in (self.truststore, self.crl, self.keystore, self.key_file) if path)
 
 
@@ -147,13 +164,17 @@ def _context_of(given: Any) -> ssl.SSLContext:
 
 def _stats(settings: TlsSettings) -> tuple[Any, ...]:
     found: list[Any] = []
+    try:
+        settings = settings.located()
+    except ConfigError:
+        return (None,)
     for path in settings.files():
         try:
             stat = os.stat(path)
         except OSError:
-            found.append(None)
+            found.append(path)
         else:
-            found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+            found.append((path, stat.st_mtime_ns, stat.st_size, stat.st_ino))
     secret: Any
     for secret in settings:
         # A password or key that is looked up may be another one now.
@@ -171,6 +192,7 @@ def make_context(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
     Raises:
         ConfigError: as ``TlsContexts``.
     """
+    settings = settings.located()
     # Not create_default_context: from Python 3.13 on it asks of certificates what many companies' own lack.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
@@ -183,7 +205,8 @@ def make_context(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
         tls_ciphers.apply(context, settings.ciphers)
     store = _trust(context, settings)
     if settings.crl:
-        _load("ssl.crl.location", settings.crl, lambda: context.load_verify_locations(settings.crl))
+        with _as_file(_read("ssl.crl.location", settings.crl)) as file:
+            _load("ssl.crl.location", settings.crl, lambda: context.load_verify_locations(file))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     _identify(context, settings)
     return context, store
@@ -201,6 +224,8 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> str:
     if path is None:
         return _trust_system(context)
     if os.path.isdir(path):
+        # OpenSSL takes a folder that it cannot read, and then trusts nobody.
+        _load("ssl.truststore.location", path, lambda: os.listdir(path))
         _load("ssl.truststore.location", path, lambda: context.load_verify_locations(capath=path))
         return f"ssl.truststore.location={path}"
     data = _read("ssl.truststore.location", path)
@@ -322,11 +347,7 @@ def _load(option: str, path: str | None, load: Callable[[], object]) -> None:
 
 def _read(option: str, path: str) -> bytes:
     try:
-        if not os.path.isfile(path):
-            # A FIFO would be waited for.
-            raise FileNotFoundError("there is no such file") if not os.path.exists(path) else OSError("is no file")
-        with open(path, "rb") as file:
-            data = file.read()
+        data = read_small(path, MAX_STORE)
     except OSError as error:
         raise ConfigError(f"{_where(option, path)}: {error.strerror or error}") from error
     if not data:

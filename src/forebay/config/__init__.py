@@ -215,7 +215,9 @@ def _held(option: Option, value: Any, providers: Providers) -> Any:
     if providers.has(value):
         if option.secret or option.placeholders:
             return Placeholder(value, providers)
-        raise option.refusal(value, "placeholders are for passwords, keys, user and client id only")
+        raise option.refusal(
+            value, "placeholders are for passwords, keys, ssl.*.location, proxy.url, user and client id only"
+        )
     return Secret(value) if option.secret else value
 
 

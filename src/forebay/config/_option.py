@@ -80,7 +80,7 @@ class Option(NamedTuple):
     callable_too: bool = False
     """A callable may stand in the place of the value; it is kept as it is."""
     placeholders: bool = False
-    """``config.providers`` are asked for it at each login; so are those of all passwords."""
+    """``config.providers`` are asked for it at each login or connection; so are those of all passwords."""
 
     @property
     def secret(self) -> bool:

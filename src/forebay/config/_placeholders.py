@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from forebay._runtime.files import read_small
 from forebay.config._properties import properties
 from forebay.config._secret import Secret
 from forebay.errors import ConfigError
@@ -148,16 +148,8 @@ def _property(placeholder: str, path: str, key: str) -> str:
 
 def _read(placeholder: str, path: str) -> str:
     try:
-        # Not a FIFO, whose writer would be waited for.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigError(f"{placeholder}: {path} is no file")
-            data = file.read(MOST + 1)
+        return read_small(path, MOST).decode().rstrip("\r\n")
     except OSError as error:
         raise ConfigError(f"{placeholder}: {path}: {error.strerror or error}") from None
-    if len(data) > MOST:
-        raise ConfigError(f"{placeholder}: {path} has more than {MOST} bytes")
-    try:
-        return data.decode().rstrip("\r\n")
     except UnicodeDecodeError:
         raise ConfigError(f"{placeholder}: {path} is no text in UTF-8") from None

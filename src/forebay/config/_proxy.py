@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay.config._secret import Secret
+from forebay.config._secret import Called, Secret
 from forebay.errors import ConfigError
 
 KINDS = {"socks5": "socks5", "socks5h": "socks5", "http": "http"}
@@ -25,15 +25,27 @@ class ProxyUrl(NamedTuple):
 
 
 def parse_proxy(url: Secret) -> ProxyUrl:
-    """Reads the URL.
+    """Reads the URL.  If it has a placeholder, the password is looked up anew for each connection.
 
     Raises:
         ConfigError: what is wrong with it; the URL, which may hold a password, is not shown.
     """
+    found = _parts(url.reveal())
+
+    def password() -> str:
+        now = _parts(url.reveal())
+        if now.username != found.username or now.password is None:
+            raise _wrong(f"it named user {found.username!r} when the producer was made, and now another one or none")
+        return now.password.reveal()
+
+    return found._replace(password=Called(password)) if url.deferred and found.password is not None else found
+
+
+def _parts(url: str) -> ProxyUrl:
     from urllib.parse import unquote, urlsplit  # for those who have a proxy
 
     try:
-        parts = urlsplit(url.reveal())
+        parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         raise _wrong(f"it is no URL; {_HOW}") from None  # the cause may show the password

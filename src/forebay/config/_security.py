@@ -61,14 +61,14 @@ _TLS = (
     _tls("cipher.suites", LIST, None, LOW, "Cipher suites that may be used."),
     _tls("enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), MEDIUM, "TLS versions that may be used."),
     _tls("keystore.type", STRING, "JKS", MEDIUM, "Format of the key store.", choices=_STORES),
-    _tls("keystore.location", STRING, None, HIGH, "File of the client's key and certificate."),
+    _tls("keystore.location", STRING, None, HIGH, "File of the client's key and certificate.", placeholders=True),
     _tls("keystore.password", PASSWORD, None, HIGH, "Password of the key store."),
     _tls("key.password", PASSWORD, None, HIGH, "Password of the private key."),
     _tls("keystore.key", PASSWORD, None, HIGH, "The private key itself, as PEM."),
     _tls("keystore.certificate.chain", PASSWORD, None, HIGH, "The client's certificates themselves, as PEM."),
     _tls("truststore.certificates", PASSWORD, None, HIGH, "The trusted certificates themselves, as PEM."),
     _tls("truststore.type", STRING, "JKS", MEDIUM, "Format of the trust store.", choices=_STORES),
-    _tls("truststore.location", STRING, None, HIGH, "File of the trusted certificates."),
+    _tls("truststore.location", STRING, None, HIGH, "File of the trusted certificates.", placeholders=True),
     _tls("truststore.password", PASSWORD, None, HIGH, "Password of the trust store."),
     _tls("keymanager.algorithm", STRING, "SunX509", LOW, "Java's algorithm for key managers.", feature=Feature.JVM),
     _tls("trustmanager.algorithm", STRING, "PKIX", LOW, "Java's algorithm for trust managers.", feature=Feature.JVM),
@@ -76,8 +76,11 @@ _TLS = (
     _tls("secure.random.implementation", STRING, None, LOW, "Java's source of randomness.", feature=Feature.JVM),
     _tls("engine.factory.class", CLASS, None, LOW, "Called without arguments, gives the ssl.SSLContext to use."),
     _tls("context", CLASS, None, MEDIUM, "An ssl.SSLContext, in the place of all other ssl options.", ours=True),
-    _tls("key.location", STRING, None, HIGH, "File of the client's key, if apart from the certificates.", ours=True),
-    _tls("crl.location", STRING, None, LOW, "File of revoked certificates (PEM).", ours=True),
+    _tls(
+        "key.location", STRING, None, HIGH, "File of the client's key, if apart from the certificates.",
+        ours=True, placeholders=True,
+    ),
+    _tls("crl.location", STRING, None, LOW, "File of revoked certificates (PEM).", ours=True, placeholders=True),
     Option(
         "enable.ssl.certificate.verification", BOOLEAN, True, MEDIUM,
         "Whether the broker's certificate is judged at all; false lets anybody in between read everything.",
@@ -225,7 +228,8 @@ _OAUTH = (
 _PROVIDERS = (
     Option(
         "config.providers", LIST, (), LOW,
-        "env, file, directory: ${env:NAME}, ${file:/path:key}, ${directory:/path:file} in secret options (KIP-297).",
+        "env, file, directory: ${env:NAME}, ${file:/path:key}, ${directory:/path:file} in secret options and in "
+        "ssl.*.location (KIP-297).",
     ),
     Option(
         "config.providers.env.class", STRING, None, LOW, "Java's class of that name.",

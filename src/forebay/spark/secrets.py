@@ -104,13 +104,14 @@ def in_task(options: Mapping[str, str], root: Callable[[str], str] | None = None
     Raises:
         ConfigError: a file is not there; names option, path and host.
     """
-    from forebay.config import kafka_name
+    from forebay.config import Placeholder, ProducerConfig, kafka_name
 
     found = dict(options)
+    given = ProducerConfig(options).originals() if any("${" in value for value in options.values()) else {}
     for name, value in options.items():
         option = kafka_name(name)
-        if option not in FILES:
-            continue
+        if option not in FILES or isinstance(given.get(option), Placeholder):
+            continue  # a placeholder is resolved where the connection is made
         path = value
         if value.startswith(SPARKFILES):
             path = (root or _spark_file)(value.removeprefix(SPARKFILES))

@@ -66,3 +66,18 @@ def test_files_of_keys_and_passwords_are_watched(tmp_path: Path) -> None:
     words.write_text("p=another")
     assert len({repr(found) for found in (first, second, look())}) == 3
     assert credential_files(ProducerConfig({**SERVERS, **LOGIN})) is None
+
+
+def test_a_file_whose_path_is_looked_up_is_watched_where_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text("same")
+    options = {**SERVERS, "security.protocol": "SSL", "config.providers": "env", "ssl.ca.location": "${env:FOREBAY_CA}"}
+    look = credential_files(ProducerConfig(options))
+    assert look is not None
+    found = [look()]
+    for name in ("one", "two"):
+        monkeypatch.setenv("FOREBAY_CA", str(tmp_path / name))
+        found.append(look())
+    assert len({repr(each) for each in found}) == 3

@@ -16,6 +16,7 @@ from forebay._network.tls_context import TlsContexts, TlsSettings, make_context
 from forebay.config import Secret
 from forebay.config._placeholders import Placeholder, Providers
 from forebay.errors import ConfigError
+from tests.support.nobody import as_nobody, shared_folder
 
 NEVER = 0.0
 
@@ -106,12 +107,57 @@ def test_a_file_that_cannot_be_used(ca: trustme.CA, tmp_path: Path, what: str) -
     assert str(path) in str(caught.value) and words in str(caught.value)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: None], ids=["fifo", "missing"])
-def test_what_is_no_file(tmp_path: Path, make: Callable[[Any], None]) -> None:
-    path = tmp_path / "it"
-    make(path)
-    with pytest.raises(ConfigError, match="ssl.truststore.location"):
-        make_context(TlsSettings(truststore=str(path)))
+def unreadable(path: Path) -> None:
+    path.write_bytes(b"x")
+    path.chmod(0)
+
+
+def closed_folder(path: Path) -> None:
+    path.mkdir(mode=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (os.mkfifo, "is no file"),
+        (lambda path: None, "No such file"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+        (unreadable, "Permission denied"),
+        (closed_folder, "Permission denied|Is a directory"),
+    ],
+    ids=["fifo", "missing", "loop", "unreadable", "closed folder"],
+)
+@pytest.mark.parametrize("field", ["truststore", "keystore", "key_file", "crl"])
+def test_what_cannot_be_read(ca: trustme.CA, make: Callable[[Any], None], why: str, field: str) -> None:
+    option = {"key_file": "ssl.key.location"}.get(field, f"ssl.{field}.location")
+    with shared_folder() as folder:
+        path, chain = folder / "it", folder / "chain.pem"
+        chain.write_text(keyed(ca)[1])
+        make(path)
+        given: dict[str, Any] = {field: str(path)}
+        if field == "key_file":
+            given["keystore"] = str(chain)
+        with as_nobody(), pytest.raises(ConfigError, match=f"^{option}={path}: .*({why})"):
+            make_context(TlsSettings(**given))
+
+
+def test_paths_that_are_looked_up(ca: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one.pem").write_bytes(ca.cert_pem.bytes())
+    (tmp_path / "two.pem").write_bytes(ca.cert_pem.bytes() + trustme.CA().cert_pem.bytes())
+    monkeypatch.setenv("FOREBAY_CA", str(tmp_path / "one.pem"))
+    contexts = TlsContexts(TlsSettings(truststore=Placeholder("${env:FOREBAY_CA}", Providers(("env",)))), wall)
+    first = contexts._context
+    contexts.filter("h")
+    assert contexts._context is first and str(tmp_path / "one.pem") in repr(contexts)
+    monkeypatch.delenv("FOREBAY_CA")
+    contexts.filter("h")
+    assert contexts._context is first, "a path that is not there changes nothing"
+    monkeypatch.setenv("FOREBAY_CA", str(tmp_path / "two.pem"))
+    contexts.filter("h")
+    assert subjects(contexts._context) == 2
+    monkeypatch.delenv("FOREBAY_CA")
+    with pytest.raises(ConfigError, match="FOREBAY_CA.*no such environment variable"):
+        TlsContexts(TlsSettings(truststore=Placeholder("${env:FOREBAY_CA}", Providers(("env",)))), wall)
 
 
 def test_an_encrypted_key_never_asks_on_the_terminal(ca: trustme.CA, tmp_path: Path) -> None:

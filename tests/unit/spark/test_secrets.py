@@ -74,3 +74,8 @@ def test_a_file_that_is_not_there_is_named_with_its_host(tmp_path: Path) -> None
         secrets.in_task({"ssl.ca.location": f"{tmp_path}/none.pem"})
     text = str(caught.value)
     assert f"{tmp_path}/none.pem" in text and platform.node() in text and "kafka.ssl.truststore.location" in text
+
+
+def test_a_file_that_is_a_placeholder_is_left_to_the_connection() -> None:
+    options = {"bootstrap.servers": "h:1", "config.providers": "env", "ssl.ca.location": "${env:FOREBAY_CA}"}
+    assert secrets.in_task(options) == options

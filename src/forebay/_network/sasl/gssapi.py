@@ -5,13 +5,13 @@ Tickets come from a keytab or from a ticket cache.  Each step may ask the KDC, s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from forebay._network.sasl.gss_library import CredentialStore, GssError
 from forebay._network.sasl.mechanism import Blocking, Exchange, Mechanism
+from forebay._runtime.files import read_small
 from forebay.errors import ConfigError, KafkaError, NetworkError, SaslAuthenticationError
 
 NO_LAYER = 1
@@ -19,6 +19,7 @@ NO_LAYER = 1
 MAX_TOKEN = 64 * 1024
 """Bytes of a broker's token; a Kerberos ticket has at most this."""
 KEYTAB_BEGINS = (b"\5\2", b"\5\1")
+MAX_KEYTAB = 16 * 1024 * 1024
 _BASE = -1765328384
 """Of the codes of krb5.h: those of the KDC (RFC 4120, 7.5.9) follow in order, then the library's."""
 AWAY = {
@@ -93,10 +94,7 @@ def check_keytab(path: str, option: str) -> None:
         ConfigError: it cannot be read, or is none; names option and path.
     """
     try:
-        if not os.path.isfile(path):
-            raise OSError("is no file" if os.path.exists(path) else "there is no such file")
-        with open(path, "rb") as file:
-            begin = file.read(2)
+        begin = read_small(path, MAX_KEYTAB)[:2]
     except OSError as error:
         raise ConfigError(f"{option}: keytab {path}: {error.strerror or error}") from error
     if begin not in KEYTAB_BEGINS:

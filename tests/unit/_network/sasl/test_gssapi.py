@@ -148,5 +148,5 @@ def test_a_keytab_is_looked_at(tmp_path: Path) -> None:
     good = tmp_path / "good"
     good.write_bytes(b"\x05\x02rest")
     check_keytab(str(good), "option")
-    with pytest.raises(ConfigError, match=r"option: keytab .*nowhere: there is no such file"):
+    with pytest.raises(ConfigError, match=r"option: keytab .*nowhere: No such file"):
         check_keytab(str(tmp_path / "nowhere"), "option")
