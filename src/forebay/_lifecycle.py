@@ -1,10 +1,10 @@
 """The two moments when every producer of the process is concerned: interpreter exit and fork.
 
-At exit, each sender thread that still runs is asked to send what it has, and joined: what was accepted is
-delivered while a broker answers, and what cannot be ends in an error that is logged, at the latest after
-``delivery.timeout.ms``.  All producers' times begin together, so the exit takes as long as the longest of them.  A
-thread that a callback holds is left to end with the process, and the log counts its records.  The threads exist before
-exit begins, because from Python 3.12 on none can be started then.
+At exit, what is held for topics that are not known yet goes first.  Then each sender thread that still runs is asked to
+send what it has, and joined: what was accepted is delivered while a broker answers, and what cannot be ends in an error
+that is logged, at the latest after ``delivery.timeout.ms``.  All producers' times begin together, so the exit takes as
+long as the longest of them.  A thread that a callback holds is left to end with the process, and the log counts its
+records.  The threads exist before exit begins, because from Python 3.12 on none can be started then.
 
 In a forked child the producer's thread does not exist.  The one hook here marks each producer, so that its methods
 say what it is instead of hanging, and closes the inherited descriptors; it takes no lock, since one may have been
@@ -31,6 +31,8 @@ FORCED_END_MS = 5_000.0
 """How long all threads together that were told to end at once, at exit, may take for it."""
 LIMITED_END_MS = 500.0
 """The same where the end of the process is limited (``limit_end``)."""
+HOLDERS_PART = 0.9
+"""The part of the time that what is held may wait; what goes on then still has to be sent."""
 HELPERS_END_MS = 1_000.0
 """How long the exit waits for a login's work: a token's provider may not return."""
 
@@ -41,9 +43,21 @@ class Forkable(Protocol):
     def _after_fork_in_child(self) -> None: ...
 
 
+class Holder(Protocol):
+    """Something that holds records which no sender has yet."""
+
+    patience_ms: float
+    """The time in which it can hand on what it holds, or never can."""
+
+    def finish(self, end: float, clock: Clock) -> None:
+        """Hands on what it holds, until ``end`` (monotonic ms) by ``clock`` at most; fails the rest, and says so."""
+
+
 # Process-wide by nature.  The threads are held strongly: a producer that was dropped still has records to send.
 _threads: set[SenderThread] = set()
 _producers: weakref.WeakSet[Any] = weakref.WeakSet()
+_holders: weakref.WeakSet[Any] = weakref.WeakSet()
+"""One that holds something is kept alive by its own thread."""
 _hooked_workers: set[int] = set()
 """This process's id, if it is a worker whose end is watched."""
 _end_at: float | None = None
@@ -74,6 +88,11 @@ def time_left(clock: Clock | None = None) -> float | None:
 def watch_forks(user: Forkable) -> None:
     """Takes something without a thread under the fork hook's care."""
     _producers.add(user)
+
+
+def watch_holder(holder: Holder) -> None:
+    """At exit it has to hand on what it holds."""
+    _holders.add(holder)
 
 
 def forget(thread: SenderThread) -> None:
@@ -109,14 +128,16 @@ def _end_helpers() -> None:
 def _end_all(clock: Clock, begun: float) -> None:
     living = [thread for thread in list(_threads) if thread.is_alive()]
     threads = sorted(living, key=lambda thread: thread.patience_ms)
-    for thread in threads:
-        thread.sender.request_close()
+    holders = sorted(_holders, key=lambda holder: holder.patience_ms)
     late: list[SenderThread] = []
     try:
+        for holder in holders:
+            holder.finish(begun + HOLDERS_PART * (_end_of(begun, holder.patience_ms) - begun), clock)
+        for thread in threads:
+            thread.sender.request_close()
         for thread in threads:
             # One that was told to end at once, by close(timeout), has had its time.
-            patience = 0.0 if thread.sender.forced else thread.patience_ms
-            end = begun + patience if _end_at is None else min(begun + patience, _end_at)
+            end = _end_of(begun, 0.0 if thread.sender.forced else thread.patience_ms)
             if not thread.join(max(0.0, end - clock.now())):
                 if not thread.sender.forced:
                     limit = "delivery.timeout.ms" if _end_at is None else "the time that is left"
@@ -124,10 +145,17 @@ def _end_all(clock: Clock, begun: float) -> None:
                 thread.sender.request_force_close()
                 late.append(thread)
     except KeyboardInterrupt:
-        # Nobody wants to wait: each thread says how many records it had left.
+        # Nobody wants to wait: each holder and each thread says how many records it had left.
+        for holder in holders:
+            holder.finish(begun, clock)
         _end_by_force(threads, clock)
         raise
     _end_by_force(late, clock)
+
+
+def _end_of(begun: float, patience_ms: float) -> float:
+    end = begun + patience_ms
+    return end if _end_at is None else min(end, _end_at)
 
 
 def _end_by_force(threads: list[SenderThread], clock: Clock) -> None:
@@ -166,6 +194,7 @@ def _mark_all_in_child() -> None:
     _end_at = None  # the parent's end is not the child's
     note_fork()
     _threads.clear()
+    _holders.clear()
     module = _helpers()
     if module is not None:
         module.forget_all()

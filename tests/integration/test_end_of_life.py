@@ -150,6 +150,42 @@ def test_exit_when_the_broker_has_gone(embedded: EmbeddedBroker, topic: TopicFac
     assert "Expiring" in err and "refused" in err
 
 
+@pytest.mark.parametrize("ending", ["", "del producer", "sys.exit(3)"], ids=["exit", "del", "sys.exit"])
+def test_exit_while_messages_are_held_for_their_topic(
+    embedded: EmbeddedBroker, topic: TopicFactory, ending: str
+) -> None:
+    """The class for programs of confluent-kafka takes a message before its topic is known, and returns at once."""
+    name = topic(embedded, 3)
+    text = f"""
+    from forebay.compat.confluent_kafka import Producer
+    producer = Producer({{"bootstrap.servers": bootstrap, "linger.ms": 1000}})
+    for value in values({COUNT}):
+        producer.produce(topic, value)
+    {ending}
+    """
+    _, err = run(text, embedded, name, 3 if ending == "sys.exit(3)" else 0)
+    assert all_in_order(embedded, name) and err == ""
+
+
+def test_exit_while_messages_are_held_and_there_is_no_broker() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        text = """
+        from forebay.compat.confluent_kafka import Producer
+        producer = Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 60_000})
+        import forebay
+        forebay.end_on_sigterm(1.0)
+        for value in values(37):
+            producer.produce(topic, value)
+        signal.raise_signal(signal.SIGTERM)
+        """
+        begun = time.monotonic()
+        with Program(text, f"127.0.0.1:{taken.getsockname()[1]}", "t") as program:
+            _, err = program.end(143)
+    assert "37 message(s) were not sent: The process ends before the topic is known" in err
+    assert "did not end within" not in err and time.monotonic() - begun < 20
+
+
 def test_exit_when_there_never_was_a_broker() -> None:
     """Nothing was accepted, so nothing is waited for."""
     with socket.socket() as taken:

@@ -75,6 +75,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> set[Any]:
     threads: set[Any] = set()
     monkeypatch.setattr(_lifecycle, "_threads", threads)
     monkeypatch.setattr(_lifecycle, "_producers", weakref.WeakSet())
+    monkeypatch.setattr(_lifecycle, "_holders", weakref.WeakSet())
     monkeypatch.setattr(_lifecycle, "_hooked_workers", set())
     return threads
 
@@ -137,6 +138,67 @@ def test_what_close_could_not_end_is_not_waited_for_again(watched: set[Any], cap
     _lifecycle.end_all_at_exit(clock)
     assert clock.now() - begun == _lifecycle.FORCED_END_MS
     assert "delivery.timeout.ms" not in caplog.text
+
+
+class FakeHolder:
+    """Takes all the time that it is given."""
+
+    patience_ms = 2000.0
+
+    def __init__(self, interrupted: bool = False) -> None:
+        self.ends: list[float] = []
+        self.interrupted = interrupted
+
+    def finish(self, end: float, clock: Any) -> None:
+        self.ends.append(end)
+        if self.interrupted:
+            self.interrupted = False
+            raise KeyboardInterrupt
+        clock.advance(max(0.0, end - clock.now()))
+
+
+def test_what_is_held_goes_on_before_the_threads_are_asked(watched: set[Any]) -> None:
+    """And leaves a part of the time to them."""
+    clock, holder = ManualClock(), FakeHolder()
+    thread = FakeThread(clock=clock)
+    thread.patience_ms = 2000.0
+    _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    _lifecycle.watch_holder(holder)
+    begun = clock.now()
+    _lifecycle.end_all_at_exit(clock)
+    assert holder.ends == [begun + 1800] and thread.calls == ["close", pytest.approx(200)]
+
+
+def test_what_is_held_ends_with_the_time_of_a_limited_end(watched: set[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, holder = ManualClock(), FakeHolder()
+    monkeypatch.setattr(_lifecycle, "_end_at", clock.now() + 1000)
+    _lifecycle.watch_holder(holder)
+    _lifecycle.end_all_at_exit(clock)
+    assert clock.now() == holder.ends[0] == _lifecycle._end_at - 100  # type: ignore[operator]
+
+
+def test_ctrl_c_while_something_is_held_ends_all(watched: set[Any]) -> None:
+    clock = ManualClock()
+    holders = [FakeHolder(interrupted=True) for _ in range(2)]
+    holders[1].interrupted = False
+    holders[1].patience_ms = 3000.0
+    thread = FakeThread("forced", clock=clock)
+    _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    for holder in holders:
+        _lifecycle.watch_holder(holder)
+    begun = clock.now()
+    with pytest.raises(KeyboardInterrupt):
+        _lifecycle.end_all_at_exit(clock)
+    assert holders[0].ends == [begun + 1800, begun] and holders[1].ends == [begun] and "force" in thread.calls
+
+
+def test_a_forked_child_has_nothing_held(watched: set[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_lifecycle, "note_fork", lambda: None)
+    holder = FakeHolder()
+    _lifecycle.watch_holder(holder)
+    _lifecycle._mark_all_in_child()
+    _lifecycle.end_all_at_exit(ManualClock())
+    assert holder.ends == []
 
 
 def test_ctrl_c_at_exit_ends_all_by_force(watched: set[Any]) -> None:

@@ -1,6 +1,7 @@
 """Messages for topics that are not known yet: held until their metadata comes, so that ``produce`` need not wait.
 
-A thread is there while messages are held.  It waits for the metadata of all their topics at once.
+A thread is there while messages are held.  It waits for the metadata of all their topics at once.  The exit of the
+interpreter waits for it (``_lifecycle``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from forebay import _lifecycle
 from forebay._inputs import ProducerRecord
+from forebay._runtime.clock import Clock
+from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import RLock, start_thread
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.pending import PendingSend
@@ -17,6 +21,7 @@ from forebay.errors import KafkaError, TimeoutError
 
 LONGEST_TURN_MS = 1_000.0
 FULL_TURN_MS = 5.0
+EXIT_TURN_MS = 10.0
 
 
 class Held(NamedTuple):
@@ -56,29 +61,65 @@ class HeldMessages:
         self._has_thread = False
         self._ticket = ThreadTicket()
         self._waits: dict[str, PendingSend] = {}  # of topics, for the thread alone
+        self._log = RateLimitedLogger("forebay.compat")
+        self.patience_ms: float = native._parts.config["max.block.ms"]
+        """The time in which each message is sent or fails."""
+        _lifecycle.watch_holder(self)
 
     def count(self) -> int:
         """Messages that are held."""
         return self._on_its_way + sum([len(messages) for messages in tuple(self.topics.values())])
 
     def add(self, topic: str, arguments: tuple[Any, ...]) -> None:
-        """Holds a message."""
-        now = self._native._parts.clock.now()
-        with self._lock:
-            self.topics.setdefault(topic, deque()).append(Held(now, arguments))
-            starts, self._has_thread = not self._has_thread, True
-        if starts:
-            self._start(self._run, "forebay-compat-held")
-        else:
-            self._ticket.wake()
+        """Holds a message.
 
-    def take_all(self) -> list[Any]:
-        """The arguments of all messages, which are not held any more."""
+        Raises:
+            RuntimeError: no thread can be started; the message is not held.
+        """
+        held = Held(self._native._parts.clock.now(), arguments)
         with self._lock:
+            self.topics.setdefault(topic, deque()).append(held)
+            starts, self._has_thread = not self._has_thread, True
+        if not starts:
+            self._ticket.wake()
+            return
+        try:
+            self._start(self._run, "forebay-compat-held")
+        except BaseException:
+            with self._lock:
+                self._has_thread = False
+                self.topics[topic].remove(held)
+            raise
+
+    def drop(self, error: KafkaError) -> int:
+        """All that are held fail; how many they were."""
+        with self._releasing, self._lock:
             taken = [held.arguments for messages in self.topics.values() for held in messages]
             self.topics.clear()
         self._ticket.wake()
-        return taken
+        for arguments in taken:
+            self._fail(arguments, error)
+        return len(taken)
+
+    def finish(self, end: float, clock: Clock) -> None:
+        """Waits until none is held, until ``end`` (monotonic ms) by ``clock`` at most.  The others fail then.
+
+        For the interpreter's exit, at which no thread can be started; the one that sends them lives until after it.
+        """
+        pause = ThreadTicket()
+        while self._has_thread and self.count() and (left := end - clock.now()) > 0:
+            pause.wait(min(left, EXIT_TURN_MS))
+        self.give_up(TimeoutError("The process ends before the topic is known", phase="waiting for metadata"))
+
+    def give_up(self, error: KafkaError) -> None:
+        """All that are held fail, and the log has their number."""
+        self._note(self.drop(error), error)
+
+    def _note(self, count: int, error: BaseException) -> None:
+        # One that has no callback is told of in no other way.
+        if count:
+            now = self._native._parts.clock.now()
+            self._log.error(type(error), now, "%d message(s) were not sent: %s", count, error)
 
     def _run(self) -> None:
         try:
@@ -140,16 +181,19 @@ class HeldMessages:
 
     def _fail_some(self, topic: str, error: BaseException, before: float | None) -> None:
         """Fails the topic's messages; those only that came before a time, if one is given."""
+        count = 0
         while True:
             with self._lock:
                 messages = self.topics.get(topic)
                 if not messages:
                     self.topics.pop(topic, None)
-                    return
+                    break
                 if before is not None and messages[0].since > before:
-                    return
+                    break
                 held = messages.popleft()
+            count += 1
             self._fail(held.arguments, error)
+        self._note(count, error)
 
     def release(self, topic: str) -> bool:
         """Sends the messages of a topic that is known, in their order; False if there is no room for all of them.
@@ -169,9 +213,11 @@ class HeldMessages:
                 try:
                     self._send(topic, held.arguments)
                 except BufferError:
-                    messages.appendleft(held)
+                    with self._lock:
+                        self.topics.setdefault(topic, messages).appendleft(held)
                     return False
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is the message's outcome
                     self._fail(held.arguments, error)
+                    self._note(1, error)
                 finally:
                     self._on_its_way -= 1

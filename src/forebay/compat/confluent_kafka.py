@@ -18,6 +18,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from forebay import _lifecycle
 from forebay._control.topics import describe_topics
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import FORKED
@@ -79,6 +80,8 @@ def __dir__() -> list[str]:
 
 ERROR_EVENTS = ("_TRANSPORT", "_AUTHENTICATION", "_SSL", "_ALL_BROKERS_DOWN", "_FENCED", "_FATAL")
 """The errors of a message for which ``error_cb`` is called, too."""
+
+PURGED = "Purged before the topic was known"
 
 
 class Producer(ProducePath):
@@ -174,10 +177,6 @@ class Producer(ProducePath):
             failure = error.args[0] if isinstance(error, KafkaException) else error
             message.fail(failure)
         self._events.wake()
-
-    def _drop_held(self) -> None:
-        for arguments in self._held.take_all():
-            self._fail_held(arguments, PurgedError("Purged before the topic was known", phase="queued"))
 
     def _check_open(self) -> None:
         if not self._open:
@@ -277,7 +276,7 @@ class Producer(ProducePath):
         """
         self._check_open()
         if in_queue:
-            self._drop_held()
+            self._held.drop(PurgedError(PURGED, phase="queued"))
         self._transact(partial(self._native.purge, in_queue=in_queue, in_flight=in_flight, blocking=blocking))
 
     def close(self, timeout: float = -1) -> bool:
@@ -297,7 +296,7 @@ class Producer(ProducePath):
             pass  # their events say so
         except NativeError as error:
             raise raised(error) from error
-        self._drop_held()
+        self._held.give_up(PurgedError("The producer was closed before the topic was known", phase="queued"))
         self._serve()
 
     def __enter__(self) -> Self:
@@ -306,7 +305,8 @@ class Producer(ProducePath):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        left = _lifecycle.time_left()  # after a signal of end_on_sigterm
+        self.close(-1 if left is None else left)
 
     # The cluster
 
@@ -353,7 +353,7 @@ class Producer(ProducePath):
     def abort_transaction(self, timeout: float = -1) -> None:
         """As ``forebay.KafkaProducer.abort_transaction``."""
         native = self._checked()
-        self._drop_held()
+        self._held.drop(PurgedError(PURGED, phase="queued"))
         self._transact(native.abort_transaction, _seconds(timeout))
 
     def _checked(self) -> KafkaProducer:

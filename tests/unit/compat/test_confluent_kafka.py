@@ -18,6 +18,7 @@ from forebay.compat.confluent_kafka import (
     fnv1a,
     murmur2,
 )
+from forebay.errors import PurgedError
 from tests.fakes.broker import PRODUCE
 from tests.fakes.world import World
 
@@ -207,7 +208,7 @@ def test_purge_drops_what_waits_for_its_topic() -> None:
     producer._held._start = lambda run, name: None
     producer.produce("absent", b"v", callback=events)
     assert len(producer) == 1
-    producer._drop_held()
+    producer._held.drop(PurgedError("purged"))
     assert producer.poll(0) == 1 and events[0][0].name() == "_PURGE_QUEUE"
 
 

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from forebay.compat._held import FULL_TURN_MS, HeldMessages
-from forebay.errors import ProducerClosedError, TimeoutError
+from forebay.errors import ProducerClosedError, PurgedError, TimeoutError
+from forebay.testing.clock import ManualClock
 from tests.fakes.world import World
+
+
+class Sliding(ManualClock):
+    """Time passes when somebody looks, and the thread takes its turn."""
+
+    def __init__(self, turn: Callable[[], object]) -> None:
+        super().__init__()
+        self.turn = turn
+
+    def now(self) -> float:
+        self.advance(400)
+        self.turn()
+        return super().now()
 
 
 class Case:
@@ -93,8 +110,49 @@ def test_another_topic_is_not_held_up() -> None:
 def test_they_are_taken_out_and_fail_with_a_closed_producer() -> None:
     case = Case(World())
     case.held.add("absent", ("a",))
-    assert case.held.take_all() == [("a",)] and case.held.count() == 0
+    assert case.held.drop(PurgedError("x")) == 1 and case.held.count() == 0
     case.held.add("absent", ("b",))
     case.world.producer._set_state(1)
     case.held.turn()
-    assert [(arguments, type(error)) for arguments, error in case.failed] == [(("b",), ProducerClosedError)]
+    found = [(arguments, type(error)) for arguments, error in case.failed]
+    assert found == [(("a",), PurgedError), (("b",), ProducerClosedError)]
+
+
+def test_the_exit_waits_for_them_and_counts_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
+    case = Case(World())
+    for name in ("absent", "absent", "test"):
+        case.held.add(name, (name,))
+    clock = Sliding(case.held.turn)
+    case.held.finish(clock.now() + 1000, clock)
+    assert case.sent == [("test", "test")] and case.held.count() == 0
+    assert [(arguments, type(error)) for arguments, error in case.failed] == [(("absent",), TimeoutError)] * 2
+    assert "2 message(s) were not sent: The process ends before the topic is known" in caplog.text
+    case.held.finish(clock.now() + 1000, clock)
+    assert len(case.failed) == 2
+
+
+def test_a_thread_that_cannot_be_started_takes_nothing() -> None:
+    def refuse(run: Any, name: str) -> None:
+        raise RuntimeError("can't start new thread")
+
+    case = Case(World())
+    case.held._start = refuse
+    with pytest.raises(RuntimeError, match="can't start"):
+        case.held.add("absent", ("a",))
+    assert case.held.count() == 0
+    case.held._start = lambda run, name: case.started.append(name)
+    case.held.add("absent", ("b",))
+    assert case.started and case.held.count() == 1
+
+
+def test_one_that_finds_no_room_is_held_again_after_all_were_dropped() -> None:
+    """As when a signal handler purges in the middle of it."""
+    case = Case(World())
+    case.held.add("test", ("a",))
+
+    def send(topic: str, arguments: Any) -> None:
+        case.held.drop(PurgedError("x"))
+        raise BufferError("full")
+
+    case.held._send = send
+    assert not case.held.release("test") and case.held.count() == 1
