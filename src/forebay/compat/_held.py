@@ -119,7 +119,7 @@ class HeldMessages:
         # One that has no callback is told of in no other way.
         if count:
             now = self._native._parts.clock.now()
-            self._log.error(type(error), now, "%d message(s) were not sent: %s", count, error)
+            self._log.error(type(error).__name__, now, "%d message(s) were not sent: %s", count, error)
 
     def _run(self) -> None:
         try:
