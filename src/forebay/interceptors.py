@@ -37,7 +37,7 @@ class ProducerInterceptor(Protocol):
         """The record to send in place of ``record``; on the thread that sends, before serialization."""
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
-        """The record's end, before its callback; on the sender thread (or the sending one, for early errors)."""
+        """The record's end, before its callback; on the sender's thread (or the sending one, for early errors)."""
 
     def close(self) -> None:
         """Called once when the producer is closed."""

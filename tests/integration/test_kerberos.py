@@ -160,8 +160,8 @@ def test_keytabs_that_cannot_be_used(kerberized: Kerberized, tmp_path: Path) -> 
     for path, words in (
         (tmp_path / "nowhere", "No such file"),
         (tmp_path, "Is a directory"),
-        (tmp_path / "empty", "is none"),
-        (tmp_path / "text", "is none"),
+        (tmp_path / "empty", "is no keytab"),
+        (tmp_path / "text", "is no keytab"),
     ):
         with pytest.raises(ConfigError, match=words) as caught:
             KafkaProducer(kerberized.options("GSSP", **{"sasl.kerberos.keytab": str(path)}))

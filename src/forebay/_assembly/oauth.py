@@ -140,7 +140,7 @@ def _of_endpoint(
 ) -> Fetch:
     url = config[f"{_PREFIX}.token.endpoint.url"]
     if oidc.check_url(url) == "http" and not oidc.is_loopback(url):
-        logger.warning("%s.token.endpoint.url=%s: without TLS everybody in between can read the secret", _PREFIX, url)
+        logger.warning("%s.token.endpoint.url=%s: without TLS everybody on the way can read the secret", _PREFIX, url)
     endpoint = oidc.Endpoint(
         url,
         _endpoint_tls(config, source),
@@ -164,7 +164,7 @@ def _checked(config: ProducerConfig, value: str, clock: Clock) -> Token:
 def _endpoint_tls(config: ProducerConfig, source: TokenSource) -> Callable[[], Any]:
     """TLS to the identity provider: ``ssl.*`` of the login module, as in Java.
 
-    Without them the system's authorities are trusted and, besides, those of ``ssl.truststore.*``.
+    Without them, the system's authorities and those of ``ssl.truststore.*`` are trusted.
     """
     own = {name: value for name, value in source.jaas.items() if name.startswith("ssl.")}
     if own:

@@ -98,7 +98,7 @@ class Parts(NamedTuple):
 
 
 class _Built:
-    """What exists so far of a producer that may yet fail to be made; closed in reverse order then."""
+    """The parts of a producer that exist so far; if a later part fails, they are closed in reverse order."""
 
     def __init__(self) -> None:
         self._closers: list[Callable[[], object]] = []
@@ -116,7 +116,7 @@ class _Built:
 
 
 def not_made(what: str, error: Exception) -> KafkaError:
-    """For the user, whatever was missing: a descriptor, a thread, memory (whose error has no words of its own)."""
+    """The error for the user, whatever was missing: a descriptor, a thread or memory (MemoryError has no message)."""
     return KafkaError(f"Failed to construct {what}: {str(error) or repr(error)}")
 
 
@@ -295,8 +295,8 @@ def _session(
 ) -> TransactionSession | None:
     if manager is None or config["transactional.id"] is None:
         return None
-    # Only here: a producer without transactions starts 15 ms sooner without them.  And not later, where a signal
-    # handler could come amid an import: what is made of offsets is for calls to come.
+    # Imported only here, because a producer without transactions starts faster without them.  Not imported later,
+    # because a signal handler could interrupt an import; ``offsets`` is for later calls.
     import forebay._transactions.offsets  # noqa: F401
     from forebay._transactions.dialog import TransactionDialog
     from forebay._transactions.session import TransactionSession
@@ -373,12 +373,12 @@ def _gauges(
 
 
 def _ends(client: NetworkClient, clock: Clock, metadata: Metadata, *others: Any) -> tuple[Callable[[], object], ...]:
-    """What ends the network's parts, in order; others are None where there is no such part."""
+    """The calls that end the network's parts, in order; one of ``others`` is None if there is no such part."""
     return (metadata.close, lambda: client.close(clock.now()), *(part.close for part in others if part is not None))
 
 
 def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSession:
-    """Makes a Control's connections to be, with the options of a producer; closes what there is if one part fails.
+    """Makes what a Control connects with, by the options of a producer; closes what exists if one part fails.
 
     Raises:
         KafkaError: a part cannot be made; its error is the cause.

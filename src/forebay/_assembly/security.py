@@ -37,7 +37,7 @@ def tls_filters(config: ProducerConfig, clock: Clock) -> Callable[[str], StreamF
     """
     if config["security.protocol"] not in ("SSL", "SASL_SSL"):
         return None
-    # Here: a producer without TLS starts without Python's ssl.
+    # Imported here, so that a producer without TLS starts without Python's ssl.
     from forebay._network.tls_context import TlsContexts
 
     given = config["ssl.context"] if config["ssl.context"] is not None else config["ssl.engine.factory.class"]
@@ -67,7 +67,7 @@ def tls_settings(config: ProducerConfig) -> TlsSettings:
 
 
 def credential_files(config: ProducerConfig) -> Callable[[], object] | None:
-    """Gives something else when a file of keys or passwords has changed; None: there are no such files."""
+    """A function whose value changes when a file of keys or passwords does; None: there are no such files."""
     names = ("ssl.truststore.location", "ssl.keystore.location", "ssl.key.location", "ssl.crl.location")
     paths = [config[name] for name in names if config[name]]
     for value in config.values():

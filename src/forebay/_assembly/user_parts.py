@@ -43,7 +43,7 @@ class UserParts:
         self._error: Exception | None = None
 
     def close(self) -> None:
-        """Closes each part, even if others fail.  One call only raises the first error, at the end."""
+        """Closes each part, even if others fail.  At the end the first error is raised, by one call only."""
         self.close_all()
         error, self._error = self._error, None
         if error is not None:

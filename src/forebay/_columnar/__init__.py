@@ -1,4 +1,4 @@
-"""Rows of columns into record batches, without a Python object a row.
+"""Puts rows of columns into record batches, without a Python object for each row.
 
 Begin with ``sources``: ``send_table`` does the work of ``KafkaProducer.send_batch``.  It makes pieces of open columns
 out of the given table.  ``TableAppender`` appends their rows to the accumulator by the same rules as ``send()``.

@@ -1,4 +1,4 @@
-"""TableAppender: the rows of columns into the accumulator, a window at a time, mostly without the GIL.
+"""TableAppender puts rows of columns into the accumulator, a window at a time, mostly without the GIL.
 
 A window's rows are hashed and grouped by topic and partition in plain arrays.  Each group is encoded into the open
 batch under one lock.  A row that needs more (a new batch, memory, metadata, an error) is appended by the rules of
@@ -27,7 +27,7 @@ from forebay.errors import KafkaError
 
 NULL = cython.declare(cython.longlong, -1)
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
-"""Rows.  Their arrays (200 KiB) stay in the processor's second cache, and a row's index fits into two bytes."""
+"""Rows.  Their arrays (200 KiB) stay in the processor's L2 cache, and a row's index fits into two bytes."""
 
 
 @cython.final
@@ -63,13 +63,13 @@ class TableAppender:
         self.row = 0
         # Rows before this one are appended one by one, because rows of both kinds alternate.
         self.mixed_until = 0
-        # Of the window's ``count`` rows those before ``order[placed]`` are in batches.
+        # The window has ``count`` rows; those before ``order[placed]`` are in batches.
         self.placed = self.count = 0
         # Rows in the delivery before the window, or before the row that is appended alone.
         self.before = 0
 
     def append(self, columns: Columns, first_row: cython.Py_ssize_t) -> None:
-        """Puts every row into a batch; waits for memory and metadata as ``send()`` does, at most max.block.ms a row.
+        """Puts every row into a batch.  As ``send()``, it waits for memory and metadata, max.block.ms for each row.
 
         Args:
             first_row: the number of the first row in messages and in the delivery.
@@ -237,7 +237,7 @@ class TableAppender:
 
     @cython.cfunc
     def place_topic(self, state: TopicState, until: cython.Py_ssize_t) -> cython.void:
-        """Rows ``order[placed:until]``, all of one topic."""
+        """Appends rows ``order[placed:until]``, all of one topic."""
         rows: RowWindow = self.rows
         if rows.partitions[0] < 0:
             self.feed(state, STICKY, until)
@@ -250,7 +250,7 @@ class TableAppender:
 
     @cython.cfunc
     def feed(self, state: TopicState, partition: cython.int, until: cython.Py_ssize_t) -> cython.void:
-        """Rows ``order[placed:until]`` of the window into batches of one partition; may wait for memory."""
+        """Appends rows ``order[placed:until]`` of the window, all of one partition; may wait for memory."""
         rows: RowWindow = self.rows
         while self.placed < until:
             at: cython.Py_ssize_t = self.placed

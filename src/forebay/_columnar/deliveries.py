@@ -214,7 +214,7 @@ class BatchDelivery:
         return self.first_error
 
     def _wait(self, timeout: float | None) -> None:
-        # One batch after the other, each with the rest of the time.  They end in about this order.
+        # The batches are waited for one by one, each for the time that is left.  They end in about this order.
         clock = SystemClock()
         end = math.inf if timeout is None else clock.now() + 1000 * timeout
         share: Share
@@ -232,7 +232,7 @@ class BatchDelivery:
             self._watch.wait(end - clock.now())
 
     def add_done_callback(self, function: Callable[[BatchDelivery], object]) -> None:
-        """Calls ``function(delivery)`` when every row has its outcome, on the sender thread; at once if they have.
+        """Calls ``function(delivery)`` when every row has its outcome, on the sender's thread; at once if they have.
 
         What it raises is logged under ``forebay.callbacks`` and goes no further.
 
@@ -277,7 +277,7 @@ class BatchDelivery:
         return outcome_of_rows(self).__await__()
 
     def as_concurrent(self) -> Future[dict[TopicPartition, tuple[OffsetRun, ...]]]:
-        """The same outcome as a ``concurrent.futures.Future``, for what takes no other; it cannot be cancelled."""
+        """A ``concurrent.futures.Future`` with the same outcome; it cannot be cancelled."""
         from forebay._delivery.awaiting import concurrent_future
 
         return concurrent_future(self)
@@ -357,7 +357,7 @@ class BatchDelivery:
 
     @property
     def failures(self) -> tuple[FailedRows, ...]:
-        """The rows that failed, each once; by their first row."""
+        """The rows that failed, each once, in the order of their first row."""
         self._collect()
         rows_of: dict[int, FailedRows] = {}
         # The list only grows, so reading it needs no lock.

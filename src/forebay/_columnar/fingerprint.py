@@ -1,4 +1,4 @@
-"""A number by which rows are known again, whatever their order and however they come in pieces."""
+"""A fingerprint of rows: the same rows have the same number, in any order and in any pieces."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def hash_window(rows: RowWindow, count: cython.Py_ssize_t) -> cython.ulonglong:
 def fingerprint(columns: Columns) -> int:
     """The sum modulo 2^64 of an XXH64 of each row's key, value, headers, partition and topic.
 
-    Timestamps are left out: a repeated write may well have been given another time of day.
+    Timestamps are left out: a repeated write may have other ones.
 
     Raises:
         IllegalArgumentError: headers or a partition that no record can have; ``append_columns`` says which row.
@@ -84,7 +84,7 @@ def load(columns: Columns, rows: RowWindow, at: cython.Py_ssize_t, count: cython
 
 @cython.cfunc
 def hash_topics(columns: Columns, rows: RowWindow, at: cython.Py_ssize_t, count: cython.Py_ssize_t) -> cython.ulonglong:
-    """As ``hash_window``, each row with its topic: it becomes part of what the key is hashed with."""
+    """As ``hash_window``; the topic of a row is hashed with its partition."""
     number: cython.Py_ssize_t
     topics: BytesColumn = cython.cast(BytesColumn, columns.topics)
     for number in range(count):
@@ -92,6 +92,6 @@ def hash_topics(columns: Columns, rows: RowWindow, at: cython.Py_ssize_t, count:
         place: cython.ulonglong = xxhash64(
             cython.cast(cython.ulonglong, rows.partitions[number] + 1), bytes_pointer(name), len(name)
         )
-        # Half of it, because a partition is no negative number.
+        # Half of it, because a partition must not be negative.
         rows.partitions[number] = cython.cast(cython.longlong, place >> 1)
     return hash_window(rows, count)

@@ -37,7 +37,7 @@ class ProducerMetrics:
         window_ms: ``metrics.sample.window.ms``.
     """
 
-    # Sender thread, per produce request, batch or record:
+    # Sender's thread, per produce request, batch or record:
     batch_size: Sensor
     batch_splits: Sensor
     compression_rate: Sensor
@@ -51,7 +51,7 @@ class ProducerMetrics:
     """``record_many(bytes, records, largest)`` per batch, so that the mean is the records' own."""
     # Any thread; the same as names.SHARED:
     record_errors: SharedSensor
-    """Records that failed: batches' by the sender thread, and those that send() refuses."""
+    """Records that failed: batches' by the sender's thread, and those that send() refuses."""
     buffer_wait_ns: SharedSensor
     buffer_exhausted: SharedSensor
     flush_ns: SharedSensor
@@ -61,7 +61,7 @@ class ProducerMetrics:
     txn_send_offsets_ns: SharedSensor
     txn_commit_ns: SharedSensor
     txn_abort_ns: SharedSensor
-    # Sender thread, network:
+    # Sender's thread, network:
     connections_closed: Sensor
     connections_created: Sensor
     authentications: Sensor

@@ -1,7 +1,7 @@
 """The interpreted twin of ``_io.pxd``: the same names and results on ``os``, ``select.poll`` and memoryviews.
 
 Used when the package runs interpreted (tests run both forms).  Python code that compares ``Channel.state`` imports the
-constants from here.  Sockets and poll sets belong to the sender thread; ``wake_pollset`` is for any thread.
+constants from here.  Sockets and poll sets belong to the sender's thread; ``wake_pollset`` is for any thread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What each connected broker supports, and what all of them support: versions, record format, features.
 
-Written by the sender thread; other threads may read ``max_usable_produce_magic`` and ``features``, which are
+Written by the sender's thread; other threads may read ``max_usable_produce_magic`` and ``features``, which are
 replaced as a whole.
 """
 
@@ -32,7 +32,7 @@ _THROTTLED_BY_CLIENT_SINCE: Mapping[int, int] = MappingProxyType(
         ApiKey.TXN_OFFSET_COMMIT: 1,
     }
 )
-# APIs with higher numbers are younger than KIP-219.
+# APIs with higher numbers are newer than KIP-219.
 _LAST_BEFORE_KIP_219 = 42
 
 

@@ -1,7 +1,7 @@
 """One connection's bytes: what waits to be written, what was received and not yet consumed, and how it ended.
 
 Buffers given to ``write`` are not copied: they stay exported until the system has taken their bytes or the channel is
-closed, and then ``on_written`` is called.  Owned by the sender thread.  The states CONNECTING, OPEN and CLOSED are in
+closed, and then ``on_written`` is called.  Owned by the sender's thread.  The states CONNECTING, OPEN and CLOSED are in
 ``_io``.
 """
 
@@ -165,7 +165,7 @@ class Channel:
 
     @cython.cfunc
     def start_filter(self) -> cython.void:
-        """The connection stands: the filter's handshake begins, and the channel opens at its end."""
+        """The connection is there: the filter's handshake begins, and the channel opens at its end."""
         self.socket.state = OPEN
         self._set_input(bytearray(INPUT_SIZE))
         try:
@@ -176,10 +176,10 @@ class Channel:
     @cython.cfunc
     @cython.exceptval(-1)
     def filter_input(self, now: cython.double) -> cython.int:
-        """Turns what the descriptor gave into the stream's bytes; the events that this amounts to.
+        """Turns what the descriptor gave into the stream's bytes; returns the events that follow from it.
 
-        New bytes stand behind those that are not consumed yet.  What the filter makes of them is no longer than they
-        are, so it goes into their place.
+        New bytes are behind those that are not consumed yet.  The filter's result is no longer than they are, so it
+        takes their place.
         """
         socket: SocketPointer = self.socket
         events: cython.int = 0
@@ -203,7 +203,7 @@ class Channel:
                     break
                 self.filled(size, now)
                 events |= READ
-            # Always: an answer of the protocol's own may wait there, such as one to a change of keys.
+            # Always, because an answer of the protocol itself may wait there, such as one to a change of keys.
             self._queue(self.filter.outgoing())
         except Exception as error:  # noqa: BLE001 - whatever it is, this connection is over, and no other
             self._filter_failed(error)
@@ -212,7 +212,7 @@ class Channel:
 
     @cython.cfunc
     def _write_filtered(self, buffers: list[Any], on_written: Any, prompt: cython.bint) -> cython.void:
-        # Filtered at once, whole: then nothing of the buffers is needed any more, and each write's end in the
+        # All of it is filtered at once: then nothing of the buffers is needed any more, and each write's end in the
         # filtered stream is known.  A node gets a request only once the one before is written.
         views = [memoryview(buffer).cast("B") for buffer in buffers]
         if self.state == CONNECTING:

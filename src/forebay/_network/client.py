@@ -2,7 +2,7 @@
 
 ``poll`` is one turn: a metadata request if it is due, one turn of the selector, the events of its channels, what is
 overdue, and last the callbacks, in order.  Every request that ``send`` took completes exactly once, also when its
-connection is lost or the client is closed.  Belongs to the sender thread, except ``wakeup``.
+connection is lost or the client is closed.  Belongs to the sender's thread, except ``wakeup``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INFINITY: float = float("inf")
 # The last eight ids are reserved for authentication, as in the Java client.
 _MAX_CORRELATION = 0x7FFFFFFF - 8
 _COPIED = cython.declare(cython.Py_ssize_t, 16384)
-"""Up to this many received bytes are copied: views cost more."""
+"""Up to this many received bytes are copied: a view would cost more."""
 # Python looks an enum's member up by its name at each use; this name saves that.
 CONNECTING = cython.declare(object, State.CONNECTING)
 READY = cython.declare(object, State.READY)
@@ -391,7 +391,7 @@ class NetworkClient:
                 self.check_at(state.reauthenticate_at)
             unused = min(unused, (state.idle_at(max_idle), state), key=itemgetter(0))
         if now > unused[0]:
-            # One in a turn, the oldest: many closed at once would be many to open at once.
+            # One for each turn, the oldest: if many were closed at once, many would be opened at once.
             self._log.debug("Closing the connection to %s, idle for connections.max.idle.ms", unused[1].node)
             self._drop(unused[1], None, now, False)
             self.check_at(now - 1)

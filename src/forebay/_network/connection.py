@@ -1,7 +1,7 @@
 """One connection's side of the protocol, without I/O: requests to buffers, bytes to responses.
 
 The client moves the bytes and reads the clock.  This module frames the bytes and matches answers with the requests in
-flight.  Belongs to the sender thread.
+flight.  Belongs to the sender's thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the client knows of each node: state, back-off, timeouts, throttling, addresses; and which node to ask.
 
 A node's state outlives its connections.  States and their allowed moves are one table; a move outside it is a
-bug and raises.  All of it belongs to the sender thread; times are monotonic ms.
+bug and raises.  All of it belongs to the sender's thread; times are monotonic ms.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ PREPARING = (State.CONNECTING, State.CHECKING_API_VERSIONS, State.AUTHENTICATING
 PATIENCE_MS = 1000.0
 """How long one attempt at a connection keeps the client from beginning others for the same purpose.
 
-The Java client waits for the attempt's own timeouts: a server that accepts and says nothing (hung, or not Kafka)
-delays the start by request.timeout.ms although the next bootstrap server would answer at once.
+The Java client waits for the attempt's own timeouts.  So a server that accepts and sends nothing (hung, or not
+Kafka) delays the start by request.timeout.ms, although the next bootstrap server would answer at once.
 """
 _INFINITY: float = float("inf")
 REFUSED_BACKOFF_MS = 1_000.0
 REFUSED_BACKOFF_MAX_MS = 30_000.0
-"""The waits after a refused login double between these: many in a row lock accounts out."""
+"""Ms.  The waits after a refused login double between these, because many in a row lock accounts."""
 
 
 class Addresses:
@@ -228,7 +228,7 @@ class ConnectionStates:
         self._setup = ExponentialBackoff(options.setup_timeout_ms, options.setup_timeout_max_ms, random)
         self.nodes: dict[int, NodeState] = {}
         self.credentials = object()
-        """Stands for what the client logs in with.  Any thread replaces it: what was refused is tried at once."""
+        """Any thread replaces it when the credentials change; then a refused login is tried again at once."""
 
     def get(self, node_id: int) -> NodeState | None:
         return self.nodes.get(node_id)
@@ -257,7 +257,7 @@ class ConnectionStates:
         self._reset_setup(state)
 
     def authenticating(self, state: NodeState) -> None:
-        """Who we are is being shown to the broker; no request is sent meanwhile."""
+        """The client authenticates; no request is sent meanwhile."""
         state.move(State.AUTHENTICATING)
         state.reauthenticate_at = _INFINITY
 
@@ -384,7 +384,7 @@ class ConnectionStates:
 
     def _count_failure(self, state: NodeState, now: float) -> None:
         state.last_attempt = now
-        # Drawn once for each failure: a draw at each question would favour short waits.
+        # Drawn once for each failure, because a draw at each call would favour short waits.
         state.reconnect_backoff_ms = self._reconnect.delay(state.failed_attempts)
         state.failed_attempts += 1
 

@@ -56,7 +56,7 @@ class Race:
 
 
 class Connector:
-    """Begins connections; sender thread only.
+    """Begins connections; sender's thread only.
 
     Args:
         metadata: gets the canonical names of bootstrap servers, if these are wanted.
@@ -191,7 +191,7 @@ class Connector:
         self._go_on(state, state.race, now)
 
     def _go_on(self, state: NodeState, race: Race, now: float) -> None:
-        """Tries the next address.  Without one, waits for the silent ones; without these the attempt has failed."""
+        """Tries the next address.  If none is left, waits for the silent ones; without any the attempt has failed."""
         addresses = state.addresses
         if not addresses.exhausted:
             address = addresses.take()
@@ -209,7 +209,7 @@ class Connector:
 
     def _open(self, state: NodeState, address: Address, now: float) -> Channel:
         options = self._options
-        # The name of TLS is the advertised one, wherever the broker is reached.
+        # TLS gets the advertised name, whatever the address is.
         stream_filter = None if options.tls is None else options.tls(state.node.host.rstrip("."))
         if options.proxy is not None:
             stream_filter = options.proxy.tunnel(partial(reached_at, options, state.node), stream_filter)

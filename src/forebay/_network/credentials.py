@@ -21,7 +21,7 @@ log = logging.getLogger("forebay.network")
 _Task = tuple[Blocking, Callable[[], None]]
 
 _running: set[Latch] = set()
-"""The ends of all helper threads of this process that have not ended."""
+"""For each helper thread of this process that has not ended, what tells its end."""
 
 
 class Helper:
@@ -80,7 +80,7 @@ def join_all(timeout_ms: float) -> bool:
     """Waits at exit for the threads whose producers have ended; whether all have ended in time."""
     for ended in list(_running):
         if not ended.wait(timeout_ms):
-            # One wait is for all of them: each had this time.
+            # One wait for all of them, because each had this time.
             return all(other.is_set() for other in list(_running))
     return True
 

@@ -2,8 +2,8 @@
 
 A handshake is a generator without I/O: it yields requests and gets their responses.  It asks for the broker's versions,
 then it authenticates (SASL).  That order saves a round trip, and brokers allow it.  The requests go one after the
-other: over TLS a broker lets those wait that came together.  It may also yield ``Blocking``: a helper thread does that
-work, and its wake-up lets the handshake go on.  ``Handshakes`` drives the generators of all connections.
+other, because over TLS a broker delays requests that came together.  It may also yield ``Blocking``: a helper thread
+does that work, and its wake-up lets the handshake go on.  ``Handshakes`` drives the generators of all connections.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from forebay.model import Node
 FRAME_LIMIT = 512 * 1024
 """Bytes of an answer before the broker is known to be one."""
 EARLIEST, LATEST = 0.85, 0.95
-"""Shares of a session's life between which it is authenticated again, at random: not all connections at once."""
+"""A session is authenticated again at a random share of its life between these, so not all connections at once."""
 
 AT_ONCE = 0.0
 LOOK_MS = 1_000.0
-"""Between looks at the files of keys and passwords, while a broker refuses us."""
+"""Ms between looks at the files of keys and passwords, while a broker refuses the login."""
 RETRY_MS = 10_000.0
-"""After this a connection is authenticated again whose credentials could not be had (as Java's logins)."""
+"""Ms until the next attempt to authenticate again, if the credentials could not be had (as in Java)."""
 
 log = logging.getLogger("forebay.network")
 
@@ -53,7 +53,7 @@ Steps = Generator[ClientRequest | Blocking, Any, Any]
 
 
 class Ready(NamedTuple):
-    """What a handshake gives: None for the versions of a connection that was authenticated again."""
+    """The result of a handshake: the versions, or None if the connection was authenticated again."""
 
     versions: BrokerVersions | None
     session_lifetime_ms: int = 0
@@ -69,7 +69,7 @@ class _Wait(NamedTuple):
 
 
 class Handshakes:
-    """Drives the handshake of each new connection, and later authentications; sender thread only.
+    """Drives the handshake of each new connection, and later authentications; sender's thread only.
 
     Args:
         states: gets the progress.
@@ -102,7 +102,7 @@ class Handshakes:
         """For work of the helper thread; ``poll`` is to be called while there is any."""
         self._renewing: Blocking | None = None
         self._seen: object = None
-        """What ``options.files`` said while a broker refuses us."""
+        """The last value of ``options.files`` while a broker refuses the login."""
 
     def begin(self, state: NodeState, now: float) -> None:
         """Sends the first request on a connection that has just opened."""
@@ -130,7 +130,7 @@ class Handshakes:
                 self.waiting.append(wait)
 
     def renew(self, now: float) -> None:
-        """Has credentials renewed before they end, also while nobody logs in."""
+        """Renews credentials before they end, also while no connection logs in."""
         self._look_at_files(now)
         if self._options.sasl is None:
             return
@@ -141,7 +141,7 @@ class Handshakes:
         self._check_at(again_at)
 
     def _look_at_files(self, now: float) -> None:
-        """While a broker refuses us: a file of keys or passwords that has changed is tried at once."""
+        """While a broker refuses the login, tries it at once when a file of keys or passwords has changed."""
         if self._options.files is None:
             return
         if not any(state.state is State.AUTHENTICATION_FAILED for state in self._states.nodes.values()):
@@ -320,7 +320,7 @@ def authenticate(
 def _token(
     node: Node, mechanism: Mechanism, exchange: Exchange, received: bytes | None
 ) -> Generator[Blocking, Any, bytes | None]:
-    """The client's next token, with the work that it takes; None: the client is content."""
+    """The client's next token, after the work that it needs; None: the client needs no further token."""
     try:
         wanted = exchange.send(received)
         while isinstance(wanted, Blocking):

@@ -2,7 +2,7 @@
 
 Brokers answer in the order of arrival, so a queue is enough to match the two.  Every request that
 ``NetworkClient.send`` took completes exactly once, and releases its buffers exactly once.
-Everything here belongs to the sender thread.
+Everything here belongs to the sender's thread.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class ClientResponse:
         self.disconnected = disconnected
         self.timed_out = timed_out
         self.size = size
-        # Set by the client, which knows whether waiting is its part.
+        # Set by the client, which knows whether it has to wait (KIP-219).
         self.throttle_ms = 0.0
 
     @property

@@ -1,7 +1,7 @@
 """Which topics are wanted, what is known of them, when to ask again, and which threads wait for the answer.
 
-Callers of ``send()`` add topics and take tickets; the sender thread asks the brokers.  Nothing here blocks: any thread
-reads the newest ``Cluster``, which is immutable, without a lock, and the lock is held for short times only.
+Callers of ``send()`` add topics and take tickets; the sender's thread asks the brokers.  Nothing here blocks.  Any
+thread reads the newest ``Cluster``, which is immutable, without a lock, and the lock is held for short times only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Metadata:
         max_age_ms: ``metadata.max.age.ms``.
         max_idle_ms: ``metadata.max.idle.ms``; topics that are unused for this time are dropped.
         random: in [0, 1), for jitter.
-        on_update: called on the sender thread with each new Cluster that came from a broker.
+        on_update: called on the sender's thread with each new Cluster that came from a broker.
         logger: limited, under ``forebay.network``.
     """
 
@@ -70,16 +70,16 @@ class Metadata:
         self._max_idle = max_idle_ms
         self._listeners = tuple(on_update)
         self._log = logger or RateLimitedLogger("forebay.network")
-        # Called by the sender thread: whether an idle topic was used since a time.
+        # Called by the sender's thread: whether an idle topic was used since a time.
         self.in_use: Callable[[str, float], bool] = lambda topic, since: False
-        # Sender thread only:
+        # Sender's thread only:
         self._snapshot = MetadataSnapshot()
         self._seen = SeenEpochs()
         self._bootstrap: tuple[Node, ...] = ()
-        # Replaced by the sender thread, read by any thread:
+        # Replaced by the sender's thread, read by any thread:
         self.newest = Cluster()
         self.is_bootstrap = True
-        # Written under the lock, read by the sender thread: monotonic ms from which on an update is due.
+        # Written under the lock, read by the sender's thread: monotonic ms from which on an update is due.
         self.due_at = _NEVER
         # Re-entrant, because a signal handler or a finaliser may send a record while the lock is held.
         # Guards all below.  No other lock is taken under it.
@@ -88,7 +88,7 @@ class Metadata:
         self._new_topics: set[str] = set()  # wanted and never answered
         self._timing = UpdateTiming(refresh_backoff_ms, refresh_backoff_max_ms, max_age_ms, random)
         self._errors: dict[str, tuple[int, KafkaError]] = {}  # topic -> version it came with, error
-        # Temporary errors, for the message when a wait ends without a result; the sender thread replaces the dict.
+        # Temporary errors, for the message when a wait ends without a result; the sender's thread replaces the dict.
         self._passing: dict[str, KafkaError] = {}
         self._last_failure: KafkaError | None = None
         self._fatal: KafkaError | None = None
@@ -109,7 +109,7 @@ class Metadata:
         """Wants ``topic`` for another ``metadata.max.idle.ms``; True if it is new, which makes an update due."""
         topics = self._topics
         if topic in topics:
-            # Without the lock, because every send comes here.  If the sender thread drops the topic between these two
+            # Without the lock, because every send comes here.  If the sender's thread drops the topic between these two
             # lines, it is wanted again and not "new"; the caller does not find it in the cluster and asks for it.
             topics[topic] = now + self._max_idle
             return False
@@ -214,7 +214,7 @@ class Metadata:
         with self._lock:
             return tuple(self._topics)
 
-    # Sender thread ---------------------------------------------------------------------------------------------
+    # Sender's thread ---------------------------------------------------------------------------------------------
 
     def bootstrap(self, nodes: Iterable[Node]) -> None:
         """Begins with these servers, which have negative ids, until a broker names the real ones."""
@@ -300,7 +300,7 @@ class Metadata:
         self._tell_listeners()
 
     def failed_update(self, now: float, error: KafkaError | None = None) -> None:
-        """An attempt failed: the next one waits.  ``error``, if given, is raised in every waiting thread."""
+        """An attempt failed, so the next one waits.  If ``error`` is given, every waiting thread raises it."""
         with self._lock:
             self._timing.failed(now)
             self._settle_due()

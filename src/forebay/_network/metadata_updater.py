@@ -1,6 +1,6 @@
 """Keeps the metadata fresh over the client's connections: which node to ask, when, and what to do after failures.
 
-The client calls ``maybe_update`` in every turn.  Everything runs on the sender thread.
+The client calls ``maybe_update`` in every turn.  Everything runs on the sender's thread.
 """
 
 from __future__ import annotations

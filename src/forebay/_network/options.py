@@ -52,6 +52,6 @@ class NetworkOptions(NamedTuple):
     family: int | None = None
     """The address family that is used (``broker.address.family``); None: any."""
     files: Callable[[], object] | None = None
-    """Gives something else when a file of keys or passwords has changed; None: there are no such files."""
+    """Its value changes when a file of keys or passwords does; None: there are no such files."""
     log_prefix: str = ""
     """Stands before each log line."""

@@ -1,4 +1,4 @@
-"""Host names to numeric addresses, off the sender thread.
+"""Host names to numeric addresses, off the sender's thread.
 
 ``getaddrinfo`` blocks for seconds if a name server does not answer, so helper threads do the look-ups.  They start with
 the resolver and not at the first look-up, because no thread can be started while the interpreter exits.  A caller gets
@@ -28,7 +28,7 @@ NameOf = Callable[[tuple[Any, ...], int], tuple[str, str]]
 FAMILIES: dict[str, int | None] = {"any": None, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 """The values of ``broker.address.family``."""
 THREADS = 2
-"""More than one: a name server that does not answer must not delay the next bootstrap server."""
+"""More than one, because a name server that does not answer must not delay the next bootstrap server."""
 
 
 class Resolution:

@@ -2,7 +2,7 @@
 
 ``SocketSelector.turn`` is one section without the GIL for all channels: it writes what is queued, waits in poll(2),
 reads what is there and writes what became writable.  Then, under the GIL, filters (TLS) turn what came into the bytes
-of their streams, and the turn reports what happened.  All of it belongs to the sender thread, except ``wakeup``.
+of their streams, and the turn reports what happened.  All of it belongs to the sender's thread, except ``wakeup``.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ def _after_wait(socket: SocketPointer, ready: cython.int) -> cython.void:
 @cython.cfunc
 @cython.exceptval(-1)
 def _filtered(channel: Channel, events: cython.int, now: cython.double) -> cython.int:
-    """What the events of a descriptor amount to for the stream behind its filter."""
+    """The events of the stream behind a filter, from the events of its descriptor."""
     if events & FAILED and channel.failure is not None:
         return events & ~(OPENED | READ)
     if events & OPENED:

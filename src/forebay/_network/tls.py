@@ -1,6 +1,6 @@
 """TLS as a filter between a descriptor's bytes and a stream: Python's ``ssl`` with its buffers in memory.
 
-The selector moves the encrypted bytes as it moves any others, without the GIL.  Roads not taken: ``ssl.SSLSocket``
+The selector moves the encrypted bytes as it moves any others, without the GIL.  The roads not taken: ``ssl.SSLSocket``
 (it gives up the GIL for every record, and mixes its errors with the socket's), OpenSSL of our own (its security
 updates would be ours to make, and a user's ``SSLContext`` could not be used), and TLS in the kernel (few have it).
 """
@@ -14,7 +14,7 @@ from typing import Any
 from forebay._network import tls_words
 
 FIRST = 4
-"""Bytes of an answer by which what is no TLS can be told."""
+"""The first bytes of an answer, which show whether it is TLS."""
 Expiry = Callable[[str, float], None]
 """(host, Unix seconds at which its certificate ends): called after each handshake."""
 
@@ -26,7 +26,7 @@ class TlsFilter:
         context: the user's, or made of the options ``ssl.*``.
         name: the broker's host name; it goes into the request (SNI), and the certificate has to name it.
         store: what the broker's certificate is judged by, in words.
-        on_expiry: hears when the broker's certificate ends; None: nobody asks.
+        on_expiry: gets the time at which the broker's certificate ends; or None.
     """
 
     def __init__(self, context: ssl.SSLContext, name: str, store: str, on_expiry: Expiry | None = None) -> None:
@@ -38,7 +38,7 @@ class TlsFilter:
         self._context = context
         self._tls: Any = None
         self._first = b""
-        """The first bytes that came: what is no TLS is named by them."""
+        """The first bytes that came; if they are not TLS, the error names what they are."""
 
     def start(self) -> None:
         try:

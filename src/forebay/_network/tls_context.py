@@ -89,7 +89,7 @@ class TlsSettings(NamedTuple):
 
 
 class TlsContexts:
-    """The filters of one producer's connections; sender thread, after construction.
+    """The filters of one producer's connections; sender's thread, after construction.
 
     Args:
         settings: of the options, unless ``given`` is there.

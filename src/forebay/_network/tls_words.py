@@ -1,4 +1,4 @@
-"""What to say when TLS fails: which side refused, for which reason, and which option has to do with it."""
+"""The messages of TLS failures: which side refused, for which reason, and which option to look at."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _OURS = {
 
 
 def no_tls(first: bytes, name: str) -> KafkaError | None:
-    """The error for a port on which something else stands; None: what came may be TLS.
+    """The error for a port whose server does not speak TLS; None: what came may be TLS.
 
     Args:
         first: the first bytes that came.
@@ -72,7 +72,7 @@ def no_tls(first: bytes, name: str) -> KafkaError | None:
 
 
 def refusal(error: ssl.SSLError, name: str, store: str) -> KafkaError:
-    """The error for what the handshake, or TLS later, stumbled over.
+    """The error for a failure of the handshake, or of TLS later.
 
     Args:
         name: the broker's host.

@@ -1,4 +1,4 @@
-"""Tokens of OAUTHBEARER: what a provider may give, how long a token is used, and who fetches the next one when.
+"""Tokens of OAUTHBEARER: what a provider may give, how long a token is used, and when the next one is fetched.
 
 All logins of a producer share one token.  It is renewed before it ends, also while nobody logs in, at the times of
 Java's clients (``ExpiringCredentialRefreshingLogin``).  Fetching is ``Blocking`` work for the helper thread.
@@ -23,9 +23,9 @@ from forebay.errors import ConfigError, KafkaError, NetworkError, SaslAuthentica
 log = logging.getLogger("forebay.network")
 
 RETRY_MS = 10_000.0
-"""Between tries at a token that could not be had."""
+"""Ms between attempts to fetch a token."""
 _TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
-"""What brokers take (RFC 6750)."""
+"""The characters that brokers take (RFC 6750)."""
 LONGEST = MAX_TOKEN - MAX_EXTENSIONS - 64
 MOST_CLAIMS = 64 * 1024
 _SHAPES = "a token, (token, Unix seconds of its end), or these and a principal and a dict of extensions"
@@ -108,7 +108,7 @@ class Tokens:
 
     @property
     def principal(self) -> str | None:
-        """Whose the last token is, if that is known."""
+        """The principal of the last token, if it is known."""
         return None if self._token is None else self._token.principal
 
     def wanted(self) -> Token | Blocking:
@@ -120,7 +120,7 @@ class Tokens:
         return self._begin()
 
     def refused(self, token: Token) -> None:
-        """A broker does not take it: the next login fetches another one."""
+        """A broker refused the token: the next login fetches another one."""
         if self._token is token:
             self._token = token._replace(expires_ms=None)
             self._renew_at = math.inf

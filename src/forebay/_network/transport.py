@@ -1,6 +1,6 @@
-"""One TCP connection's socket, the address of its peer, and what may stand between its bytes and a stream (TLS).
+"""One TCP connection's socket, the address of its peer, and what may be between its bytes and a stream (TLS).
 
-The selector reads and writes the descriptor itself, without the GIL.  Owned by the sender thread.
+The selector reads and writes the descriptor itself, without the GIL.  Owned by the sender's thread.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Address(NamedTuple):
 
 
 class StreamFilter(Protocol):
-    """What stands between a descriptor's bytes and a stream: TLS.  Does no I/O; owned by the sender's thread.
+    """What is between a descriptor's bytes and a stream: TLS.  Does no I/O; owned by the sender's thread.
 
     Any exception that a method raises ends the connection.  A KafkaError says so in its own words.
     """
 
     def start(self) -> None:
-        """The connection stands; ``outgoing`` has the first bytes of the handshake."""
+        """The connection is there; ``outgoing`` has the first bytes of the handshake."""
         ...
 
     def feed(self, data: memoryview) -> None:
@@ -117,8 +117,8 @@ class TcpTransport:
 def _joined_with_itself(sock: _socket.socket) -> ConnectionRefusedError:
     """The system chose the peer's port for our end: nobody listens there, and TCP lets a socket connect to itself.
 
-    Seen on the loopback.  A broker cannot start on its port while such a connection stands, nor while TCP remembers it:
-    it ends by a reset, which TCP does not remember.
+    Seen on the loopback.  A broker cannot start on its port while such a connection exists, nor while TCP remembers it.
+    So it ends by a reset, which TCP does not remember.
     """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     return ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))

@@ -1,4 +1,4 @@
-"""The system's GSS-API library (MIT Kerberos) by ctypes: as much of RFC 2744 as a client's login needs.
+"""The system's GSS-API library (MIT Kerberos) by ctypes: the part of RFC 2744 that a client's login needs.
 
 ``gssapi`` and ``krb5`` of PyPI have no wheels for Linux, and the runtime library is on nearly every machine.  Calls may
 ask a KDC, and block for that time.  The module is imported only where ``sasl.mechanism`` is GSSAPI.
@@ -107,7 +107,7 @@ class GssLibrary:
         return data
 
     def _text(self, major: int, minor: int) -> str:
-        # What GSS-API says is too general where Kerberos has something to say.
+        # The message of Kerberos, if there is one, is more exact than that of GSS-API.
         lines = [line for line in self._lines(minor, _OF_MECHANISM) if line not in _NOTHING] if minor else []
         return "; ".join(lines or self._lines(major, _OF_GSS)) or f"GSS-API error {major:#x}, {minor}"
 
@@ -132,7 +132,7 @@ class GssContext:
 
     def __init__(self, library: GssLibrary, service: str, store: CredentialStore) -> None:
         self.complete = False
-        """No further token is needed to know who is who."""
+        """No further token is needed."""
         self.mutual = False
         """The service has proved who it is."""
         self._library = library
@@ -186,7 +186,7 @@ class GssContext:
         return self._library.take(token)
 
     def __del__(self) -> None:
-        # Not sooner: the helper thread may be in a call when the login is given up.
+        # Not sooner, because the helper thread may be in a call when the login is given up.
         for name, handle in (
             ("gss_delete_sec_context", self._handle),
             ("gss_release_cred", self._credentials),

@@ -15,7 +15,7 @@ from forebay._runtime.files import read_small
 from forebay.errors import ConfigError, KafkaError, NetworkError, SaslAuthenticationError
 
 NO_LAYER = 1
-"""Of the layers in a broker's last token: none, only authentication."""
+"""The bit for "no security layer" in a broker's last token."""
 MAX_TOKEN = 64 * 1024
 """Bytes of a broker's token; a Kerberos ticket has at most this."""
 KEYTAB_BEGINS = (b"\5\2", b"\5\1")
@@ -28,7 +28,7 @@ AWAY = {
     147: "the clocks of this machine and of the KDC differ too much",
     156: "no KDC answers",
 }
-"""What may be over the next time, by code."""
+"""Failures that may pass, by code."""
 _HINTS = {
     6: "the KDC does not know the client: look at the principal",
     7: "the KDC does not know the service: look at sasl.kerberos.service.name and at the brokers' advertised host",
@@ -39,7 +39,7 @@ _HINTS = {
     181: "the keytab has no key of this principal",
     195: "there is no ticket cache: run kinit, or use a keytab",
 }
-"""What to do, by code."""
+"""Advice, by code."""
 _NO_TICKETS = (141, 195)
 
 
@@ -88,17 +88,17 @@ class Gssapi(Mechanism):
 
 
 def check_keytab(path: str, option: str) -> None:
-    """Looks at a keytab before a KDC does.
+    """Checks a keytab before a KDC is asked.
 
     Raises:
-        ConfigError: it cannot be read, or is none; names option and path.
+        ConfigError: it cannot be read, or is no keytab; names option and path.
     """
     try:
         begin = read_small(path, MAX_KEYTAB)[:2]
     except OSError as error:
         raise ConfigError(f"{option}: keytab {path}: {error.strerror or error}") from error
     if begin not in KEYTAB_BEGINS:
-        raise ConfigError(f"{option}: keytab {path} is none: it begins {begin!r}")
+        raise ConfigError(f"{option}: keytab {path} is no keytab: it begins {begin!r}")
 
 
 def layer_answer(offer: bytes) -> bytes:
@@ -115,7 +115,7 @@ def layer_answer(offer: bytes) -> bytes:
 
 
 def kerberos_error(service: str, store: CredentialStore, error: GssError) -> KafkaError:
-    """The error of a failed call: one that is tried again soon if the KDC, or a clock, may be mended."""
+    """The error of a failed call: it is tried again soon if the KDC or a clock may recover."""
     code = error.minor - _BASE
     if code in AWAY:
         return NetworkError(f"Kerberos: no ticket for {service}: {AWAY[code]} ({error})")

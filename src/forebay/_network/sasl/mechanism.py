@@ -43,7 +43,7 @@ class Blocking:
         self.done = True
 
     def fail(self, error: BaseException) -> None:
-        """It will not be run: nobody is there for it any more."""
+        """It will not be run, because the helper has ended."""
         self._work, self.error, self.done = None, error, True
 
     def __repr__(self) -> str:
@@ -52,8 +52,8 @@ class Blocking:
 
 
 Exchange = Generator[bytes | Blocking, Any, None]
-"""Yields the client's tokens and gets the broker's; yields Blocking and gets its result.  Its end says that the client
-is content."""
+"""Yields the client's tokens and gets the broker's; yields Blocking and gets its result.  It ends when the client
+needs no further token."""
 
 
 class Mechanism:
@@ -68,12 +68,12 @@ class Mechanism:
         raise NotImplementedError
 
     def exchange(self, host: str) -> Exchange:
-        """A new exchange with the broker at ``host``.  What is needed for the first token comes before it.
+        """A new exchange with the broker at ``host``.  Work for the first token is yielded before the token.
 
         Raises (from the generator):
             SaslAuthenticationError: the broker's token is not what the mechanism prescribes, or the credentials are
-                refused by who gives them.
-            NetworkError: who gives the credentials cannot be asked now.
+                refused by their provider.
+            NetworkError: the provider of the credentials cannot be asked now.
         """
         raise NotImplementedError
 

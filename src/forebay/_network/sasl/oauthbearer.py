@@ -49,7 +49,7 @@ class OAuthBearer(Mechanism):
         return f"<OAuthBearer {self.who}>"
 
     def exchange(self, host: str) -> Exchange:
-        """One token; the broker's empty answer takes it, and any other says why it does not."""
+        """One token.  An empty answer of the broker accepts it; any other says why it is refused."""
         wanted: Any = self._tokens.wanted()
         if isinstance(wanted, Blocking):
             wanted = yield wanted
@@ -62,7 +62,7 @@ class OAuthBearer(Mechanism):
         self._tokens.refused(token)
         again = yield SEPARATOR.encode()  # so the broker ends the exchange, with an error of its own (RFC 7628, 3.2.3)
         said = (again or refusal)[:SHOWN].decode("utf-8", "replace")
-        raise SaslAuthenticationError(f"the broker does not take the token: {said!r}")
+        raise SaslAuthenticationError(f"the broker refused the token: {said!r}")
 
     def renewal(self, now: float) -> tuple[Blocking | None, float]:
         """See ``Mechanism.renewal``."""

@@ -10,7 +10,7 @@ NUL = "\0"
 
 
 class Plain(Mechanism):
-    """See the module's text."""
+    """SASL PLAIN with the credentials of a ``Login``."""
 
     name = "PLAIN"
 
@@ -25,7 +25,7 @@ class Plain(Mechanism):
         return f"<Plain {self.who}>"
 
     def exchange(self, host: str) -> Exchange:
-        """One token, and whatever the broker says to it."""
+        """One token; the broker's answer has no meaning."""
         yield message((yield from self.login.now()))
 
 

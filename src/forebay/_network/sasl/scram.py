@@ -19,11 +19,11 @@ from forebay.errors import SaslAuthenticationError
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 LEAST_ITERATIONS = 4096
-"""Java's least; fewer would make a stolen salted password cheap to guess."""
+"""Java's least; with fewer, a password is cheap to guess from its stolen hash."""
 MOST_ITERATIONS = 1_000_000
-"""More would be a broker that keeps a processor busy for seconds."""
+"""With more, a broker could keep a processor busy for seconds."""
 MOST_AT_ONCE = 16_384
-"""Kafka's own maximum.  More are iterated on the helper thread: the sender's has records to send."""
+"""Kafka's own maximum.  More are iterated on the helper thread, so that the sender's thread is not held up."""
 MAX_MESSAGE = 8192
 NONCE_BYTES = 24
 HEADER = "n,,"
@@ -39,12 +39,12 @@ class ServerFirst(NamedTuple):
 
 
 class Scram(Mechanism):
-    """One user of one mechanism; sender thread.
+    """One user of one mechanism; sender's thread.
 
     Args:
         name: a key of ``HASHES``.
         login: who it is.
-        nonce: random bytes, so many as it is asked for.
+        nonce: gives so many random bytes.
     """
 
     def __init__(self, name: str, login: Login, nonce: Callable[[int], bytes]) -> None:
@@ -81,7 +81,7 @@ class Scram(Mechanism):
         check_server_final(_text(last), expected)
 
     def _kept(self, password: Any, server: ServerFirst) -> _Salted:
-        # By the password too: it may be another one next time.
+        # By the password too, because it may change.
         wanted = _Salted(self._hash, password.reveal(), server.salt, server.iterations)
         if self._salted is None or self._salted != wanted:
             self._salted = wanted
@@ -169,7 +169,7 @@ def check_server_final(text: str, expected: bytes) -> None:
     if "e" in fields:
         raise _wrong(f"the broker says {fields['e']!r}")
     if not hmac.compare_digest(_decoded(fields.get("v", ""), "signature"), expected):
-        raise _wrong("its signature is wrong: it does not know the password, and may not be the broker it says it is")
+        raise _wrong("its signature is wrong: the broker does not know the password, and may be an impostor")
 
 
 def _fields(text: str) -> dict[str, str]:
