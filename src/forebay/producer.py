@@ -23,7 +23,7 @@ from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
 from forebay._send.transactional import TransactionalCalls
-from forebay.config import Credentials, FromSources, ProducerConfig, Secret
+from forebay.config import Credentials, FromSources, ProducerConfig, Secret, is_utf8
 from forebay.errors import (
     ApiError,
     ConfigError,
@@ -127,13 +127,15 @@ class KafkaProducer(SendPath, TransactionalCalls, FromSources):
         Raises:
             IllegalStateError: the producer does not log in by PLAIN or SCRAM.
             TypeError: one of them is no string.
-            IllegalArgumentError: a NUL character, which PLAIN cannot send.
+            IllegalArgumentError: a NUL character, which PLAIN cannot send, or a lone surrogate.
         """
         self._check_open()
         if not isinstance(username, str) or not isinstance(password, str):
             raise TypeError("username and password must be strings")
         if self._parts.config["sasl.mechanism"] == "PLAIN" and "\0" in username + password:
             raise IllegalArgumentError("SASL PLAIN: neither username nor password may hold a NUL character")
+        if not is_utf8(username + password):
+            raise IllegalArgumentError("the username or the password holds a lone surrogate, which UTF-8 has not")
         if self._parts.login is None:
             raise IllegalStateError("This producer does not log in with a username and a password (sasl.mechanism)")
         self._parts.login.replace(Credentials(username, Secret(password)))

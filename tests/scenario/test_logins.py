@@ -217,6 +217,25 @@ def test_what_cannot_be_set() -> None:
         World(known=False).producer.set_sasl_credentials("alice", "x")
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_password_that_is_no_text_is_refused_in_one_sentence(
+    helper: HandDrivenHelper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mechanism: str
+) -> None:
+    """The environment's bytes may be none; an error of the encoding would hold the password."""
+    monkeypatch.setenv("FOREBAY_PASSWORD", "canary\udcff")
+    placeholder: dict[str, Any] = {"sasl_password": "${env:FOREBAY_PASSWORD}", "config_providers": "env"}
+    world = Login(helper, sasl_mechanism=mechanism, sasl_username="alice", **placeholder)
+    world.metadata.add_topic("test", world.now)
+    world.run(2000, step=100)
+    error = last_error(world)
+    assert isinstance(error, SaslAuthenticationError) and "${env:FOREBAY_PASSWORD}: it is no text in UTF-8" in str(
+        error
+    )
+    assert "canary" not in caplog.text + repr(error) + repr(error.__cause__)
+    with pytest.raises(IllegalArgumentError, match="lone surrogate"):
+        world.producer.set_sasl_credentials("alice", "canary\udcff")
+
+
 def test_a_placeholder_is_read_at_each_login(helper: HandDrivenHelper, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FOREBAY_PASSWORD", raising=False)
     placeholder: dict[str, Any] = {"sasl_password": "${env:FOREBAY_PASSWORD}", "config_providers": "env"}

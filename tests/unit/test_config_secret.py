@@ -39,3 +39,13 @@ def test_what_it_must_not_be() -> None:
         ProducerConfig(bootstrap_servers="h:1", sasl_password=wrong)
     with pytest.raises(ConfigError, match="must give a string, it gave int"):
         Called(lambda: 7).reveal()  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize("name", ["sasl.username", "sasl.password", "sasl.jaas.config", "proxy.url"])
+def test_what_is_no_text_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"Option {name}: it is no text in UTF-8") as caught:
+        ProducerConfig({"bootstrap.servers": "h:1", name: "canary\udcff"})
+    assert "canary" not in repr(caught.value) and caught.value.__context__ is None
+    with pytest.raises(ConfigError, match="it is no text in UTF-8") as caught:
+        Called(lambda: "canary\udcff").reveal()
+    assert "canary" not in repr(caught.value) and caught.value.__context__ is None

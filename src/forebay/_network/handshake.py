@@ -200,6 +200,10 @@ class Handshakes:
             self._finish(state, end.value, now)
         except KafkaError as error:
             self._give_up(state, error, now)
+        except Exception as error:
+            # Else the connection would wait for ever.  Not the error itself: its repr may hold a secret.
+            log.exception("%s: the handshake failed", state.node)
+            self._give_up(state, NetworkError(f"{state.node}: the handshake failed: {type(error).__name__}"), now)
 
     def _wait(self, wait: _Wait) -> None:
         if not wait.work.begun:
@@ -218,7 +222,7 @@ class Handshakes:
             self._advance(state, partial(state.setup.send, work.result), now)
             return
         if not isinstance(error, KafkaError):
-            error = NetworkError(f"{work.what} failed: {error!r}")
+            error = NetworkError(f"{work.what} failed: {type(error).__name__}: {error}")
         self._advance(state, partial(state.setup.throw, error), now)
 
     def _give_up(self, state: NodeState, error: KafkaError, now: float) -> None:

@@ -125,7 +125,7 @@ def read_answer(status: int, body: bytes, request: TokenRequest, url: str) -> st
 
 def shown(body: bytes, secrets: tuple[str, ...]) -> str:
     """The beginning of an error's body, for a message: printable, one line, without the request's secrets."""
-    text = body[: SHOWN * 8].decode("utf-8", "replace")
+    text = body.decode("utf-8", "replace")  # all of it: the beginning of a secret that is cut would not be hidden
     for secret in secrets:
         if secret:
             text = text.replace(secret, "[hidden]")

@@ -24,6 +24,8 @@ log = logging.getLogger("forebay.network")
 
 RETRY_MS = 10_000.0
 """Ms between attempts to fetch a token."""
+LEAST_PERIOD_MS = 1_000.0
+"""Ms between two renewals at least: a provider may give tokens that end at once."""
 _TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
 """The characters that brokers take (RFC 6750)."""
 LONGEST = MAX_TOKEN - MAX_EXTENSIONS - 64
@@ -149,7 +151,8 @@ class Tokens:
         if work.error is None:
             token: Token = work.result
             self._token = token
-            self._renew_at = refresh_at(self._wall(), token, self._refresh, self._random())
+            now = self._wall()
+            self._renew_at = max(refresh_at(now, token, self._refresh, self._random()), now + LEAST_PERIOD_MS)
             return
         log.warning("SASL OAUTHBEARER: no new token, it is tried again in %d s: %s", RETRY_MS / 1000, work.error)
         self._renew_at = self._wall() + RETRY_MS
@@ -197,16 +200,16 @@ def given_token(given: Any, name: str, now: float) -> Token:
     value, end, principal, extensions = [*parts, None, None, None][:4]
     if len(value) > LONGEST or not _TOKEN.fullmatch(value):
         raise _rubbish(name, f"a text of {len(value)} characters that is no token (RFC 6750: letters, digits, -._~+/)")
-    if extensions is not None:
-        try:
-            check_extensions(dict(extensions))
-        except (ConfigError, TypeError, ValueError) as error:
-            raise _rubbish(name, f"extensions that cannot be sent: {error}") from error
+    try:
+        pairs = dict({} if extensions is None else extensions)
+        check_extensions(pairs)
+    except (ConfigError, TypeError, ValueError) as error:
+        raise _rubbish(name, f"extensions that cannot be sent: {error}") from error
     token = Token(value, _end(end, value, name), None, None if principal is None else str(principal))
     if token.expires_ms is not None and token.expires_ms <= now:
         late = (now - token.expires_ms) / 1000
         raise _rubbish(name, f"a token that ended {late:.0f} s ago (its end is given in Unix seconds; check the clock)")
-    return token._replace(extensions=dict(extensions or {}))
+    return token._replace(extensions=pairs)
 
 
 def _end(end: Any, value: str, name: str) -> float | None:

@@ -22,7 +22,7 @@ from forebay.config._placeholders import Placeholder, Providers, providers_of
 from forebay.config._properties import properties
 from forebay.config._proxy import ProxyUrl, parse_proxy
 from forebay.config._rules import RULES, Note
-from forebay.config._secret import Secret
+from forebay.config._secret import NOT_UTF8, Secret, is_utf8
 from forebay.config._security import SECURITY_OPTIONS
 from forebay.config._security_rules import (
     SASL_PROTOCOLS,
@@ -212,6 +212,9 @@ def _held(option: Option, value: Any, providers: Providers) -> Any:
     """What is kept of a given value: a secret does not show itself, and a placeholder stays one."""
     if not isinstance(value, str):
         return value
+    if (option.secret or option.name == "sasl.username") and not is_utf8(value):
+        # Here, because an error of the encoding itself would hold the text.
+        raise ConfigError(f"Option {option.name}: {NOT_UTF8}")
     if providers.has(value):
         if option.secret or option.placeholders:
             return Placeholder(value, providers)
@@ -260,6 +263,7 @@ __all__ = [
     "credentials",
     "kafka_name",
     "kerberos",
+    "is_utf8",
     "jaas_secret",
     "next_client_id",
     "parse_bootstrap",

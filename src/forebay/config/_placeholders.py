@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from forebay._runtime.files import read_small
 from forebay.config._properties import properties
-from forebay.config._secret import Secret
+from forebay.config._secret import NOT_UTF8, Secret, is_utf8
 from forebay.errors import ConfigError
 
 PROVIDERS = ("env", "file", "directory")
@@ -65,6 +65,8 @@ class Providers(NamedTuple):
             raise ConfigError(f"${{env:{name}}}: config.providers.env.param.allowlist.pattern does not allow it")
         if name not in os.environ:
             raise ConfigError(f"${{env:{name}}}: there is no such environment variable")
+        if not is_utf8(os.environ[name]):
+            raise ConfigError(f"${{env:{name}}}: {NOT_UTF8}")
         return os.environ[name]
 
 

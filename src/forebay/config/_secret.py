@@ -8,6 +8,16 @@ from typing import Any
 from forebay.errors import ConfigError
 
 HIDDEN = "[hidden]"
+NOT_UTF8 = "it is no text in UTF-8: it holds a lone surrogate, such as Python makes of other bytes in the environment"
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be sent."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Secret:
@@ -69,6 +79,8 @@ class Called(Secret):
             return given.reveal()
         if not isinstance(given, str):
             raise ConfigError(f"{self!r} must give a string, it gave {type(given).__name__}")
+        if not is_utf8(given):
+            raise ConfigError(f"{self!r}: {NOT_UTF8}")
         return given
 
     def __repr__(self) -> str:

@@ -74,11 +74,12 @@ class Slow(Mechanism):
 
     def __init__(self) -> None:
         self.token: bytes | Exception = b"token"
+        self.text = ""
         self.again_at = float("inf")
         self.due: Blocking | None = None
 
     def exchange(self, host: str) -> Exchange:
-        yield (yield Blocking("the slow token", self._fetch))
+        yield (yield Blocking("the slow token", self._fetch)) + self.text.encode()
 
     def renewal(self, now: float) -> tuple[Blocking | None, float]:
         return self.due, self.again_at
@@ -130,6 +131,19 @@ def test_work_that_fails_ends_the_connection(error: Exception, kind: type[Except
     assert world.state() is state
     assert isinstance(world.client.states.last_error(1), kind)
     assert str(error.args[0]) in str(world.client.states.last_error(1))
+
+
+def test_an_error_that_nobody_expects_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    """Else it would wait for ever; and the repr of such an error may hold a password."""
+    world = SlowWorld()
+    world.settle()
+    world.mechanism.text = "canary\udcff"
+    world.helper.work_off()
+    world.settle()
+    error = world.client.states.last_error(1)
+    assert world.state() is State.DISCONNECTED
+    assert isinstance(error, NetworkError) and "the handshake failed" in str(error)
+    assert "canary" not in str(error) + caplog.text
 
 
 def test_work_that_hangs_ends_the_connection_in_time() -> None:

@@ -102,6 +102,13 @@ def test_an_errors_body_is_cut_and_holds_no_secret() -> None:
     assert "canary" not in text and coded not in text and "[hidden]" in text and len(text) < 300 and "\x1b" not in text
 
 
+def test_a_secret_far_behind_in_an_answer_is_hidden_whole() -> None:
+    request = oidc.with_secret("id", "canary" * 20, None, False)
+    with pytest.raises(SaslAuthenticationError) as caught:
+        read_answer(401, b" " * 1550 + b"canary" * 20, request, URL)
+    assert "canary" not in str(caught.value) and "[hidden]" in str(caught.value)
+
+
 @given(st.integers(100, 599), st.binary(max_size=300))
 def test_any_answer_is_a_token_or_an_error(status: int, body: bytes) -> None:
     try:

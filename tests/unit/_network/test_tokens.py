@@ -99,6 +99,21 @@ def test_rubbish_is_refused_and_not_shown(given: Any, why: str) -> None:
     assert "canary" not in str(caught.value) and "the provider" in str(caught.value)
 
 
+def test_extensions_may_be_read_once() -> None:
+    assert given_token(("abc", None, None, iter([("a", "b")])), "the provider", NOW).extensions == {"a": "b"}
+
+
+def test_tokens_that_end_at_once_are_fetched_once_a_second() -> None:
+    now = [NOW]
+    tokens = Tokens(lambda: Token("t", now[0] + 10), "it", Refresh(), lambda: now[0], lambda: 0.5)
+    work, _ = tokens.renewal(0.0)
+    assert work is not None
+    work.run()
+    assert tokens.renewal(0.0) == (None, 1000.0)
+    now[0] += 1000
+    assert tokens.renewal(1000.0)[0] is not None
+
+
 def test_a_provider_that_raises_may_have_a_token_later() -> None:
     def fails() -> str:
         raise ValueError("nobody home")

@@ -7,6 +7,7 @@ ask a KDC, and block for that time.  The module is imported only where ``sasl.me
 from __future__ import annotations
 
 import ctypes
+import os
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from typing import Any, NamedTuple
 
@@ -203,7 +204,7 @@ class GssContext:
 
     def _acquire(self, store: CredentialStore) -> None:
         entries = [(b"client_keytab", store.keytab), (b"ccache", store.cache)]
-        given = [_KeyValue(key, value.encode()) for key, value in entries if value is not None]
+        given = [_KeyValue(key, os.fsencode(value)) for key, value in entries if value is not None]
         pairs = _KeyValueSet(len(given), (_KeyValue * len(given))(*given))
         kinds = _OidSet(1, ctypes.pointer(_KERBEROS))
         principal = c_void_p() if store.principal is None else self._import(store.principal, _PRINCIPAL_NAME)

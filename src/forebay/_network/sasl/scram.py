@@ -25,6 +25,7 @@ MOST_ITERATIONS = 1_000_000
 MOST_AT_ONCE = 16_384
 """Kafka's own maximum.  More are iterated on the helper thread, so that the sender's thread is not held up."""
 MAX_MESSAGE = 8192
+MAX_SHOWN = 200
 NONCE_BYTES = 24
 HEADER = "n,,"
 """No channel binding, no other identity."""
@@ -141,7 +142,7 @@ def parse_server_first(text: str, own_nonce: str) -> ServerFirst:
     """
     fields = _fields(text)
     if "e" in fields:
-        raise _wrong(f"the broker says {fields['e']!r}")
+        raise _wrong(f"the broker says {fields['e'][:MAX_SHOWN]!r}")
     if "m" in fields:
         raise _wrong("the broker asks for an extension that is not known here")
     missing = [name for name in ("r", "s", "i") if name not in fields]
@@ -167,7 +168,7 @@ def check_server_final(text: str, expected: bytes) -> None:
     """
     fields = _fields(text)
     if "e" in fields:
-        raise _wrong(f"the broker says {fields['e']!r}")
+        raise _wrong(f"the broker says {fields['e'][:MAX_SHOWN]!r}")
     if not hmac.compare_digest(_decoded(fields.get("v", ""), "signature"), expected):
         raise _wrong("its signature is wrong: the broker does not know the password, and may be an impostor")
 

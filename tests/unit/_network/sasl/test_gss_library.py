@@ -30,6 +30,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GssLibrary:
         CredentialStore(None, None, "FILE:/nowhere/cache"),
         CredentialStore("me@R", "/nowhere/keytab", "MEMORY:forebay-test"),
         CredentialStore("\x00@@@@/", None, None),
+        CredentialStore("me@R", "/nowhere/\udcff", "FILE:/nowhere/\udcff"),
     ],
 )
 def test_no_credentials(library: GssLibrary, store: CredentialStore) -> None:
