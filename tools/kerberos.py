@@ -144,7 +144,9 @@ class Kdc:
 
     def ticket(self, principal: str, keytab: Path, cache: Path) -> None:
         """Puts a ticket into a cache, as a user's ``kinit`` does."""
-        self._call("usr/bin/kinit", "-c", str(cache), "-k", "-t", str(keytab), principal)
+        # Newer packages leave the plain name to the system's table of alternatives.
+        name = next(name for name in ("kinit", "kinit.mit") if (self._root / "usr/bin" / name).exists())
+        self._call(f"usr/bin/{name}", "-c", str(cache), "-k", "-t", str(keytab), principal)
 
     def start(self) -> None:
         """Begins to answer."""

@@ -15,6 +15,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
+import forebay
 from forebay import KafkaProducer
 from forebay._network.oidc import Endpoint, fetch, post_form, with_secret
 from forebay._runtime.clock import SystemClock
@@ -23,6 +24,8 @@ from tests.support.fixtures import ReadBackFactory, TopicFactory, real_kafka
 from tests.support.identity import CLIENT, SECRET, IdentityProvider
 from tools.certificates import identity
 from tools.kafka import Listener, RealKafka
+
+PACKAGE = str(Path(forebay.__file__).parent)
 
 RECORDS = 500
 URL = "sasl.oauthbearer.token.endpoint.url"
@@ -296,7 +299,7 @@ def test_no_secret_is_printed(cluster: Cluster, caplog: pytest.LogCaptureFixture
             for summary in (chain, chain.__cause__, chain.__context__)
             if summary is not None
             for frame in summary.stack
-            if "/forebay/" in frame.filename
+            if frame.filename.startswith(PACKAGE)
             for line in (frame.locals or {}).values()
         ]
         said += [str(error), repr(error)]
