@@ -75,7 +75,7 @@ class TlsFilter:
             return -1
         except ssl.SSLError as error:
             # TLS 1.3 judges the client's certificate after the handshake: the refusal is the first thing to be read.
-            raise tls_words.refusal(error, self._name, self._store) from error
+            raise tls_words.lost(error, self._name, self._store, self._tls.version()) from error
 
     def send(self, buffers: list[memoryview]) -> bytes:
         # One call for all: each is a record of its own, and gives up the GIL once.
@@ -84,7 +84,7 @@ class TlsFilter:
             try:
                 self._tls.write(data)
             except ssl.SSLError as error:
-                raise tls_words.refusal(error, self._name, self._store) from error
+                raise tls_words.lost(error, self._name, self._store, self._tls.version()) from error
         return self._outgoing.read()
 
     def outgoing(self) -> bytes:

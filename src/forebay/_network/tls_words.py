@@ -72,7 +72,7 @@ def no_tls(first: bytes, name: str) -> KafkaError | None:
 
 
 def refusal(error: ssl.SSLError, name: str, store: str) -> KafkaError:
-    """The error for a failure of the handshake, or of TLS later.
+    """The error for a failure of the handshake.
 
     Args:
         name: the broker's host.
@@ -93,6 +93,21 @@ def refusal(error: ssl.SSLError, name: str, store: str) -> KafkaError:
     words = _OURS.get(reason)
     text = f"{words} ({reason})" if words else f"{reason or error}"
     return SslAuthenticationError(f"TLS with {name} failed: {text}")
+
+
+def lost(error: ssl.SSLError, name: str, store: str, version: str | None) -> KafkaError:
+    """The error for a failure after the handshake; arguments as those of ``refusal``, and the TLS version.
+
+    Only TLS 1.3 judges certificates then.  All else is a lost connection.
+    """
+    reason = error.reason or ""
+    if version == "TLSv1.3" and "_ALERT_" in reason:
+        return refusal(error, name, store)
+    if reason.endswith(("ALERT_HANDSHAKE_FAILURE", "NO_RENEGOTIATION")):
+        words = "the broker ended the session; it had asked for a renegotiation, which is refused here"
+    else:
+        words = "the session ended"
+    return DisconnectError(f"TLS with {name}: {words} ({reason or error})")
 
 
 def _unverified(error: ssl.SSLCertVerificationError, name: str, store: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay._network.tls_words import bad_name, refusal
+from forebay._network.tls_words import bad_name, lost, refusal
 from forebay.errors import DisconnectError, NetworkError, SslAuthenticationError
 
 
@@ -47,6 +47,16 @@ def test_refusals(error: ssl.SSLError, words: str) -> None:
 def test_what_is_tried_again() -> None:
     assert isinstance(refusal(ssl.SSLEOFError(8, "EOF"), "h", "s"), NetworkError)
     assert isinstance(refusal(failed("TLSV1_ALERT_INTERNAL_ERROR"), "h", "s"), DisconnectError)
+
+
+def test_what_ends_a_session() -> None:
+    handshake, damaged = failed("SSLV3_ALERT_HANDSHAKE_FAILURE"), failed("DECRYPTION_FAILED_OR_BAD_RECORD_MAC")
+    found = lost(handshake, "h", "s", "TLSv1.2")
+    assert isinstance(found, DisconnectError) and "renegotiation, which is refused" in str(found)
+    assert isinstance(lost(handshake, "h", "s", "TLSv1.3"), SslAuthenticationError)
+    for version in ("TLSv1.2", "TLSv1.3"):
+        found = lost(damaged, "h", "s", version)
+        assert isinstance(found, DisconnectError) and "BAD_RECORD_MAC" in str(found) and "h" in str(found)
 
 
 def test_a_name_that_no_certificate_has() -> None:
