@@ -37,6 +37,8 @@ class TlsFilter:
         self._on_expiry = on_expiry
         self._context = context
         self._tls: Any = None
+        self._version: str | None = None
+        """Of TLS, once the handshake is over: a connection that has failed tells none."""
         self._first = b""
         """The first bytes that came; if they are not TLS, the error names what they are."""
 
@@ -60,6 +62,7 @@ class TlsFilter:
         except ssl.SSLError as error:
             found = tls_words.no_tls(self._first, self._name)
             raise found or tls_words.refusal(error, self._name, self._store) from error
+        self._version = self._tls.version()
         if self._on_expiry is not None:
             self._tell_expiry(self._on_expiry)
         return True
@@ -75,7 +78,7 @@ class TlsFilter:
             return -1
         except ssl.SSLError as error:
             # TLS 1.3 judges the client's certificate after the handshake: the refusal is the first thing to be read.
-            raise tls_words.lost(error, self._name, self._store, self._tls.version()) from error
+            raise tls_words.lost(error, self._name, self._store, self._version) from error
 
     def send(self, buffers: list[memoryview]) -> bytes:
         # One call for all: each is a record of its own, and gives up the GIL once.
@@ -84,7 +87,7 @@ class TlsFilter:
             try:
                 self._tls.write(data)
             except ssl.SSLError as error:
-                raise tls_words.lost(error, self._name, self._store, self._tls.version()) from error
+                raise tls_words.lost(error, self._name, self._store, self._version) from error
         return self._outgoing.read()
 
     def outgoing(self) -> bytes:
