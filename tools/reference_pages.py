@@ -11,10 +11,12 @@ from pathlib import Path
 
 from forebay import errors
 from forebay._metrics import names
+from forebay._metrics.registry import Kind, MetricName
 from forebay.config import AVAILABLE, Option, table
 from forebay.config._aliases import ALIASES
 from forebay.errors import KafkaError
 from forebay.errors._others import CLASSES
+from forebay.metrics._exported import prometheus_name
 
 FLAGS = ("retriable", "fatal", "txn_requires_abort", "invalid_metadata")
 
@@ -31,7 +33,8 @@ METRICS_HEAD = """# Metrics
 
 `producer.metrics()` returns every metric by group, name and tags, as of now.  Names and groups are the Java client's.
 Rates, means and maxima cover the windows of `metrics.num.samples` and `metrics.sample.window.ms`.  Totals count from
-the start.  This table comes out of the code.
+the start.  [Metrics and traces](../metrics.md) says how they get to Prometheus and OpenTelemetry.  The histogram is for
+those alone.  The key of a metric, a `MetricName`, has its `kind` and `unit`.  These tables come out of the code.
 
 ```python
 from forebay import KafkaProducer
@@ -109,21 +112,24 @@ def options_page() -> Iterator[str]:
         yield row(code(option.name), f"{meaning}<br>*{facts}*")
 
 
-def metric_table(title: str, group: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+def metric_table(title: str, group: str, rows: Iterable[names.Row]) -> Iterator[str]:
     """One group of metrics."""
     yield f"\n## {title}: `{group}`\n"
-    yield from heading("Metric", "Meaning")
-    for name, description in sorted(set(rows)):
-        yield row(code(name), description)
+    yield from heading("Metric", "Kind", "Meaning", "In Prometheus")
+    for each in sorted(set(rows), key=lambda each: each.name):
+        name = MetricName(each.name, group, each.description, (), each.kind, each.unit)
+        family = prometheus_name(name)
+        family += "_total" if family and each.kind in (Kind.TOTAL, Kind.COUNT_TOTAL) else ""
+        yield row(code(each.name), each.kind.value.partition(":")[0], each.description, code(family))
 
 
 def metrics_page() -> Iterator[str]:
     """Every metric, by group."""
     yield METRICS_HEAD
-    of_producer = [(each.name, each.description) for each in names.PRODUCER_ROWS] + list(names.GAUGES.items())
-    yield from metric_table("Of the producer", names.PRODUCER, of_producer)
-    yield from metric_table("Of each topic", names.TOPIC, [(r.name, r.description) for r in names.TOPIC_ROWS])
-    yield from metric_table("Of each broker", names.NODE, [(r.name, r.description) for r in names.NODE_ROWS])
+    gauges = [names.Row("", name, Kind.GAUGE, each.description, each.unit) for name, each in names.GAUGES.items()]
+    yield from metric_table("Of the producer", names.PRODUCER, [*names.PRODUCER_ROWS, *gauges])
+    yield from metric_table("Of each topic", names.TOPIC, [*names.TOPIC_ROWS, names.TOPIC_HISTOGRAM])
+    yield from metric_table("Of each broker", names.NODE, names.NODE_ROWS)
 
 
 def error_classes() -> list[type[KafkaError]]:

@@ -69,7 +69,7 @@ _HOMES = {
     "per_process": "process",
     "rows_as_json": "rows",
 }
-_MODULES = frozenset({"aio", "config", "errors", "interceptors", "model", "serializers"})
+_MODULES = frozenset({"aio", "config", "errors", "interceptors", "metrics", "model", "serializers"})
 
 
 def __getattr__(name: str) -> object:

@@ -23,15 +23,22 @@ class IfThere(str):
 class Acknowledged:
     """A record's callback with interceptors: they are told first, then the user's callback."""
 
-    __slots__ = ("callback", "chain", "where")
+    __slots__ = ("callback", "chain", "headers", "where")
 
-    def __init__(self, chain: Any, callback: Callable[..., object] | None) -> None:
+    def __init__(self, chain: Any, callback: Callable[..., object] | None, headers: Any) -> None:
         self.chain = chain
         self.callback = callback
         self.where: TopicPartition | None = None
+        self.headers: Any = ()
+        self.note_headers(headers)
+
+    def note_headers(self, headers: Any) -> None:
+        """Keeps the record's headers if an interceptor takes them; a serializer may have added some."""
+        if self.chain.takes_headers:
+            self.headers = headers
 
     def __call__(self, metadata: Any, error: BaseException | None) -> None:
-        self.chain.on_acknowledgement(metadata, error)
+        self.chain.on_acknowledgement(metadata, error, self.headers)
         if self.callback is not None:
             self.callback(metadata, error)
 

@@ -85,6 +85,11 @@ def time_left(clock: Clock | None = None) -> float | None:
     return None if _end_at is None else max(0.0, (_end_at - (clock or SystemClock()).now()) / 1000)
 
 
+def producers() -> list[Any]:
+    """The producers of this process, those that are closed and not yet collected too.  Any thread."""
+    return list(_producers)
+
+
 def watch_forks(user: Forkable) -> None:
     """Takes something without a thread under the fork hook's care."""
     _producers.add(user)

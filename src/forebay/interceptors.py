@@ -37,7 +37,12 @@ class ProducerInterceptor(Protocol):
         """The record to send in place of ``record``; on the thread that sends, before serialization."""
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
-        """The record's end, before its callback; on the sender's thread (or the sending one, for early errors)."""
+        """The record's end, before its callback; on the sender's thread (or the sending one, for early errors).
+
+        With a third parameter it also gets the record's headers as they were sent, a tuple of pairs, which is empty
+        where send() failed before there was a record (KIP-512): ``def on_acknowledgement(self, metadata, error,
+        headers=())``.  Two parameters remain enough.
+        """
 
     def close(self) -> None:
         """Called once when the producer is closed."""
@@ -46,12 +51,16 @@ class ProducerInterceptor(Protocol):
 class ProducerInterceptors:
     """Interceptors in order; empty is falsy, so that the hot path can skip it."""
 
-    __slots__ = ("_acknowledgement", "_all", "_failures", "_on_send", "_remaining")
+    __slots__ = ("_acknowledgement", "_all", "_failures", "_on_send", "_remaining", "takes_headers")
 
     def __init__(self, interceptors: Iterable[Any] = ()) -> None:
         self._all = tuple(interceptors)
         self._on_send = _methods(self._all, "on_send")
-        self._acknowledgement = _methods(self._all, "on_acknowledgement")
+        self._acknowledgement = tuple(
+            (name, method, _takes_headers(method)) for name, method in _methods(self._all, "on_acknowledgement")
+        )
+        self.takes_headers = any(takes for _, _, takes in self._acknowledgement)
+        """Whether headers have to be kept for ``on_acknowledgement``."""
         self._remaining = list(self._all)
         # Counted in one step, without a lock: a signal handler that sends may come in between.
         self._failures: dict[tuple[str, str], itertools.count[int]] = {}
@@ -74,17 +83,24 @@ class ProducerInterceptors:
                 record = changed
         return record
 
-    def on_acknowledgement(self, metadata: RecordMetadata | None, error: BaseException | None) -> None:
+    def on_acknowledgement(
+        self, metadata: RecordMetadata | None, error: BaseException | None, headers: Any = ()
+    ) -> None:
         """Tells all interceptors of a record's end."""
-        for name, on_acknowledgement in self._acknowledgement:
+        pairs = _pairs(headers) if self.takes_headers else ()
+        for name, on_acknowledgement, takes_headers in self._acknowledgement:
             try:
-                on_acknowledgement(metadata, error)
+                if takes_headers:
+                    on_acknowledgement(metadata, error, pairs)
+                else:
+                    on_acknowledgement(metadata, error)
             except Exception:  # noqa: BLE001 - the others, and the record's callback, still have to hear of it
                 self._log_failure(name, "on_acknowledgement", None if metadata is None else metadata.topic)
 
     def on_send_error(self, record: ProducerRecord | None, where: TopicPartition | None, error: BaseException) -> None:
         """Tells all interceptors that send() failed; ``where`` is the partition if it was chosen already."""
-        self.on_acknowledgement(self._failed_metadata(record, where), error)
+        headers = () if record is None else record.headers
+        self.on_acknowledgement(self._failed_metadata(record, where), error, headers)
 
     def close(self) -> None:
         """Closes all interceptors, each once; what one raises does not keep the others from it.
@@ -158,3 +174,22 @@ def _methods(interceptors: Iterable[Any], name: str) -> tuple[tuple[str, Callabl
         for position, interceptor in enumerate(interceptors, start=1)
     )
     return tuple((who, method) for who, method in found if method is not None)
+
+
+def _takes_headers(method: Callable[..., Any]) -> bool:
+    """Whether a third parameter is there by name or position.  ``*args`` is none: it was called with two before."""
+    import inspect  # only those who have interceptors
+
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):  # a callable of C that does not tell
+        return False
+    return sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in parameters) >= 3
+
+
+def _pairs(headers: Any) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers as nobody can change them; none if the record's are such that send() refused them."""
+    try:
+        return tuple(headers)
+    except TypeError:
+        return ()

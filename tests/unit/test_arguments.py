@@ -127,6 +127,22 @@ def test_interceptors_hear_first_then_the_callback() -> None:
             events.append(f"interceptor {metadata.partition} {error}")
 
     metadata, error = RecordMetadata("t", 3, -1, -1, -1, -1), KafkaError("no")
-    Acknowledged(ProducerInterceptors([Listening()]), lambda *_: events.append("callback"))(metadata, error)
-    Acknowledged(ProducerInterceptors([Listening()]), None)(metadata, None)
+    Acknowledged(ProducerInterceptors([Listening()]), lambda *_: events.append("callback"), ())(metadata, error)
+    Acknowledged(ProducerInterceptors([Listening()]), None, ())(metadata, None)
     assert events == ["interceptor 3 no", "callback", "interceptor 3 None"]
+
+
+def test_headers_are_kept_only_for_interceptors_that_take_them() -> None:
+    class Taking:
+        def on_acknowledgement(self, metadata: Any, error: Any, headers: Any = ()) -> None:
+            heard.append(headers)
+
+    class Old:
+        def on_acknowledgement(self, metadata: Any, error: Any) -> None: ...
+
+    heard: list[Any] = []
+    kept = Acknowledged(ProducerInterceptors([Old(), Taking()]), None, [("a", b"1")])
+    kept.note_headers([("a", b"1"), ("b", b"2")])
+    kept(None, None)
+    assert heard == [(("a", b"1"), ("b", b"2"))]
+    assert Acknowledged(ProducerInterceptors([Old()]), None, [("a", b"1")]).headers == ()

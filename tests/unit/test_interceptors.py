@@ -197,3 +197,54 @@ def test_failing_close_during_a_failing_start_does_not_hide_the_reason(caplog: p
         make_interceptors([first, 5], {})
     assert first.closed == 1
     assert "failed in close" in caplog.text
+
+
+class Tracing:
+    """Takes the headers, too."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[Any, Any, Any]] = []
+
+    def on_acknowledgement(self, metadata: Any, error: Any, headers: Any = ()) -> None:
+        self.ends.append((metadata, error, headers))
+
+
+def test_headers_go_to_those_who_take_them() -> None:
+    """KIP-512: a method of two parameters is called as before."""
+    old, new = Appending(), Tracing()
+    interceptors = ProducerInterceptors([old, new])
+    headers = [("a", b"1"), ("b", None)]
+    interceptors.on_acknowledgement(None, None, headers)
+    headers.clear()
+    assert old.ends == [(None, None)]
+    assert new.ends == [(None, None, (("a", b"1"), ("b", None)))]
+    assert interceptors.takes_headers
+    assert not ProducerInterceptors([old]).takes_headers
+
+
+def test_headers_of_a_record_that_send_refused() -> None:
+    new = Tracing()
+    interceptors = ProducerInterceptors([new])
+    error = CorruptRecordError("test")
+    for record in (replace(RECORD, headers=[("a", b"1")]), None, replace(RECORD, headers=5)):  # type: ignore[arg-type]
+        interceptors.on_send_error(record, None, error)
+    assert [headers for _, _, headers in new.ends] == [(("a", b"1"),), (), ()]
+
+
+def test_which_methods_take_headers() -> None:
+    class Star:
+        def on_acknowledgement(self, *arguments: Any) -> None:
+            assert len(arguments) == 2, "as before there were headers"
+
+    class Keyword:
+        def on_acknowledgement(self, metadata: Any, error: Any, *, log: Any = None) -> None:
+            assert log is None
+
+    class Short:
+        on_acknowledgement = staticmethod(print)
+
+    interceptors = ProducerInterceptors([Star(), Keyword()])
+    assert not interceptors.takes_headers
+    interceptors.on_acknowledgement(None, None, [("a", b"1")])
+    assert interceptors._failures == {}
+    assert not ProducerInterceptors([Short()]).takes_headers

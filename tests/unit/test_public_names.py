@@ -232,5 +232,5 @@ def test_a_module_shows_what_it_lists(name: str) -> None:
 
 def test_the_package() -> None:
     listed = {name for name in forebay.__all__ if not name.startswith("_")}
-    assert shown(forebay) == {*listed, "aio", "config", "errors", "interceptors", "model", "serializers"}
+    assert shown(forebay) == {*listed, "aio", "config", "errors", "interceptors", "metrics", "model", "serializers"}
     assert all(getattr(forebay, name) is not None for name in dir(forebay))

@@ -188,7 +188,7 @@ class RowAppender:
         topic, partition, timestamp, key, value, section = self.columns.row(at)
         chain: Any = self.path.interceptors
         record = chain.on_send(ProducerRecord(topic, value, key, read_headers(section), partition, timestamp))
-        callback = Acknowledged(chain, None)
+        callback = Acknowledged(chain, None, record.headers)
         try:
             return self.append_record(record, row, callback)
         except Exception as error:

@@ -35,27 +35,32 @@ SHARED = frozenset(
 
 
 class Row(NamedTuple):
-    """One metric."""
+    """One metric; ``unit`` as in ``MetricName``."""
 
     sensor: str
     name: str
     kind: Kind
     description: str
+    unit: str = ""
 
 
-def _pair(sensor: str, stem: str, what: str, *, events: bool = False) -> tuple[Row, Row]:
+OLD_NAMES = frozenset({"bufferpool-wait-time-total", "io-waittime-total", "iotime-total"})
+"""What Java keeps beside newer names; exporters leave them out."""
+
+
+def _pair(sensor: str, stem: str, what: str, unit: str = "", *, events: bool = False) -> tuple[Row, Row]:
     """A rate and a total of the same quantity: of the recorded values, or of the number of ``events``."""
     rate, total = (Kind.COUNT_RATE, Kind.COUNT_TOTAL) if events else (Kind.RATE, Kind.TOTAL)
     return (
-        Row(sensor, f"{stem}-rate", rate, f"{what}, a second."),
-        Row(sensor, f"{stem}-total", total, f"{what}, since the start."),
+        Row(sensor, f"{stem}-rate", rate, f"{what}, a second.", unit),
+        Row(sensor, f"{stem}-total", total, f"{what}, since the start.", unit),
     )
 
 
-def _avg_max(sensor: str, stem: str, what: str) -> tuple[Row, Row]:
+def _avg_max(sensor: str, stem: str, what: str, unit: str) -> tuple[Row, Row]:
     return (
-        Row(sensor, f"{stem}-avg", Kind.AVG, f"{what}, mean."),
-        Row(sensor, f"{stem}-max", Kind.MAX, f"{what}, largest."),
+        Row(sensor, f"{stem}-avg", Kind.AVG, f"{what}, mean.", unit),
+        Row(sensor, f"{stem}-max", Kind.MAX, f"{what}, largest.", unit),
     )
 
 
@@ -70,23 +75,25 @@ _TIMES = {
 }
 
 _SENDING = (
-    *_avg_max("batch_size", "batch-size", "Bytes of a batch as sent"),
+    *_avg_max("batch_size", "batch-size", "Bytes of a batch as sent", "bytes"),
     *_pair("batch_splits", "batch-split", "Batches split because the broker found them too large"),
     Row("compression_rate", "compression-rate-avg", Kind.AVG, "Compressed size divided by uncompressed, mean."),
-    *_avg_max("queue_time", "record-queue-time", "Milliseconds from a batch's creation to its sending"),
-    *_avg_max("request_latency", "request-latency", "Milliseconds from request to response"),
-    *_avg_max("produce_throttle_time", "produce-throttle-time", "Milliseconds a request was throttled by a broker"),
+    *_avg_max("queue_time", "record-queue-time", "Milliseconds from a batch's creation to its sending", "ms"),
+    *_avg_max("request_latency", "request-latency", "Milliseconds from request to response", "ms"),
+    *_avg_max(
+        "produce_throttle_time", "produce-throttle-time", "Milliseconds a request was throttled by a broker", "ms"
+    ),
     *_pair("records_sent", "record-send", "Records sent"),
     Row("records_sent", "records-per-request-avg", Kind.AVG, "Records in a produce request, mean."),
     *_pair("record_retries", "record-retry", "Records sent again"),
     *_pair("record_errors", "record-error", "Records that failed"),
-    *_avg_max("record_size", "record-size", "Bytes of a record before compression"),
+    *_avg_max("record_size", "record-size", "Bytes of a record before compression", "bytes"),
 )
 
 _BUFFER = (
     Row("buffer_wait_ns", "bufferpool-wait-ratio", Kind.RATIO, "Share of the time a sending thread waited for memory."),
-    Row("buffer_wait_ns", "bufferpool-wait-time-ns-total", Kind.TOTAL, "Nanoseconds waited for buffer memory."),
-    Row("buffer_wait_ns", "bufferpool-wait-time-total", Kind.TOTAL, "Old name of bufferpool-wait-time-ns-total."),
+    Row("buffer_wait_ns", "bufferpool-wait-time-ns-total", Kind.TOTAL, "Nanoseconds waited for buffer memory.", "ns"),
+    Row("buffer_wait_ns", "bufferpool-wait-time-total", Kind.TOTAL, "Old name of bufferpool-wait-time-ns-total.", "ns"),
     *_pair("buffer_exhausted", "buffer-exhausted", "Records dropped because no buffer memory came free in time"),
 )
 
@@ -103,34 +110,34 @@ _NETWORK = (
     ),
     *_pair("authentications_failed", "failed-authentication", "Connections that failed to authenticate", events=True),
     *_pair("reauthentications_failed", "failed-reauthentication", "Failed re-authentications", events=True),
-    *_avg_max("reauthentication_latency", "reauthentication-latency", "Milliseconds of a re-authentication"),
+    *_avg_max("reauthentication_latency", "reauthentication-latency", "Milliseconds of a re-authentication", "ms"),
     *_pair("network_io", "network-io", "Reads and writes on all connections", events=True),
-    *_pair("bytes_out", "outgoing-byte", "Bytes written to brokers"),
-    *_pair("bytes_in", "incoming-byte", "Bytes read from brokers"),
+    *_pair("bytes_out", "outgoing-byte", "Bytes written to brokers", "bytes"),
+    *_pair("bytes_in", "incoming-byte", "Bytes read from brokers", "bytes"),
     *_pair("requests", "request", "Requests sent", events=True),
-    *_avg_max("requests", "request-size", "Bytes of a request"),
+    *_avg_max("requests", "request-size", "Bytes of a request", "bytes"),
     *_pair("responses", "response", "Responses received", events=True),
     *_pair("io_wait_ns", "select", "Times the I/O thread waited for sockets", events=True),
-    Row("io_wait_ns", "io-wait-time-ns-avg", Kind.AVG, "Nanoseconds of one wait for sockets, mean."),
+    Row("io_wait_ns", "io-wait-time-ns-avg", Kind.AVG, "Nanoseconds of one wait for sockets, mean.", "ns"),
     Row("io_wait_ns", "io-wait-ratio", Kind.RATIO, "Share of the time the I/O thread waited."),
-    Row("io_wait_ns", "io-wait-time-ns-total", Kind.TOTAL, "Nanoseconds the I/O thread waited."),
-    Row("io_wait_ns", "io-waittime-total", Kind.TOTAL, "Old name of io-wait-time-ns-total."),
-    Row("io_ns", "io-time-ns-avg", Kind.AVG, "Nanoseconds of I/O in one turn, mean."),
+    Row("io_wait_ns", "io-wait-time-ns-total", Kind.TOTAL, "Nanoseconds the I/O thread waited.", "ns"),
+    Row("io_wait_ns", "io-waittime-total", Kind.TOTAL, "Old name of io-wait-time-ns-total.", "ns"),
+    Row("io_ns", "io-time-ns-avg", Kind.AVG, "Nanoseconds of I/O in one turn, mean.", "ns"),
     Row("io_ns", "io-ratio", Kind.RATIO, "Share of the time spent in I/O."),
-    Row("io_ns", "io-time-ns-total", Kind.TOTAL, "Nanoseconds spent in I/O."),
-    Row("io_ns", "iotime-total", Kind.TOTAL, "Old name of io-time-ns-total."),
+    Row("io_ns", "io-time-ns-total", Kind.TOTAL, "Nanoseconds spent in I/O.", "ns"),
+    Row("io_ns", "iotime-total", Kind.TOTAL, "Old name of io-time-ns-total.", "ns"),
 )
 
 PRODUCER_ROWS: tuple[Row, ...] = (
     *_SENDING,
     *_BUFFER,
-    *(Row(sensor, name, Kind.TOTAL, what) for sensor, (name, what) in _TIMES.items()),
+    *(Row(sensor, name, Kind.TOTAL, what, "ns") for sensor, (name, what) in _TIMES.items()),
     *_NETWORK,
 )
 
 TOPIC_ROWS: tuple[Row, ...] = (
     *_pair("records", "record-send", "Records sent to the topic"),
-    *_pair("bytes", "byte", "Bytes sent to the topic"),
+    *_pair("bytes", "byte", "Bytes sent to the topic", "bytes"),
     Row("compression_rate", "compression-rate", Kind.AVG, "Compressed size divided by uncompressed, mean."),
     *_pair("retries", "record-retry", "Records sent again to the topic"),
     *_pair("errors", "record-error", "Records of the topic that failed"),
@@ -138,19 +145,30 @@ TOPIC_ROWS: tuple[Row, ...] = (
 
 NODE_ROWS: tuple[Row, ...] = (
     *_pair("requests", "request", "Requests sent to the node", events=True),
-    *_avg_max("requests", "request-size", "Bytes of a request to the node"),
-    *_pair("bytes_out", "outgoing-byte", "Bytes written to the node"),
+    *_avg_max("requests", "request-size", "Bytes of a request to the node", "bytes"),
+    *_pair("bytes_out", "outgoing-byte", "Bytes written to the node", "bytes"),
     *_pair("responses", "response", "Responses received from the node", events=True),
-    *_pair("bytes_in", "incoming-byte", "Bytes read from the node"),
-    *_avg_max("latency", "request-latency", "Milliseconds from request to response"),
+    *_pair("bytes_in", "incoming-byte", "Bytes read from the node", "bytes"),
+    *_avg_max("latency", "request-latency", "Milliseconds from request to response", "ms"),
 )
 
-GAUGES: dict[str, str] = {
-    "requests-in-flight": "Requests that wait for a response.",
-    "metadata-age": "Seconds since the metadata was last refreshed.",
-    "connection-count": "Connections that are open.",
-    "waiting-threads": "Threads that wait for buffer memory.",
-    "buffer-total-bytes": "Buffer memory there is (buffer.memory).",
-    "buffer-available-bytes": "Buffer memory that is free, pooled or not.",
+TOPIC_HISTOGRAM = Row("ack_time", "record-ack-time", Kind.HISTOGRAM, "Milliseconds from send to acknowledgement.", "ms")
+"""For exporters alone; the Java client has none."""
+
+
+class Gauge(NamedTuple):
+    """A metric that is read from live state."""
+
+    description: str
+    unit: str = ""
+
+
+GAUGES = {
+    "requests-in-flight": Gauge("Requests that wait for a response."),
+    "metadata-age": Gauge("Seconds since the metadata was last refreshed.", "s"),
+    "connection-count": Gauge("Connections that are open."),
+    "waiting-threads": Gauge("Threads that wait for buffer memory."),
+    "buffer-total-bytes": Gauge("Buffer memory there is (buffer.memory).", "bytes"),
+    "buffer-available-bytes": Gauge("Buffer memory that is free, pooled or not.", "bytes"),
 }
-"""Names and descriptions of the metrics that are read from live state."""
+"""Of the producer, by name."""

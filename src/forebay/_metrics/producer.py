@@ -6,7 +6,7 @@ the state changes.  Sensors of topics and nodes are made on first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from forebay._metrics.names import (
     APP_INFO,
@@ -18,10 +18,11 @@ from forebay._metrics.names import (
     PRODUCER_ROWS,
     SHARED,
     TOPIC,
+    TOPIC_HISTOGRAM,
     TOPIC_ROWS,
     Row,
 )
-from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue
+from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue, Reading
 from forebay._metrics.sensor import NODE_FIELDS, TOPIC_FIELDS, NodeSensors, Sensor, SharedSensor, TopicSensors
 
 _Tags = tuple[tuple[str, str], ...]
@@ -99,7 +100,10 @@ class ProducerMetrics:
         found = self._topics.get(topic)
         if found is None:
             tags = (*self._tags, ("topic", topic))
-            found = self._topics[topic] = TopicSensors(**self._make(TOPIC_ROWS, TOPIC, tags, now))
+            row = TOPIC_HISTOGRAM
+            name = MetricName(row.name, TOPIC, row.description, tags, row.kind, row.unit)
+            sensors = self._make(TOPIC_ROWS, TOPIC, tags, now)
+            found = self._topics[topic] = TopicSensors(**sensors, ack_time=self.registry.histogram(name))
         return found
 
     def node(self, node_id: int, now: float) -> NodeSensors:
@@ -116,13 +120,14 @@ class ProducerMetrics:
         Raises:
             KeyError: there is no such gauge.
         """
-        self.registry.gauge(MetricName(name, PRODUCER, GAUGES[name], self._tags), read)
+        about = GAUGES[name]
+        self.registry.gauge(MetricName(name, PRODUCER, about.description, self._tags, Kind.GAUGE, about.unit), read)
 
     def app_info(self, version: str, commit_id: str, start_time_ms: int) -> None:
         """Registers version, commit and start time, in the group app-info."""
         facts: dict[str, MetricValue] = {"version": version, "commit-id": commit_id, "start-time-ms": start_time_ms}
         for name, value in facts.items():
-            where = MetricName(name, APP_INFO, f"The client's {name}.", self._tags)
+            where = MetricName(name, APP_INFO, f"The client's {name}.", self._tags, Kind.FACT)
             self.registry.gauge(where, _constant(value))
 
     def roll(self, now: float) -> float:
@@ -133,6 +138,10 @@ class ProducerMetrics:
         """Every metric as of ``now``; any thread."""
         return self.registry.snapshot(now)
 
+    def readings(self, now: float) -> Iterator[Reading]:
+        """What exporters read, as of ``now``; any thread."""
+        return self.registry.readings(now)
+
     def close(self) -> None:
         """Removes every metric; a later record() is harmless."""
         self.registry.clear()
@@ -141,11 +150,12 @@ class ProducerMetrics:
         return {field: self.registry.sensor(now, wanted) for field, wanted in _named(rows, group, tags).items()}
 
 
-def _named(rows: tuple[Row, ...], group: str, tags: _Tags) -> dict[str, dict[MetricName, Kind]]:
+def _named(rows: tuple[Row, ...], group: str, tags: _Tags) -> dict[str, list[MetricName]]:
     """What is read from each sensor, by its field."""
-    names: dict[str, dict[MetricName, Kind]] = {}
+    names: dict[str, list[MetricName]] = {}
     for row in rows:
-        names.setdefault(row.sensor, {})[MetricName(row.name, group, row.description, tags)] = row.kind
+        name = MetricName(row.name, group, row.description, tags, row.kind, row.unit)
+        names.setdefault(row.sensor, []).append(name)
     return names
 
 

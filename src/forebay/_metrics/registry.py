@@ -9,37 +9,59 @@ step, and a sensor ignores a second close of the same window.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from forebay._metrics.sensor import Sensor, SharedSensor
+from forebay._metrics.sensor import Histogram, Sensor, SharedSensor
 
 MetricValue = float | int | str
 
 
+class Kind(enum.Enum):
+    """What a metric is, and how it is read from its sensor."""
+
+    TOTAL = "counter: sum of the values since the start"
+    COUNT_TOTAL = "counter: number of events since the start"
+    RATE = "rate: sum of the values a second"
+    COUNT_RATE = "rate: number of events a second"
+    AVG = "average: mean of the values"
+    MAX = "maximum: largest value"
+    RATIO = "ratio: share of the time, from values in nanoseconds"
+    GAUGE = "gauge: the value as it is now"
+    FACT = "fact: a value that does not change"
+    HISTOGRAM = "histogram: how many values lie in each bucket, since the start"
+
+
 class MetricName(NamedTuple):
-    """A metric's identity: name and group as in the Java client; the tags name the client, topic or node."""
+    """A metric's identity: name and group as in the Java client; the tags name the client, topic or node.
+
+    ``unit`` is ``ms``, ``ns``, ``s``, ``bytes`` or empty.  Of a rate it is the unit of what is counted.
+    """
 
     name: str
     group: str
     description: str
     tags: tuple[tuple[str, str], ...] = ()
+    kind: Kind = Kind.GAUGE
+    unit: str = ""
 
     def __str__(self) -> str:
         tags = ",".join(f"{key}={value}" for key, value in self.tags)
         return f"{self.group}:{self.name}" + (f"[{tags}]" if tags else "")
 
 
-class Kind(enum.Enum):
-    """What is read from a sensor."""
+class Reading(NamedTuple):
+    """What an exporter reads of one metric.
 
-    TOTAL = "sum of the values since the start"
-    COUNT_TOTAL = "number of events since the start"
-    RATE = "sum of the values a second"
-    COUNT_RATE = "number of events a second"
-    AVG = "mean of the values"
-    MAX = "largest value"
-    RATIO = "share of the time, from values in nanoseconds"
+    ``total`` and ``number`` are the sum and the number of the values since the start; of a gauge they are 0.  Of a
+    histogram ``buckets`` has the number of values in each bucket (see ``BOUNDS_MS``), and ``value`` is ``number``.
+    """
+
+    name: MetricName
+    value: MetricValue
+    total: float = 0.0
+    number: int = 0
+    buckets: tuple[int, ...] = ()
 
 
 class MetricsSnapshot(dict[MetricName, MetricValue]):
@@ -67,27 +89,33 @@ class MetricsRegistry:
         self._window_start = now
         # Written by the thread that makes the producer, later by the sender's thread (in a Control by the caller's).
         self._sensors: list[Sensor | SharedSensor] = []
-        self._measured: dict[MetricName, tuple[Sensor | SharedSensor, Kind]] = {}
+        self._measured: dict[MetricName, Sensor | SharedSensor] = {}
         self._gauges: dict[MetricName, Callable[[], MetricValue]] = {}
+        self._histograms: dict[MetricName, Histogram] = {}
 
-    def sensor(self, now: float, names: Mapping[MetricName, Kind]) -> Sensor:
+    def sensor(self, now: float, names: Iterable[MetricName]) -> Sensor:
         """A new sensor that is read under ``names``."""
         sensor = Sensor(now)
         self.measure(sensor, names)
         return sensor
 
-    def shared_sensor(self, now: float, names: Mapping[MetricName, Kind]) -> SharedSensor:
+    def shared_sensor(self, now: float, names: Iterable[MetricName]) -> SharedSensor:
         """As ``sensor``, for a quantity that several threads record."""
         sensor = SharedSensor(now)
         self.measure(sensor, names)
         return sensor
 
-    def measure(self, sensor: Sensor | SharedSensor, names: Mapping[MetricName, Kind]) -> None:
+    def measure(self, sensor: Sensor | SharedSensor, names: Iterable[MetricName]) -> None:
         """Reads ``sensor`` under further names, too."""
         if not any(known is sensor for known in self._sensors):
             self._sensors.append(sensor)
-        for name, kind in names.items():
-            self._measured[name] = (sensor, kind)
+        for name in names:
+            self._measured[name] = sensor
+
+    def histogram(self, name: MetricName) -> Histogram:
+        """A new histogram.  ``readings`` has it, ``snapshot`` has not: it is no single value."""
+        self._histograms[name] = histogram = Histogram()
+        return histogram
 
     def gauge(self, name: MetricName, read: Callable[[], MetricValue]) -> None:
         """A metric whose value ``read`` returns, on the reader's thread."""
@@ -107,22 +135,31 @@ class MetricsRegistry:
 
     def snapshot(self, now: float) -> MetricsSnapshot:
         """Every metric as of ``now``; a gauge that raises is reported as NaN, and hides no other metric."""
+        return MetricsSnapshot(
+            (reading.name, reading.value) for reading in self.readings(now) if reading.name.kind is not Kind.HISTOGRAM
+        )
+
+    def readings(self, now: float) -> Iterator[Reading]:
+        """As ``snapshot``, with what exporters make rates and averages of, and with histograms."""
         self.roll(now)
-        found = MetricsSnapshot()
-        for name, (sensor, kind) in list(self._measured.items()):
-            found[name] = self._read(sensor, kind, now)
+        for name, sensor in list(self._measured.items()):
+            yield Reading(name, self._read(sensor, name.kind, now), sensor.total, sensor.count)
         for name, read in list(self._gauges.items()):
             try:
-                found[name] = read()
+                value = read()
             except Exception:  # noqa: BLE001 - a gauge reads live state of other threads
-                found[name] = float("nan")
-        return found
+                value = float("nan")
+            yield Reading(name, value)
+        for name, histogram in list(self._histograms.items()):
+            buckets = histogram.buckets()
+            yield Reading(name, sum(buckets), histogram.total, sum(buckets), buckets)
 
     def clear(self) -> None:
         """Forgets every metric (the producer was closed); sensors may still be recorded to."""
         self._sensors.clear()
         self._measured.clear()
         self._gauges.clear()
+        self._histograms.clear()
 
     def __len__(self) -> int:
         return len(self._measured) + len(self._gauges)

@@ -23,12 +23,21 @@ cdef class SharedSensor:
     cdef Sensor sensor
 
 
+@cython.final
+cdef class Histogram:
+    cdef readonly double total
+    cdef long long* numbers
+    cpdef void record_even(self, double low, double high, long long count) noexcept
+
+
 cdef class TopicSensors:
     cdef readonly Sensor records
     cdef readonly Sensor bytes
     cdef readonly Sensor compression_rate
     cdef readonly Sensor retries
     cdef readonly Sensor errors
+    cdef readonly Histogram ack_time
+    cdef void count_acks(self, long long records, double span, double created, double drained, double now) noexcept
 
 
 cdef class NodeSensors:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._runtime.memory import drop_numbers, more_numbers, no_numbers
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 _NOTHING = float("-inf")
@@ -157,6 +158,55 @@ class SharedSensor:
         return self.sensor.windowed(expired)
 
 
+LEAST_MS = cython.declare(cython.double, 0.5)
+LAST = cython.declare(cython.int, 19)
+
+BOUNDS_MS = tuple(0.5 * 2**at for at in range(19))
+"""The upper bounds of a histogram's buckets, each twice the one before; the bucket behind them has no bound."""
+
+
+@cython.final
+@cython.cclass
+class Histogram:
+    """How many values lie in each of fixed buckets (``BOUNDS_MS``, each bound in its bucket), and their sum.
+
+    The sender's thread records.  Any thread reads.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self.numbers = more_numbers(no_numbers(), 0, LAST + 1)
+        at: cython.int
+        for at in range(LAST + 1):
+            self.numbers[at] = 0
+
+    def __dealloc__(self) -> None:
+        drop_numbers(self.numbers)
+
+    @cython.ccall
+    @cython.exceptval(check=False)
+    def record_even(self, low: cython.double, high: cython.double, count: cython.longlong) -> cython.void:
+        """Counts ``count`` values that lie evenly between ``low`` and ``high``, as the ages of a batch's records do."""
+        self.total += (low + high) / 2 * count
+        at: cython.int = 0
+        bound: cython.double = LEAST_MS
+        while bound < low and at < LAST:
+            bound *= 2
+            at += 1
+        counted: cython.longlong = 0
+        while bound < high and at < LAST:
+            below: cython.longlong = cython.cast(cython.longlong, count * ((bound - low) / (high - low)))
+            self.numbers[at] += below - counted
+            counted = below
+            bound *= 2
+            at += 1
+        self.numbers[at] += count - counted
+
+    def buckets(self) -> tuple[int, ...]:
+        """How many values are in each bucket; the last one has what is above all bounds."""
+        return tuple([self.numbers[at] for at in range(LAST + 1)])
+
+
 TOPIC_FIELDS = ("records", "bytes", "compression_rate", "retries", "errors")
 NODE_FIELDS = ("requests", "bytes_out", "responses", "bytes_in", "latency")
 
@@ -167,17 +217,43 @@ class TopicSensors:
     """One topic's; recorded by the sender thread.
 
     ``records`` and ``bytes`` count per batch of a produce request, the bytes as sent; ``retries`` records sent again,
-    ``errors`` records failed.
+    ``errors`` records failed.  ``ack_time`` has the ms from send to acknowledgement of each record.
     """
 
     def __init__(
-        self, *, records: Sensor, bytes: Sensor, compression_rate: Sensor, retries: Sensor, errors: Sensor
+        self,
+        *,
+        records: Sensor,
+        bytes: Sensor,
+        compression_rate: Sensor,
+        retries: Sensor,
+        errors: Sensor,
+        ack_time: Histogram,
     ) -> None:
         self.records = records
         self.bytes = bytes
         self.compression_rate = compression_rate
         self.retries = retries
         self.errors = errors
+        self.ack_time = ack_time
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def count_acks(
+        self,
+        records: cython.longlong,
+        span: cython.double,
+        created: cython.double,
+        drained: cython.double,
+        now: cython.double,
+    ) -> cython.void:
+        """A batch was acknowledged.  Its records were sent evenly within ``span`` ms, but none after it was drained.
+
+        Args:
+            span: between its first and its latest timestamp, which callers may set as they like.
+            created: when its first record was sent.
+        """
+        self.ack_time.record_even(now - created - max(0.0, min(span, drained - created)), now - created, records)
 
 
 @cython.final

@@ -72,16 +72,14 @@ class SendPath:
         """To be called once, before the first ``send``."""
         self.accumulator, self.appender, self.metadata = parts.accumulator, parts.accumulator.appender, parts.metadata
         self.wake, self.clock, self.sender_thread = parts.client.wakeup, parts.clock, parts.thread
-        users = parts.users
+        users, config = parts.users, parts.config
         self.key_serializer, self.value_serializer = users.key_serializer, users.value_serializer
         self.recent: TopicState | None = None
         self.plain_bytes = users.key_serializer.passes_bytes and users.value_serializer.passes_bytes
-        self.interceptors = users.interceptors or None
-        self.partitioner = users.partitioner
+        self.interceptors, self.partitioner = users.interceptors or None, users.partitioner
         self.sensors, self.report = parts.metrics, parts.report
-        self.ignore_keys = parts.config["partitioner.ignore.keys"]
-        self.max_record_size = min(parts.config["max.request.size"], parts.config["buffer.memory"])
-        self.max_block_ms = parts.config["max.block.ms"]
+        self.ignore_keys, self.max_block_ms = config["partitioner.ignore.keys"], config["max.block.ms"]
+        self.max_record_size = min(config["max.request.size"], config["buffer.memory"])
         self.topics = TopicFinder(parts)
         self.node_error = parts.client.states.last_error
         self.claim = parts.client.gil_claim
@@ -175,7 +173,7 @@ class SendPath:
         chain = self.interceptors
         if chain is not None:
             record = chain.on_send(record)
-            on_delivery = Acknowledged(chain, on_delivery)
+            on_delivery = Acknowledged(chain, on_delivery, record.headers)
         try:
             return self.dispatch(
                 record.topic,
@@ -275,6 +273,8 @@ class SendPath:
                 headers = [] if headers is None else listed_headers(headers)
                 key_bytes = self.key_serializer.serialize(state.name, headers, key)
                 value_bytes = self.value_serializer.serialize(state.name, headers, value)
+                if self.interceptors is not None:
+                    callback.note_headers(headers)
             if partition < 0:
                 partition = self.choose_partition(state, key, key_bytes, value, value_bytes)
             section: bytes = encode_headers(headers) if headers else NO_HEADERS

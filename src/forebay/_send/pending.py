@@ -140,6 +140,8 @@ class PendingSend:
             headers = listed_headers(record.headers)
             self.key = path.key_serializer.serialize(state.name, headers, record.key)
             self.value = path.value_serializer.serialize(state.name, headers, record.value)
+            if path.interceptors is not None:
+                self.callback.note_headers(headers)
             if self.partition < 0:
                 self.partition = path.choose_partition(state, record.key, self.key, record.value, self.value)
             if headers:
@@ -183,7 +185,7 @@ def pending_send(path: SendPath, record: ProducerRecord, callback: Any) -> Pendi
     if chain is None:
         return PendingSend(path, record, callback)
     record = chain.on_send(record)
-    acknowledged = Acknowledged(chain, callback)
+    acknowledged = Acknowledged(chain, callback, record.headers)
     try:
         return PendingSend(path, record, acknowledged)
     except Exception as error:

@@ -19,7 +19,7 @@ cdef class BatchOutcomes:
     cdef public tuple heard
     cdef readonly long long failed_records  # by outcomes; records that send() refuses do not count
     cdef apply(self, ProducerBatch batch, PartitionResponse answer, object error, double now)
-    cdef acknowledge(self, ProducerBatch batch, PartitionResponse answer)
+    cdef acknowledge(self, ProducerBatch batch, PartitionResponse answer, double now)
     cdef TopicSensors topic_sensors(self, ProducerBatch batch, double now)
 
 

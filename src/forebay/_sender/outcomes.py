@@ -12,6 +12,7 @@ from typing import Any
 import cython
 from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
+from cython.cimports.forebay._accumulator.states import NOT_FINAL
 from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
@@ -89,7 +90,7 @@ class BatchOutcomes:
             error: None for success.
         """
         if error is None:
-            self.acknowledge(batch, answer)
+            self.acknowledge(batch, answer, now)
         else:
             self.refused(batch, answer, error, now)
         return None
@@ -104,7 +105,7 @@ class BatchOutcomes:
         elif isinstance(error, RecordTooLargeError):
             self._too_large(batch, answer, error, now)
         elif self._is_written(batch, error):
-            self.acknowledge(batch, None)
+            self.acknowledge(batch, None, now)
         elif self._can_retry(batch, answer, error, now):
             self._retry(batch, error, now)
         elif error.retriable and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
@@ -137,7 +138,7 @@ class BatchOutcomes:
         return known
 
     @cython.cfunc
-    def acknowledge(self, batch: ProducerBatch, answer: PartitionResponse | None) -> object:
+    def acknowledge(self, batch: ProducerBatch, answer: PartitionResponse | None, now: cython.double) -> object:
         base_offset: cython.longlong = -1
         log_append_time: cython.longlong = -1
         if answer is not None:
@@ -147,6 +148,9 @@ class BatchOutcomes:
             if self.transactions is not None:
                 self.transactions.on_completed(batch, base_offset)
         finally:
+            if batch.final_state == NOT_FINAL:  # before the callbacks, which may take long
+                span: cython.double = batch.records.max_timestamp - batch.records.base_timestamp
+                self.topic_sensors(batch, now).count_acks(batch.record_count, span, batch.created, batch.drained, now)
             # False if it expired before: its callbacks have run and its memory is given back.
             if batch.complete(base_offset, log_append_time, self.report):
                 self.accumulator.deallocate(batch)

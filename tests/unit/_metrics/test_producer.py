@@ -6,6 +6,7 @@ import pytest
 
 from forebay._metrics import names
 from forebay._metrics.producer import ProducerMetrics, sensor_fields
+from forebay._metrics.registry import Kind
 from forebay._metrics.sensor import SharedSensor
 from forebay.testing.clock import ManualClock
 
@@ -113,6 +114,40 @@ def test_one_sensor_several_metrics() -> None:
     assert snapshot.value("records-per-request-avg") == 15
     assert (snapshot.value("request-total"), snapshot.value("request-size-max")) == (1, 500)
     assert (snapshot.value("record-size-avg"), snapshot.value("record-size-max")) == (10, 25)
+
+
+def test_names_know_their_kind_and_unit() -> None:
+    clock, metrics = make()
+    found = {(name.group, name.name): name for name in metrics.snapshot(clock.now())}
+    endings = {
+        Kind.TOTAL: ("-total",),
+        Kind.COUNT_TOTAL: ("-total",),
+        Kind.RATE: ("-rate",),
+        Kind.COUNT_RATE: ("-rate",),
+        Kind.AVG: ("-avg", "compression-rate"),
+        Kind.MAX: ("-max",),
+        Kind.RATIO: ("-ratio",),
+    }
+    words: dict[str, tuple[str, ...]] = {
+        "ms": ("Milliseconds",),
+        "ns": ("Nanoseconds", "Old name"),
+        "bytes": ("Bytes", "Buffer"),
+        "s": ("Seconds",),
+    }
+    for name in found.values():
+        assert name.name.endswith(endings.get(name.kind, ("",))), name
+        assert name.description.startswith(words.get(name.unit, ("",))), name
+        assert name.unit or not name.description.startswith(("Milli", "Nano", "Bytes")), name
+    assert found[names.PRODUCER, "waiting-threads"].kind is Kind.GAUGE
+    assert found[names.APP_INFO, "version"].kind is Kind.FACT
+
+
+def test_a_topic_has_a_histogram() -> None:
+    clock, metrics = make()
+    metrics.topic("t", clock.now()).ack_time.record_even(1, 1, 7)
+    (reading,) = [each for each in metrics.readings(clock.now()) if each.name.kind is Kind.HISTOGRAM]
+    assert (reading.name.name, reading.number) == ("record-ack-time", 7)
+    assert dict(reading.name.tags)["topic"] == "t"
 
 
 def test_topics_and_nodes_are_made_once() -> None:

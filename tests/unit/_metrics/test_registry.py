@@ -14,7 +14,8 @@ from forebay._metrics.registry import Kind, MetricName, MetricsRegistry
 from forebay._metrics.sensor import Sensor
 from forebay.testing.clock import ManualClock
 
-NAMES = {MetricName(kind.name, "group", "words"): kind for kind in Kind}
+MEASURED = (Kind.TOTAL, Kind.COUNT_TOTAL, Kind.RATE, Kind.COUNT_RATE, Kind.AVG, Kind.MAX, Kind.RATIO)
+NAMES = [MetricName(kind.name, "group", "words", (), kind) for kind in MEASURED]
 
 
 def make(clock: ManualClock, samples: int = 2, window_ms: float = 30_000) -> tuple[MetricsRegistry, Sensor]:
@@ -84,7 +85,7 @@ def test_rate_of_a_young_sensor_is_over_its_own_age() -> None:
     clock = ManualClock()
     registry, _ = make(clock)
     clock.advance(29_000)
-    young = registry.sensor(clock.now(), {MetricName("young", "group", ""): Kind.RATE})
+    young = registry.sensor(clock.now(), [MetricName("young", "group", "", (), Kind.RATE)])
     young.record(40)
     clock.advance(10_000)
     assert read(registry, clock)["young"] == pytest.approx(40 / 40)
@@ -120,7 +121,7 @@ def test_a_gauge_may_ask_the_registry() -> None:
     clock = ManualClock()
     registry, _ = make(clock)
     registry.gauge(MetricName("count", "group", ""), lambda: len(registry))
-    assert read(registry, clock)["count"] == len(Kind) + 1
+    assert read(registry, clock)["count"] == len(NAMES) + 1
 
 
 def test_clear() -> None:
@@ -132,10 +133,28 @@ def test_clear() -> None:
     assert len(registry) == 0
 
 
+def test_readings_have_sums_and_histograms() -> None:
+    clock = ManualClock()
+    registry, sensor = make(clock)
+    histogram = registry.histogram(MetricName("ack", "group", "", (), Kind.HISTOGRAM, "ms"))
+    registry.gauge(MetricName("now", "group", ""), lambda: 5)
+    sensor.record(100)
+    sensor.record(300)
+    histogram.record_even(3.0, 3.0, 10)
+    found = {reading.name.name: reading for reading in registry.readings(clock.now())}
+    assert (found["AVG"].value, found["AVG"].total, found["AVG"].number) == (200, 400, 2)
+    assert (found["now"].value, found["now"].number) == (5, 0)
+    assert (found["ack"].value, found["ack"].total, found["ack"].number) == (10, 30, 10)
+    assert found["ack"].buckets == histogram.buckets()
+    assert "ack" not in read(registry, clock)
+    registry.clear()
+    assert list(registry.readings(clock.now())) == []
+
+
 def test_one_sensor_under_more_names_is_rolled_once() -> None:
     clock = ManualClock()
     registry, sensor = make(clock)
-    registry.measure(sensor, {MetricName("more", "group", ""): Kind.MAX})
+    registry.measure(sensor, [MetricName("more", "group", "", (), Kind.MAX)])
     sensor.record(7)
     clock.advance(30_000)
     found = read(registry, clock)
@@ -174,7 +193,7 @@ def test_reading_while_recording_and_making_sensors() -> None:
     for number in range(500):
         sensor.record(1)
         if number % 10 == 0:
-            registry.sensor(clock.now(), {MetricName(f"s{number}", "group", ""): Kind.TOTAL})
+            registry.sensor(clock.now(), [MetricName(f"s{number}", "group", "", (), Kind.TOTAL)])
     for reader in readers:
         reader.join(20)
     assert not failures

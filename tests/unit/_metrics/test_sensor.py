@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._metrics.sensor import Sensor
+from forebay._metrics.sensor import BOUNDS_MS, Histogram, Sensor
 
 NEVER = float("-inf")
 
@@ -64,3 +64,38 @@ def test_windows_add_up(windows: list[list[int]], kept: int) -> None:
     assert (total, count, start) == (sum(last), len(last), float(first))
     assert maximum == max(last, default=NEVER)
     assert sensor.total == sum(sum(values) for values in windows)
+
+
+def test_each_value_is_in_the_bucket_of_its_bound() -> None:
+    histogram = Histogram()
+    for at, bound in enumerate(BOUNDS_MS):
+        histogram.record_even(bound, bound, at + 1)
+    histogram.record_even(BOUNDS_MS[-1] * 1.01, 1e9, 3)
+    histogram.record_even(0, 0, 5)
+    assert histogram.buckets() == (6, *range(2, len(BOUNDS_MS) + 1), 3)
+
+
+def test_values_are_spread_evenly() -> None:
+    histogram = Histogram()
+    histogram.record_even(1.5, 5.5, 100)
+    assert dict(zip(BOUNDS_MS, histogram.buckets(), strict=False)) == {
+        **dict.fromkeys(BOUNDS_MS, 0),
+        2.0: 12,  # an eighth of the way
+        4.0: 50,
+        8.0: 38,
+    }
+    assert histogram.total == 350
+
+
+@given(st.floats(0, 3e5), st.floats(0, 3e5), st.integers(1, 10_000))
+def test_no_value_is_lost_or_outside_of_its_range(one: float, other: float, count: int) -> None:
+    low, high = sorted((one, other))
+    histogram = Histogram()
+    histogram.record_even(low, high, count)
+    buckets = histogram.buckets()
+    assert sum(buckets) == count
+    assert min(buckets) >= 0
+    for at, number in enumerate(buckets):
+        above = BOUNDS_MS[at] if at < len(BOUNDS_MS) else float("inf")
+        below = BOUNDS_MS[at - 1] if at else -1.0
+        assert number == 0 or (low <= above and high > below)

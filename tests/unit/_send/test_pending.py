@@ -197,6 +197,19 @@ def test_interceptors_are_told_once_and_of_what_is_raised() -> None:
     assert len(watching.acknowledged) == 2
 
 
+def test_interceptors_get_the_headers() -> None:
+    class Hearing:
+        heard: list[Any] = []
+
+        def on_acknowledgement(self, metadata: Any, error: Any, headers: Any = ()) -> None:
+            self.heard.append(headers)
+
+    world = World(interceptor_classes=[Hearing()])
+    pending_send(world.producer, ProducerRecord("test", b"v", headers=[("own", b"1")]), None).step(CountingTicket())
+    world.settle()
+    assert Hearing.heard == [(("own", b"1"),)]
+
+
 def test_a_record_that_is_too_large_fails_in_its_future() -> None:
     world = small()
     sent = pending_send(world.producer, record(bytes(5000)), None).step(CountingTicket())

@@ -19,6 +19,7 @@ def test_each_page_has_a_row_for_everything(tmp_path: Path) -> None:
     assert all(f"`{name}`" in options for name in ALIASES)
     metrics = (tmp_path / "metrics.md").read_text(encoding="utf-8")
     names = {each.name for rows in (PRODUCER_ROWS, TOPIC_ROWS, NODE_ROWS) for each in rows} | set(GAUGES)
+    assert "| `record-send-total` | counter | Records sent, since the start. | `forebay_record_send_total` |" in metrics
     assert names <= set(re.findall(r"^\| `([\w-]+)` \|", metrics, re.MULTILINE))
     errors = (tmp_path / "errors.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)` \|", errors, re.MULTILINE) == [kind.__name__ for kind in error_classes()]

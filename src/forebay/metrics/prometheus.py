@@ -1,0 +1,157 @@
+"""A collector for ``prometheus_client`` (extra ``prometheus``).
+
+``serve(9100)`` is enough for a process without metrics of its own.  Others register a ``ProducerCollector`` where their
+own metrics are.  Nothing is counted for it: it reads the producers' own sensors when Prometheus asks.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from forebay._metrics import names
+from forebay._metrics.registry import Kind, MetricName, Reading
+from forebay._metrics.sensor import BOUNDS_MS
+from forebay.metrics._exported import Watched, in_base_unit, prometheus_name, readings, tags_of
+
+__all__ = ["ProducerCollector", "serve"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+logger = logging.getLogger("forebay.metrics")
+
+FAMILIES = {
+    Kind.TOTAL: CounterMetricFamily,
+    Kind.COUNT_TOTAL: CounterMetricFamily,
+    Kind.AVG: SummaryMetricFamily,
+    Kind.MAX: GaugeMetricFamily,
+    Kind.GAUGE: GaugeMetricFamily,
+    Kind.HISTOGRAM: HistogramMetricFamily,
+}
+LABELS = {names.PRODUCER: ("client_id",), names.TOPIC: ("client_id", "topic"), names.NODE: ("client_id", "node")}
+BOUNDS = [*(repr(bound / 1000) for bound in BOUNDS_MS), "+Inf"]
+"""Of the histogram's buckets, in seconds."""
+
+
+class ProducerCollector(Collector):
+    """The metrics of the process's producers, for one registry.  A producer that is closed disappears.
+
+    Families are named ``forebay_...``, ``forebay_topic_...`` and ``forebay_node_...``; ``docs/metrics.md`` lists them.
+    The label ``client_id`` is the producer's client id.  If several open producers have the same one, the others'
+    labels end in ``#2``, ``#3`` and so on.
+
+    Args:
+        producers: the producers to read, which this does not keep alive; None: all of the process, also later ones.
+
+    Raises:
+        TypeError: one is no KafkaProducer or AsyncKafkaProducer.
+    """
+
+    def __init__(self, producers: Iterable[Any] | None = None) -> None:
+        self._watched = Watched(producers)
+
+    def describe(self) -> Iterator[Metric]:
+        """The families without values; a registry looks here for names that clash."""
+        yield from _all_families().values()
+
+    def collect(self) -> Iterator[Metric]:
+        """The families that have values now."""
+        families = _all_families()
+        for client_id, producer in self._watched.producers():
+            for reading in readings(producer):
+                if reading.name.group == names.APP_INFO:
+                    _add_fact(families, client_id, reading)
+                elif family := families.get(prometheus_name(reading.name)):
+                    _add(family, [client_id, *tags_of(reading.name).values()], reading)
+        yield from (family for family in families.values() if family.samples)
+
+
+def serve(port: int, address: str = "0.0.0.0", registry: CollectorRegistry = REGISTRY) -> WSGIServer | None:
+    """Registers a collector, and serves the registry by HTTP on a thread of its own.
+
+    A metric must not keep a service from its work: where the port is taken, a warning says so, and no more happens.
+
+    Args:
+        port: 0 for a free one.
+
+    Returns:
+        The server, whose ``shutdown`` ends it and whose ``server_port`` is the port; None where there is none.
+
+    Raises:
+        ValueError: the registry has a collector already, or metrics with the same names.
+    """
+    registry.register(ProducerCollector())
+    try:
+        return start_http_server(port, address, registry)[0]
+    except OSError as error:
+        logger.warning("Metrics are not served: port %d of %s cannot be had: %s", port, address, error)
+        return None
+
+
+def _all_families() -> dict[str, Any]:
+    families: dict[str, Any] = {}
+    groups = {names.PRODUCER: names.PRODUCER_ROWS, names.TOPIC: names.TOPIC_ROWS, names.NODE: names.NODE_ROWS}
+    for group, rows in groups.items():
+        for row in rows:
+            _add_family(families, MetricName(row.name, group, row.description, (), row.kind, row.unit))
+    for name, gauge in names.GAUGES.items():
+        _add_family(families, MetricName(name, names.PRODUCER, gauge.description, (), Kind.GAUGE, gauge.unit))
+    row = names.TOPIC_HISTOGRAM
+    _add_family(families, MetricName(row.name, names.TOPIC, row.description, (), row.kind, row.unit))
+    families["forebay_producer"] = InfoMetricFamily("forebay_producer", "The version of forebay.", labels=["client_id"])
+    families["forebay_start_time_seconds"] = GaugeMetricFamily(
+        "forebay_start_time_seconds", "When the producer was made, Unix time.", labels=["client_id"]
+    )
+    return families
+
+
+def _add_family(families: dict[str, Any], name: MetricName) -> None:
+    family = prometheus_name(name)
+    if family:
+        families[family] = FAMILIES[name.kind](family, _in_words(name), labels=LABELS[name.group])
+
+
+def _in_words(name: MetricName) -> str:
+    """The description without the unit and the mean, which the family's own name and type say."""
+    text = name.description.removesuffix(", mean.").removesuffix(", since the start.").removesuffix(".")
+    text = text.replace("Milliseconds", "Seconds").replace("Nanoseconds", "Seconds")
+    return f"{text} (Java's {name.name})."
+
+
+def _add(family: Any, labels: list[str], reading: Reading) -> None:
+    name = reading.name
+    if name.kind is Kind.AVG:
+        family.add_metric(labels, reading.number, in_base_unit(name, reading.total))
+    elif name.kind is Kind.HISTOGRAM:
+        so_far = 0
+        buckets = []
+        for bound, count in zip(BOUNDS, reading.buckets, strict=True):
+            so_far += count
+            buckets.append((bound, so_far))
+        family.add_metric(labels, buckets, in_base_unit(name, reading.total))
+    elif not math.isnan(float(reading.value)):  # a maximum of nothing
+        family.add_metric(labels, in_base_unit(name, float(reading.value)))
+
+
+def _add_fact(families: dict[str, Any], client_id: str, reading: Reading) -> None:
+    if reading.name.name == "version":
+        families["forebay_producer"].add_metric([client_id], {"version": str(reading.value)})
+    elif reading.name.name == "start-time-ms":
+        families["forebay_start_time_seconds"].add_metric([client_id], float(reading.value) / 1000)

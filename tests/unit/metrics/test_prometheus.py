@@ -1,0 +1,107 @@
+"""metrics.prometheus: what prometheus_client's own parser reads of a producer."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.openmetrics.exposition import generate_latest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from forebay.metrics.prometheus import ProducerCollector, serve
+from tests.unit.metrics.test_exported import Known
+
+
+def scraped(*collectors: Collector) -> dict[str, Any]:
+    """The families as OpenMetrics' parser, which is strict, reads them."""
+    registry = CollectorRegistry()
+    for collector in collectors:
+        registry.register(collector)
+    text = generate_latest(registry).decode()  # type: ignore[no-untyped-call]
+    return {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
+
+
+def values(family: Any, suffix: str = "") -> dict[tuple[str, ...], float]:
+    """The samples of a family by their labels' values."""
+    name = family.name + suffix
+    return {tuple(sample.labels.values()): sample.value for sample in family.samples if sample.name == name}
+
+
+def test_what_prometheus_reads() -> None:
+    world = Known(client_id="me", topics={"test": 1, "other": 1}, linger_ms=30, compression_type="none")
+    for _ in range(3):
+        world.send(bytes(100))
+    world.send(b"v", topic="other")
+    world.let_pass(40)
+    world.settle()
+    found = scraped(ProducerCollector([world.producer]))
+    assert values(found["forebay_record_send"], "_total") == {("me",): 4.0}
+    assert values(found["forebay_topic_record_send"], "_total") == {("me", "test"): 3.0, ("me", "other"): 1.0}
+    assert ("me", "0") in values(found["forebay_node_request"], "_total")
+    snapshot = world.producer.metrics()
+    latency = found["forebay_request_latency_seconds"]
+    count, total = (values(latency, suffix)["me",] for suffix in ("_count", "_sum"))
+    assert total / count == pytest.approx(float(snapshot.value("request-latency-avg")) / 1000)
+    assert values(found["forebay_buffer_total_bytes"]) == {("me",): snapshot.value("buffer-total-bytes")}
+    assert values(found["forebay_metadata_age_seconds"]) == {("me",): snapshot.value("metadata-age")}
+    assert values(found["forebay_start_time_seconds"])["me",] == pytest.approx(world.clock.wall() / 1000, abs=60)
+    (info,) = found["forebay_producer"].samples
+    assert info.labels == {"client_id": "me", "version": snapshot.value("version", "app-info")}
+
+
+def test_the_histogram_is_in_seconds_and_adds_up() -> None:
+    world = Known(client_id="me", linger_ms=30)
+    for _ in range(5):
+        world.send(b"v")
+    world.let_pass(40)
+    world.settle()
+    found = scraped(ProducerCollector([world.producer]))["forebay_topic_record_ack_time_seconds"]
+    buckets = {sample.labels["le"]: sample.value for sample in found.samples if sample.name.endswith("_bucket")}
+    assert list(buckets)[:2] == ["0.0005", "0.001"] and list(buckets)[-2:] == ["131.072", "+Inf"]
+    assert (buckets["0.016"], buckets["0.032"], buckets["+Inf"]) == (0, 5, 5)
+    assert values(found, "_count") == {("me", "test"): 5.0}
+    assert values(found, "_sum") == {("me", "test"): pytest.approx(0.15)}
+
+
+def test_several_producers_and_one_that_ends() -> None:
+    one, two = Known(client_id="same"), Known(client_id="same")
+    collector = ProducerCollector([one.producer, two.producer])
+    assert set(values(scraped(collector)["forebay_connection_count"])) == {("same",), ("same#2",)}
+    one.end()
+    assert set(values(scraped(collector)["forebay_connection_count"])) == {("same#2",)}
+    two.end()
+    assert scraped(collector) == {}
+
+
+def test_a_maximum_of_nothing_is_left_out() -> None:
+    world = Known()
+    found = scraped(ProducerCollector([world.producer]))
+    assert "forebay_batch_size_max_bytes" not in found
+    assert values(found["forebay_batch_size_bytes"], "_count") == {(world.producer.client_id,): 0.0}
+
+
+def test_names_that_clash_are_refused_at_registration() -> None:
+    registry = CollectorRegistry()
+    Counter("forebay_record_send", "Somebody else's.", registry=registry)
+    with pytest.raises(ValueError, match="forebay_record_send"):
+        registry.register(ProducerCollector([]))
+    CollectorRegistry().register(ProducerCollector())
+
+
+def test_a_port_that_is_taken_is_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    world = Known(client_id="served")
+    server = serve(0, "127.0.0.1", CollectorRegistry())
+    assert server is not None
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=30) as answer:
+            assert 'forebay_connection_count{client_id="served"}' in answer.read().decode()
+        assert serve(server.server_port, "127.0.0.1", CollectorRegistry()) is None
+    finally:
+        server.shutdown()
+        server.server_close()
+    (line,) = caplog.messages
+    assert line.startswith(f"Metrics are not served: port {server.server_port} of 127.0.0.1 cannot be had: ")
+    assert world.producer.metrics()
