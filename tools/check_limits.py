@@ -83,7 +83,6 @@ SMALL = {
     "forebay/_version.py": "The build reads it without importing the package.",
     "forebay/cli/failure.py": "How every command ends.",
     "forebay/cli/payloads.py": "Data for `forebay perf`; no record passes it elsewhere.",
-    "forebay/cli/tally.py": "What `produce` and `perf` count.",
     "forebay/config/_aliases.py": "A table of names.",
     "forebay/config/_address_map.py": "The rule for one option.",
     "forebay/config/_bootstrap.py": "The rule for one option, which Control shares.",

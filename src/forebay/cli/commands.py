@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -97,7 +96,9 @@ def perf(**values: Any) -> int:
     if values["transactional_id"] is not None:
         given = given.plus({"transactional.id": values["transactional_id"]}, "--transactional-id")
     elif duration is not None and "transactional.id" not in given.values:
-        given = given.plus({"transactional.id": f"performance-producer-{uuid.uuid4()}"}, "perf")
+        from uuid import uuid4  # slow to import
+
+        given = given.plus({"transactional.id": f"performance-producer-{uuid4()}"}, "perf")
     return command.run(
         command.PerfJob(
             config=flags.configuration(given, values["verbose"]),

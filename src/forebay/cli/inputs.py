@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from forebay.cli.blocks import Input
 from forebay.cli.failure import CommandError
 from forebay.cli.jsonl import JsonFormat, JsonInput
 from forebay.cli.lines import LineFormat, LineInput
-from forebay.cli.rows import Input
 from forebay.cli.table import CsvInput, ParquetInput, TableFormat
 
 STDIN = "-"

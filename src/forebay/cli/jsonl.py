@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from forebay.cli.blocks import Block, gathered
 from forebay.cli.lines import LineInput
 from forebay.cli.rows import BadRow, HeaderPairs, Row, as_bytes
 
@@ -36,14 +37,17 @@ class JsonInput:
         self._lines = lines
         self._format = layout
 
-    def rows(self) -> Iterator[Row | BadRow]:
-        """A row a line; the line must be JSON whatever is done with it."""
-        # A line that is too long becomes the same bad row as elsewhere.
-        for row in self._lines.rows():
-            if isinstance(row, BadRow):
-                yield row
-            elif row.value is not None and not row.value.isspace() and row.value:
-                yield self._row(row.number, row.value)
+    def blocks(self) -> Iterator[Block | BadRow]:
+        """A record a line; the line must be JSON whatever is done with it."""
+        for run in self._lines.runs():
+            if isinstance(run, BadRow):
+                yield run  # a line that is too long is the same bad row as elsewhere
+            else:
+                yield from gathered(
+                    self._row(number, line)
+                    for number, line in zip(run.numbers, run.lines, strict=True)
+                    if line and not line.isspace()
+                )
 
     def _row(self, number: int, line: bytes) -> Row | BadRow:
         try:
@@ -116,5 +120,6 @@ def _headers(value: Any) -> HeaderPairs:
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
             raise _Wrong(f"header {json.dumps(pair)[:60]} is not a pair [name, value]")
+        pair[0].encode()  # a ValueError if the producer could not write it
         found.append((pair[0], as_bytes(pair[1])))
     return found

@@ -8,12 +8,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
+from forebay.cli.blocks import Block, gathered
 from forebay.cli.failure import CommandError
 from forebay.cli.rows import BadRow, HeaderPairs, Row, unescape
 
-CHUNK = 1 << 16
+CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,19 @@ class LineFormat:
     headers: HeaderSyntax | None = None
     null_marker: bytes | None = None
     """A field that is equal to it becomes null."""
+
+
+class Run(NamedTuple):
+    """Adjacent lines, the number of the first one, and the bytes of all of them without their ends."""
+
+    first: int
+    lines: list[bytes]
+    size: int
+
+    @property
+    def numbers(self) -> range:
+        """The number of each line."""
+        return range(self.first, self.first + len(self.lines))
 
 
 class LineInput:
@@ -61,44 +76,90 @@ class LineInput:
         if self._owned:
             self._stream.close()
 
-    def rows(self) -> Iterator[Row | BadRow]:
-        """A row a line."""
+    def blocks(self) -> Iterator[Block | BadRow]:
+        """The records of each read; what was typed or piped in slowly is not held."""
         layout = self._format
         simple = layout.headers is None and layout.null_marker is None and not layout.key_required
-        key_delimiter = layout.key_delimiter
-        for number, line in self.lines():
-            if line is None:
-                yield BadRow(number, f"the line is longer than max.request.size ({self._limit} bytes)")
+        for run in self.runs():
+            if isinstance(run, BadRow):
+                yield run
             elif not simple:
-                yield _fields(number, line, layout)
-            elif key_delimiter is None:
-                yield Row(number, line)
+                pairs = zip(run.numbers, run.lines, strict=True)
+                yield from gathered(_fields(number, line, layout) for number, line in pairs)
+            elif layout.key_delimiter is None:
+                yield Block(run.numbers, run.lines, run.size)
             else:
-                key, found, value = line.partition(key_delimiter)
-                yield Row(number, value, key) if found else Row(number, line)
+                yield _keyed(run, layout.key_delimiter)
 
-    def lines(self) -> Iterator[tuple[int, bytes | None]]:
-        """Each line and its number; None in place of one that is too long."""
+    def runs(self) -> Iterator[Run | BadRow]:
+        """The complete lines of each read; a BadRow in the place of one that is too long."""
         delimiter, limit = self._format.delimiter, self._limit
-        number, too_long = 0, False
+        number, skipping = 1, False
         rest = bytearray()
         # read1, so that a line typed or piped in slowly is sent when it is there.
         while chunk := self._stream.read1(CHUNK):
             self._read += len(chunk)
-            searched = max(0, len(rest) - len(delimiter) + 1)
-            rest += chunk
-            if rest.find(delimiter, searched) >= 0:
-                *complete, last = bytes(rest).split(delimiter)
-                rest = bytearray(last)
-                for line in complete:
-                    number += 1
-                    yield number, None if too_long or len(line) > limit else line
-                    too_long = False
+            held = len(rest)
+            lines = _cut(rest, chunk, delimiter)
+            if lines:
+                size = held + len(chunk) - len(rest) - len(delimiter) * len(lines)
+                if skipping:
+                    yield self._too_long(number)
+                    number, size, skipping = number + 1, size - len(lines.pop(0)), False
+                yield from self._fitting(number, lines, size)
+                number += len(lines)
             if len(rest) > limit + len(delimiter) - 1:  # its end may be a delimiter's beginning
-                too_long = True
+                skipping = True
                 del rest[: len(rest) - len(delimiter) + 1]
-        if rest or too_long:
-            yield number + 1, None if too_long or len(rest) > limit else bytes(rest)
+        if skipping or len(rest) > limit:
+            yield self._too_long(number)
+        elif rest:
+            yield Run(number, [bytes(rest)], len(rest))
+
+    def _fitting(self, number: int, lines: list[bytes], size: int) -> Iterator[Run | BadRow]:
+        # Of lines that are no longer together, none is too long.
+        if size <= self._limit or max(map(len, lines)) <= self._limit:
+            if lines:
+                yield Run(number, lines, size)
+            return
+        for fits, group in groupby(enumerate(lines, number), lambda pair: len(pair[1]) <= self._limit):
+            pairs = list(group)
+            if fits:
+                yield Run(pairs[0][0], [line for _, line in pairs], sum(len(line) for _, line in pairs))
+            else:
+                yield from (self._too_long(at) for at, _ in pairs)
+
+    def _too_long(self, number: int) -> BadRow:
+        return BadRow(number, f"the line is longer than max.request.size ({self._limit} bytes)")
+
+
+def _cut(rest: bytearray, chunk: bytes, delimiter: bytes) -> list[bytes]:
+    """The complete lines of ``rest`` and ``chunk``; what follows the last one is left in ``rest``."""
+    if len(delimiter) > 1:
+        # A delimiter may begin in ``rest``.
+        searched = max(0, len(rest) - len(delimiter) + 1)
+        rest += chunk
+        if rest.find(delimiter, searched) < 0:
+            return []
+        lines = bytes(rest).split(delimiter)
+    else:
+        # Without a copy of the chunk, whose fresh memory would cost more than the split.
+        lines = chunk.split(delimiter)
+        if len(lines) > 1:
+            lines[0] = bytes(rest + lines[0])
+        else:
+            rest += chunk
+            return []
+    rest[:] = lines.pop()
+    return lines
+
+
+def _keyed(run: Run, delimiter: bytes) -> Block:
+    """The lines cut at the first delimiter; one without it is a value without a key."""
+    parts = [line.partition(delimiter) for line in run.lines]
+    keys = [before if found else None for before, found, _ in parts]
+    values = [after if found else before for before, found, after in parts]
+    return Block(run.numbers, values, run.size - len(delimiter) * (len(keys) - keys.count(None)), keys)
 
 
 def _fields(number: int, line: bytes, layout: LineFormat) -> Row | BadRow:

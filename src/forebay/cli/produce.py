@@ -1,26 +1,28 @@
 """``forebay produce``: rows from files or standard input into a topic, every one acknowledged or reported.
 
-Memory is bounded: rows are read as they are sent, the producer's buffer has a size, and the number of records without
-an outcome has a limit.  Every named file and the topic are checked before anything is sent.
+Rows go as blocks of columns (``send_batch``).  Memory is bounded: blocks are read as they are sent, the producer's
+buffer has a size, and records and bytes without an outcome have a limit.  Every named file and the topic are checked
+before anything is sent.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any
 
+from forebay._columnar import BatchDelivery
 from forebay._runtime.clock import Clock
 from forebay.cli import inputs, sending
+from forebay.cli.blocks import Block, Input
 from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, told
 from forebay.cli.inputs import Layout
 from forebay.cli.progress import Display, LogLines, display
-from forebay.cli.rows import BadRow, HeaderPairs, Input, Row
+from forebay.cli.rows import BadRow, HeaderPairs
 from forebay.cli.tally import Tally
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaError, TimeoutError
@@ -28,8 +30,10 @@ from forebay.producer import KafkaProducer
 
 _NONE, _OPEN, _ENDING, _COMMITTED = range(4)
 """How far the command's transaction has come."""
-CHECK_EVERY = 256
-"""Rows between two updates of the bar and checks of the records on their way; a power of two."""
+PART = sending.WINDOW // 4
+"""The most rows that are sent at once."""
+PLACE_FROM = 256
+"""Rows that were read before an interruption names its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,12 @@ class _Run:
         self._tally = tally
         self._shown = shown
         self._partitions = 0
+        # Records that were handed to the producer, or refused.
         self._read = 0
         self._place = ""
+        # The rows that a call of the producer has not yet answered for.
+        self._sending = ""
+        self._by_rows = any(job.config[name] is not None for name in ("key.serializer", "value.serializer"))
         self._transactional = job.config["transactional.id"] is not None
         self._transaction = _NONE
 
@@ -127,6 +135,8 @@ class _Run:
             return exit_code_of(ended)
         if interrupted is not None:
             self._shown.error(f"interrupted{f' near {self._place}' if self._place else ''}: what follows was not sent")
+            if self._sending:
+                self._shown.error(f"it is not known which records of {self._sending} were sent, and none is counted")
             return exit_code_of(interrupted)
         return FAILED if self._tally.failed else OK
 
@@ -159,54 +169,144 @@ class _Run:
         with closing(inputs.open_all(self._job.paths, self._job.layout)) as opened:
             for source in opened:
                 self._shown.show(os.path.basename(source.name), 0, source.size)
-                left = None if self._job.count is None else self._job.count - self._read
-                self._feed_one(source, left)
+                self._feed_one(source)
                 if self._job.count is not None and self._read >= self._job.count:
                     return
 
-    def _feed_one(self, source: Input, limit: int | None) -> None:
-        name, tally = source.name, self._tally
-        send = self._sender(name)
-        for row in islice(source.rows(), limit):
-            self._read += 1
-            if isinstance(row, BadRow):
-                self._bad(name, row)
+    def _feed_one(self, source: Input) -> None:
+        name, limit = source.name, self._job.count
+        for item in source.blocks():
+            if isinstance(item, BadRow):
+                self._bad(name, item)
             else:
-                send(row)
-            if tally.stuck is not None:
-                raise CommandError(f"stopped at {name}:{row.number}: what follows was not sent", FAILED)
-            if not self._read % CHECK_EVERY:
-                self._place = f"{name}:{row.number}"
+                self._feed_block(name, item if limit is None else item.part(0, limit - self._read))
                 self._shown.show(os.path.basename(name), source.position(), source.size)
-                sending.wait_until(lambda: self._read - tally.settled_count < sending.WINDOW)
-
-    def _sender(self, name: str) -> Callable[[Row], None]:
-        """A function that sends a row of the input ``name``.  It is a closure, because it is called for each row."""
-        job, topic, send, settled = self._job, self._job.topic, self._producer.send, self._tally.settled
-        own_headers, own_partition, own_key, nulls = job.headers, job.partition, job.key, job.empty_is_null
-
-        def send_row(row: Row) -> None:
-            number, value, key, headers, partition, timestamp_ms = row
-            if nulls:
-                value, key = value or None, key or None
-            if key is None:
-                key = own_key
-            if partition is None:
-                partition = own_partition
-            elif partition >= self._partitions:
-                # Checked here, because send() would wait max.block.ms for a partition that may be made later.
-                self._bad(name, BadRow(number, f"partition {partition} of topic {topic!r}: {self._existing()}"))
+            if limit is not None and self._read >= limit:
                 return
-            pairs: Any = [*headers, *own_headers] if headers or own_headers else None
-            try:
-                send(topic, value, key, pairs, partition, timestamp_ms, on_delivery=partial(settled, name, number))
-            except KafkaError as error:
-                # Raised and not in the record's future: a serializer of the user's, or the producer has ended.
-                self._tally.refused(name, number, error)
 
-        return send_row
+    def _feed_block(self, name: str, block: Block) -> None:
+        """Sends a block in parts, so that not too many records are without an outcome.
+
+        Raises:
+            CommandError: a bad row, or an error after which further records would fail in the same way.
+        """
+        job, tally = self._job, self._tally
+        send = self._send_rows if self._by_rows else self._send
+        for filled in self._existing_partitions(
+            name, block.filled(job.key, job.headers, empty_is_null=job.empty_is_null)
+        ):
+            for begin in range(0, len(filled.numbers), PART):
+                part = filled.part(begin, begin + PART)
+                self._read += len(part.numbers)
+                send(name, part)
+                here = f"{name}:{part.numbers[-1]}"
+                if tally.stuck is not None:
+                    raise self._stopped(here)
+                if self._read >= PLACE_FROM:
+                    self._place = here
+                sending.wait_until(self._has_room)
+
+    def _has_room(self) -> bool:
+        tally = self._tally
+        few = self._read - tally.settled_count < sending.WINDOW
+        return few and tally.open_bytes < self._job.config["buffer.memory"]
+
+    def _existing_partitions(self, name: str, block: Block) -> Iterator[Block]:
+        """The parts of the block between rows for a partition that does not exist, which are bad rows."""
+        begin, count = 0, self._partitions
+        # Checked here, because the producer would wait max.block.ms for a partition that may be made later.
+        for row, partition in enumerate(block.partitions or ()):
+            if partition is not None and partition >= count:
+                if row > begin:
+                    yield block.part(begin, row)
+                why = f"partition {partition} of topic {self._job.topic!r}: {self._existing()}"
+                self._bad(name, BadRow(block.numbers[row], why))
+                begin = row + 1
+        if begin < len(block.numbers):
+            yield block.part(begin, len(block.numbers))
+
+    def _send(self, name: str, block: Block) -> None:
+        """Sends the rows; one that is refused fails alone, and those behind it go on."""
+        waiting = [block]
+        while waiting:
+            part = waiting.pop()
+            self._sending = f"{name}:{part.numbers[0]} to {part.numbers[-1]}"
+            partitions = self._partitions_of(part)
+            try:
+                delivery = self._producer.send_batch(
+                    self._job.topic,
+                    part.values,
+                    key=part.keys,
+                    headers=part.headers,
+                    partition=partitions,
+                    timestamp=part.timestamps,
+                )
+            except KafkaError as error:
+                delivery = BatchDelivery() if error.delivery is None else error.delivery
+                waiting += reversed(self._behind_refused(name, part, delivery, error))
+            except BaseException as error:
+                # Ctrl-C: what was accepted counts.
+                if (known := getattr(error, "delivery", None)) is not None:
+                    self._follow(name, part, known)
+                raise
+            else:
+                self._follow(name, part, delivery)
+
+    def _follow(self, name: str, block: Block, delivery: BatchDelivery) -> None:
+        self._tally.follow(name, block, delivery)
+        self._sending = ""
+
+    def _partitions_of(self, block: Block) -> Any:
+        own = self._job.partition
+        if block.partitions is None or own is None:
+            return own if block.partitions is None else block.partitions
+        return [own if partition is None else partition for partition in block.partitions]
+
+    def _behind_refused(self, name: str, block: Block, delivery: BatchDelivery, error: KafkaError) -> list[Block]:
+        """Counts a block of which a row was refused; returns what is left of it to send.
+
+        Raises:
+            CommandError: further records would fail in the same way.
+        """
+        self._follow(name, block, delivery)
+        taken = delivery.taken()
+        begins = [0, *(run.stop for run in taken)]
+        ends = [*(run.start for run in taken), len(block.numbers)]
+        left = [(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
+        first = left[0][0]
+        self._tally.refused(name, [block.numbers[first]], error)
+        if self._tally.stuck is None and "row" in error.context:
+            return [block.part(max(begin, first + 1), end) for begin, end in left if end > first + 1]
+        # An error without a row is the producer's.  Of a window of rows, some behind the refused one may be taken.
+        later = sum(len(run) for run in taken if run.start > first)
+        raise self._stopped(f"{name}:{block.numbers[first]}", later)
+
+    def _stopped(self, place: str, later: int = 0) -> CommandError:
+        but = f", but for {later} records soon after it" if later else ""
+        return CommandError(f"stopped at {place}: what follows was not sent{but}", FAILED)
+
+    def _send_rows(self, name: str, block: Block) -> None:
+        """Sends the rows one by one, for serializers of the user's, which columns do not pass."""
+        send, settled, topic = self._producer.send, self._tally.settled, self._job.topic
+        nothing: list[None] = [None] * len(block.numbers)
+        partitions = self._partitions_of(block)
+        columns = (
+            block.numbers,
+            *(nothing if each is None else each for each in (block.values, block.keys, block.headers)),
+            [partitions] * len(nothing) if isinstance(partitions, int) else partitions or nothing,
+            block.timestamps or nothing,
+        )
+        for number, value, key, headers, partition, timestamp_ms in zip(*columns, strict=True):
+            on_delivery = partial(settled, name, number)
+            try:
+                send(topic, value, key, headers, partition, timestamp_ms, on_delivery=on_delivery)
+            except KafkaError as error:
+                self._tally.refused(name, [number], error)
+            if self._tally.stuck is not None:
+                raise self._stopped(f"{name}:{number}")
 
     def _bad(self, name: str, row: BadRow) -> None:
+        self._read += 1
         line = f"{name}:{row.number}: {row.reason}"
         if self._job.skip_bad:
             self._tally.fail("bad input", line)

@@ -1,4 +1,4 @@
-"""What every input format hands to the producer: a row, or the reason why there is none at this place."""
+"""A record to be and its place in the input, or the reason why there is none; and how cells become bytes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import base64
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from forebay.cli.failure import CommandError
 
@@ -33,27 +33,6 @@ class BadRow(NamedTuple):
 
     number: int
     reason: str
-
-
-class Input(Protocol):
-    """An input that is read once, from the first row to the last, in bounded memory."""
-
-    name: str
-    """As messages show it."""
-    size: int | None
-    """The size of the input, in the units of ``position``; None if it is not known."""
-
-    def position(self) -> int:
-        """How much of it was read."""
-        ...
-
-    def rows(self) -> Iterator[Row | BadRow]:
-        """Every row; raises CommandError where the input as a whole cannot be read any further."""
-        ...
-
-    def close(self) -> None:
-        """Lets go of the file; standard input stays open."""
-        ...
 
 
 def unescape(text: str, flag: str) -> bytes:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
-import io
+from codecs import BOM_UTF8
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+from forebay.cli.blocks import Block, gathered, size_of
 from forebay.cli.failure import CommandError
+from forebay.cli.lines import CHUNK
 from forebay.cli.rows import BadRow, Row, as_bytes, to_json
+from forebay.rows import rows_as_json
 
 ROWS_AT_ONCE = 4096
 
@@ -41,6 +45,47 @@ class TableFormat:
             return BadRow(number, f"cannot be written as UTF-8: {error}")
 
 
+class _Lines:
+    """The lines of a stream of UTF-8 for ``csv.reader``, which takes several for a row with line breaks."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._ready: deque[bytes] = deque()
+        self._rest = bytearray()
+        self._ended = False
+        self._first = True
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next line is there without a read."""
+        return bool(self._ready)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        while not self._ready:
+            if self._ended:
+                raise StopIteration
+            self._read()
+        line = self._ready.popleft()
+        if self._first:
+            self._first = False
+            line = line.removeprefix(BOM_UTF8)
+        return line.decode()
+
+    def _read(self) -> None:
+        chunk = self._stream.read1(CHUNK)
+        self._ended = not chunk
+        self._rest += chunk
+        if self._ended or b"\n" in chunk or b"\r" in chunk:
+            lines = bytes(self._rest).splitlines(keepends=True)
+            # A carriage return at the end may be half of a line's end.
+            whole = self._ended or not lines or lines[-1].endswith(b"\n")
+            self._rest = bytearray(b"" if whole else lines.pop())
+            self._ready.extend(lines)
+
+
 class CsvInput:
     """The rows of CSV in UTF-8; the first names the columns, and every cell is text."""
 
@@ -54,7 +99,6 @@ class CsvInput:
         self._format = layout
         # The limit is the csv module's own, for the whole process: an open quote must not swallow the file.
         csv.field_size_limit(limit)
-        self._text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
 
     def position(self) -> int:
         """Bytes read so far."""
@@ -63,22 +107,29 @@ class CsvInput:
     def close(self) -> None:
         """Closes the stream where it is ours: standard input is not."""
         if self._owned:
-            self._text.close()
-        else:
-            self._text.detach()
+            self._stream.close()
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def blocks(self) -> Iterator[Block | BadRow]:
         """Each row below the header, numbered by the line it ends on; blank lines are passed over."""
-        reader = csv.reader(self._text, strict=True, delimiter=self._format.separator)
+        lines = _Lines(self._stream)
+        reader = csv.reader(lines, strict=True, delimiter=self._format.separator)
         columns = self._next(reader)
         if columns is None:
             raise CommandError(f"{self.name}: no header row; the first line of CSV names the columns")
         self._format.check(self.name, columns)
         while (cells := self._next(reader)) is not None:
+            yield from gathered(self._rows(cells, columns, reader, lines))
+
+    def _rows(self, cells: list[str] | None, columns: list[str], reader: Any, lines: _Lines) -> Iterator[Row | BadRow]:
+        """The row of ``cells``, and those behind it that are there without a read."""
+        while cells is not None:
             if len(cells) == len(columns):
                 yield self._format.row(reader.line_num, dict(zip(columns, cells, strict=True)))
             elif cells:
                 yield BadRow(reader.line_num, f"{len(cells)} fields, but the header has {len(columns)}")
+            if not lines.ready:
+                return
+            cells = self._next(reader)
 
     def _next(self, reader: Any) -> list[str] | None:
         try:
@@ -87,11 +138,11 @@ class CsvInput:
             # After a broken quote the begin of the next row is not known.
             raise CommandError(f"{self.name}:{reader.line_num}: not CSV: {error}", 1) from None
         except UnicodeDecodeError as error:
-            raise CommandError(f"{self.name}: near line {reader.line_num + 1}: not UTF-8 ({error.reason})", 1) from None
+            raise CommandError(f"{self.name}:{reader.line_num + 1}: not UTF-8 ({error.reason})", 1) from None
 
 
 class ParquetInput:
-    """The rows of a Parquet file, a few thousand at a time."""
+    """The rows of a Parquet file, a few thousand at a time; as Arrow columns where their types allow it."""
 
     def __init__(self, path: str, layout: TableFormat) -> None:
         try:
@@ -118,12 +169,51 @@ class ParquetInput:
         """Closes the file."""
         self._file.close()
 
-    def rows(self) -> Iterator[Row | BadRow]:
+    def blocks(self) -> Iterator[Block | BadRow]:
         """Each row, numbered from 1."""
         try:
             for batch in self._file.iter_batches(ROWS_AT_ONCE):
-                for number, cells in enumerate(batch.to_pylist(), self._done + 1):
-                    yield self._format.row(number, cells)
+                numbers = range(self._done + 1, self._done + 1 + batch.num_rows)
+                columns = self._columns(batch)
+                if columns is not None:
+                    value, key = columns
+                    yield Block(numbers, value, size_of(value) + size_of(key), key)
+                else:
+                    pairs = zip(numbers, batch.to_pylist(), strict=True)
+                    yield from gathered(self._format.row(number, cells) for number, cells in pairs)
                 self._done += batch.num_rows
         except self._errors as error:
             raise CommandError(f"{self.name}: after row {self._done}: cannot be read as Parquet: {error}", 1) from None
+
+    def _columns(self, batch: Any) -> tuple[Any, Any] | None:
+        """Values and keys as columns, if that gives the same bytes as cell by cell."""
+        layout = self._format
+        key = None if layout.key_column is None else _text(batch.column(layout.key_column))
+        if layout.key_column is not None and key is None:
+            return None
+        if layout.value_column is not None:
+            value = _text(batch.column(layout.value_column))
+            return None if value is None else (value, key)
+        if all(_is_same_in_json(column.type) for column in batch.columns):
+            return rows_as_json(batch).combine_chunks(), key
+        return None
+
+
+def _text(column: Any) -> Any:
+    """The column as one that ``send_batch`` takes; None if its cells are not text, bytes or integers."""
+    import pyarrow as pa
+
+    kind, types = column.type, pa.types
+    if types.is_integer(kind):
+        return column.cast(pa.string())
+    plain = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return column if any(check(kind) for check in plain) else None
+
+
+def _is_same_in_json(kind: Any) -> bool:
+    """Whether ``rows_as_json`` writes the type as ``to_json`` does: not floats, decimals and times."""
+    import pyarrow as pa
+
+    types = pa.types
+    plain = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean, types.is_null, types.is_date32)
+    return any(check(kind) for check in plain)

@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import io
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
+from forebay._columnar.deliveries import FailedRows
+from forebay.cli.blocks import Block
+from forebay.cli.rows import BadRow, Row
 from forebay.config import ProducerConfig
-from forebay.errors import KafkaError
+from forebay.errors import IllegalStateError, KafkaError
+from forebay.errors._base import own_copy
 from forebay.model import RecordMetadata
 from forebay.producer import KafkaProducer
 
 CONFIG = ProducerConfig(bootstrap_servers="localhost:9092")
 
 
+def rows_of(found: Iterable[Block | BadRow]) -> list[Row | BadRow]:
+    """Blocks row by row, each with its size checked."""
+    rows: list[Row | BadRow] = []
+    for item in found:
+        if isinstance(item, BadRow):
+            rows.append(item)
+            continue
+        nothing = [None] * len(item.numbers)
+        values, keys = (_cells(column, len(nothing)) for column in (item.values, item.keys))
+        assert item.size == sum(len(cell) for cell in (*values, *keys) if cell is not None)
+        columns = (item.headers or [()] * len(nothing), item.partitions or nothing, item.timestamps or nothing)
+        rows += [Row(*cells) for cells in zip(item.numbers, values, keys, *columns, strict=True)]
+    return rows
+
+
+def _cells(column: Any, count: int) -> list[bytes | None]:
+    """The cells as bytes; a column of text in Arrow gives str."""
+    cells = [None] * count if column is None else column if isinstance(column, list) else column.to_pylist()
+    return [cell.encode() if isinstance(cell, str) else cell for cell in cells]
+
+
+class Trickle(io.RawIOBase):
+    """A pipe: hands out the pieces it was given, one a read."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        super().__init__()
+        self._pieces = list(pieces)
+
+    def read1(self, size: int) -> bytes:
+        return self._pieces.pop(0) if self._pieces else b""
+
+
 class Sent(NamedTuple):
-    """What ``send`` was given, without the callback."""
+    """A record as ``send`` was given it, without the callback, or a row of ``send_batch``."""
 
     topic: str
     value: bytes | None
@@ -22,6 +60,32 @@ class Sent(NamedTuple):
     headers: Any
     partition: int | None
     timestamp_ms: int | None
+
+
+class FakeDelivery:
+    """What ``send_batch`` returns; everything has its outcome."""
+
+    def __init__(self, taken: Sequence[range] = ()) -> None:
+        self.acknowledged = 0
+        self.failures: tuple[FailedRows, ...] = ()
+        self._taken = list(taken)
+
+    def add(self, row: int, record: Sent, error: KafkaError | None) -> None:
+        """Notes the outcome of the next row."""
+        self._taken = [range(row + 1)]
+        if error is None:
+            self.acknowledged += 1
+        else:
+            own = own_copy(error).with_context(partition=f"{record.topic}-{record.partition or 0}")
+            self.failures += (FailedRows(array("q", [row]), own),)
+
+    def taken(self) -> list[range]:
+        """Rows that were taken, ascending."""
+        return self._taken
+
+    def add_done_callback(self, function: Callable[[Any], object]) -> None:
+        """Calls it at once."""
+        function(self)
 
 
 class FakeProducer:
@@ -39,6 +103,8 @@ class FakeProducer:
     ) -> None:
         self.config = CONFIG
         self.sent: list[Sent] = []
+        self.batches: list[int] = []
+        """Rows of each call of ``send_batch``."""
         self.closes: list[float | None] = []
         self.flushed = 0
         self._partitions = partitions
@@ -82,6 +148,31 @@ class FakeProducer:
         self.sent.append(record)
         sizes = [-1 if part is None else len(part) for part in (key, value)]
         on_delivery(RecordMetadata(topic, partition or 0, len(self.sent), -1, *sizes), self._outcome(record))
+
+    def send_batch(
+        self, topic: str, values: Any, *, key: Any, headers: Any, partition: Any, timestamp: Any
+    ) -> FakeDelivery:
+        """Refuses a row as the producer does: for what ``raising`` says, and what an outcome waited for."""
+        self.batches.append(len(values))
+        nothing = [None] * len(values)
+        partitions = [partition] * len(values) if isinstance(partition, int) else partition or nothing
+        columns = (values, key or nothing, headers or nothing, partitions, timestamp or nothing)
+        delivery = FakeDelivery()
+        for row, cells in enumerate(zip(*columns, strict=True)):
+            record = Sent(topic, *(cell.as_py() if hasattr(cell, "as_py") else cell for cell in cells))
+            refusal = self._raising(record)
+            outcome = None if refusal is not None else self._outcome(record)
+            if refusal is None:
+                self.sent.append(record)
+            if outcome is not None and str(outcome.context.get("phase")).startswith("waiting"):
+                refusal = outcome
+            if refusal is not None:
+                refusal.delivery = delivery  # type: ignore[attr-defined]
+                if isinstance(refusal, KafkaError) and not isinstance(refusal, IllegalStateError):
+                    refusal.with_context(row=row)
+                raise refusal
+            delivery.add(row, record, outcome)
+        return delivery
 
     def init_transactions(self) -> None:
         self._note("init")

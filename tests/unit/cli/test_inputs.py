@@ -13,6 +13,7 @@ from forebay.cli.jsonl import JsonFormat, JsonInput
 from forebay.cli.lines import LineFormat, LineInput
 from forebay.cli.rows import Row
 from forebay.cli.table import CsvInput, TableFormat
+from tests.unit.cli.fakes import rows_of
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_each_input_is_opened_in_its_turn_and_closed_after_it(tmp_path: Path) ->
     for source in open_all(paths, Layout(table=TableFormat("k"))):
         kinds.append(type(source))
         sizes.append(source.size)
-        found += list(source.rows())
+        found += rows_of(source.blocks())
     assert kinds == [LineInput, JsonInput, CsvInput]
     assert sizes == [2, 2, 8]
     assert found == [Row(1, b"x"), Row(1, b"1"), Row(2, b'{"k":"1","v":"2"}', b"1")]
@@ -53,7 +54,7 @@ def test_a_pipe_has_no_size(tmp_path: Path) -> None:
         os.write(writer, b"x\n")
         source = open_one(str(path), Layout())
         assert source.size is None
-        assert next(source.rows()) == Row(1, b"x")
+        assert rows_of([next(source.blocks())]) == [Row(1, b"x")]
         source.close()
     finally:
         os.close(writer)

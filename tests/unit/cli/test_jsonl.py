@@ -9,13 +9,14 @@ import pytest
 from forebay.cli.jsonl import JsonFormat, JsonInput
 from forebay.cli.lines import LineFormat, LineInput
 from forebay.cli.rows import BadRow, Row
+from tests.unit.cli.fakes import rows_of
 
 
 def rows(data: bytes, layout: JsonFormat | None = None) -> list[Row | BadRow]:
     lines = LineInput("x", io.BytesIO(data), LineFormat(), limit=1_000_000, size=len(data))
     source = JsonInput(lines, layout or JsonFormat())
     assert (source.name, source.size) == ("x", len(data))
-    return list(source.rows())
+    return rows_of(source.blocks())
 
 
 def reason(line: bytes, layout: JsonFormat | None = None) -> str:

@@ -11,21 +11,11 @@ from hypothesis import strategies as st
 from forebay.cli.failure import CommandError
 from forebay.cli.lines import HeaderSyntax, LineFormat, LineInput, console_format
 from forebay.cli.rows import BadRow, Row
-
-
-class Trickle(io.RawIOBase):
-    """A pipe: hands out the pieces it was given, one a read."""
-
-    def __init__(self, *pieces: bytes) -> None:
-        super().__init__()
-        self._pieces = list(pieces)
-
-    def read1(self, size: int) -> bytes:
-        return self._pieces.pop(0) if self._pieces else b""
+from tests.unit.cli.fakes import Trickle, rows_of
 
 
 def rows(data: bytes, layout: LineFormat | None = None, limit: int = 1000) -> list[Row | BadRow]:
-    return list(LineInput("x", io.BytesIO(data), layout or LineFormat(), limit=limit).rows())
+    return rows_of(LineInput("x", io.BytesIO(data), layout or LineFormat(), limit=limit).blocks())
 
 
 def test_lines_stay_as_they_are_and_have_numbers() -> None:
@@ -46,10 +36,10 @@ def test_a_key_delimiter_splits_at_its_first_place_and_may_be_missing() -> None:
 
 def test_a_line_is_handed_out_when_it_is_there() -> None:
     source = LineInput("stdin", Trickle(b"one\ntw", b"o\n", b"three"), LineFormat(), limit=100)
-    found = source.rows()
-    assert next(found) == Row(1, b"one")
+    found = source.blocks()
+    assert rows_of([next(found)]) == [Row(1, b"one")]
     assert source.position() == 6
-    assert list(found) == [Row(2, b"two"), Row(3, b"three")]
+    assert rows_of(found) == [Row(2, b"two"), Row(3, b"three")]
     assert source.position() == 13
 
 
@@ -57,7 +47,7 @@ def test_a_line_that_is_too_long_is_skipped_and_not_held() -> None:
     pieces = [b"x" * 60] * 50
     source = LineInput("stdin", Trickle(b"a\n", *pieces, b"yy\nb\n", *pieces), LineFormat(), limit=100)
     long = "the line is longer than max.request.size (100 bytes)"
-    assert list(source.rows()) == [Row(1, b"a"), BadRow(2, long), Row(3, b"b"), BadRow(4, long)]
+    assert rows_of(source.blocks()) == [Row(1, b"a"), BadRow(2, long), Row(3, b"b"), BadRow(4, long)]
 
 
 @given(
@@ -73,9 +63,11 @@ def test_any_pieces_give_the_lines_of_the_whole(texts: list[bytes], delimiter: b
     if not lines[-1]:
         lines.pop()
     source = LineInput("x", Trickle(*pieces), LineFormat(delimiter), limit=limit)
-    found = list(source.lines())
-    assert [number for number, _ in found] == list(range(1, len(lines) + 1))
-    assert [line for _, line in found] == [line if len(line) <= limit else None for line in lines]
+    found = rows_of(source.blocks())
+    assert [row.number for row in found] == list(range(1, len(lines) + 1))
+    assert [row.value if isinstance(row, Row) else None for row in found] == [
+        line if len(line) <= limit else None for line in lines
+    ]
 
 
 def test_console_properties_as_kafka_console_producer_has_them() -> None:

@@ -18,6 +18,7 @@ from forebay.cli.produce import ProduceJob, run
 from forebay.config import ProducerConfig
 from forebay.errors import (
     BufferExhaustedError,
+    IllegalStateError,
     KafkaError,
     ProducerFencedError,
     RecordTooLargeError,
@@ -26,7 +27,7 @@ from forebay.errors import (
     UnknownTopicOrPartitionError,
 )
 from forebay.testing.clock import ManualClock
-from tests.unit.cli.fakes import CONFIG, FakeProducer, Sent
+from tests.unit.cli.fakes import CONFIG, FakeDelivery, FakeProducer, Sent
 
 Produce = Callable[..., int]
 
@@ -87,6 +88,71 @@ def test_a_serializer_s_refusal_is_one_record_s(path: Path, capsys: pytest.Captu
     assert len(producer.sent) == 2
 
 
+def test_records_behind_a_refused_one_are_sent_once(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("bad\n1\nbad\nbad\n2\nbad\n")
+    producer = FakeProducer(raising=lambda sent: RecordTooLargeError("no") if sent.value == b"bad" else None)
+    assert produce(producer, path) == 1
+    assert [sent.value for sent in producer.sent] == [b"1", b"2"]
+    *failures, last = capsys.readouterr().err.splitlines()
+    assert failures == [f"forebay: error: {path}:{number}: no" for number in (1, 3, 4, 6)]
+    assert last.startswith("forebay: 2 records acknowledged, 4 failed, 2 bytes")
+
+
+def test_records_that_a_window_took_behind_the_refused_one(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows go by partition, so those of another partition may be taken although an earlier one was refused."""
+
+    class Scattered(FakeProducer):
+        def send_batch(self, topic: str, values: Any, **columns: Any) -> FakeDelivery:
+            if values[0] != b"0":
+                return super().send_batch(topic, values, **columns)
+            delivery = FakeDelivery([range(2), range(3, 5)])
+            delivery.acknowledged = 4
+            error.with_context(row=2)
+            error.delivery = delivery
+            raise error
+
+    path.write_text("".join(f"{number}\n" for number in range(8)))
+    error: Any = RecordTooLargeError("no")
+    producer = Scattered()
+    assert produce(producer, path) == 1
+    assert [sent.value for sent in producer.sent] == [b"5", b"6", b"7"]
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == f"forebay: error: {path}:3: no"
+    assert last.startswith("forebay: 7 records acknowledged, 1 failed, 7 bytes")
+    error = BufferExhaustedError("no memory", phase="waiting for memory")
+    assert produce(Scattered(), path) == 1
+    assert f"stopped at {path}:3: what follows was not sent, but for 2 records" in capsys.readouterr().err
+
+
+def test_an_error_that_is_no_row_s_ends_it(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n2\n")
+    assert produce(FakeProducer(raising=lambda sent: IllegalStateError("closed")), path) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert err[:2] == [
+        f"forebay: error: {path}:1: closed",
+        f"forebay: error: stopped at {path}:1: what follows was not sent",
+    ]
+
+
+def test_long_input_goes_in_parts_that_bound_what_is_open(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.cli.produce.PART", 3)
+    path.write_text("".join(f"{number}\n" for number in range(10)))
+    producer = FakeProducer()
+    assert produce(producer, path, count=8) == 0
+    assert producer.batches == [3, 3, 2]
+    assert [sent.value for sent in producer.sent] == [b"%d" % number for number in range(8)]
+
+
+def test_serializers_of_the_user_s_see_every_record(path: Path) -> None:
+    path.write_text('{"value":"a","key":"k"}\n{"value":"b","partition":1,"timestamp":5,"headers":{"h":"1"}}\n')
+    producer = FakeProducer()
+    config = ProducerConfig(bootstrap_servers="localhost:9092", value_serializer=lambda topic, value: value)
+    layout = Layout("json", json=JsonFormat(envelope=True))
+    assert produce(producer, path, config=config, layout=layout, partition=2) == 0
+    assert producer.batches == []
+    assert producer.sent == [Sent("t", b"a", b"k", (), 2, None), Sent("t", b"b", None, [("h", b"1")], 1, 5)]
+
+
 def test_bad_input_ends_it_unless_it_may_be_skipped(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text('1\n{"a"\n3\n')
     producer = FakeProducer()
@@ -142,6 +208,17 @@ def test_ctrl_c_delivers_what_was_accepted(path: Path, capsys: pytest.CaptureFix
     first, last = capsys.readouterr().err.splitlines()
     assert first == "forebay: error: interrupted: what follows was not sent"
     assert last.startswith("forebay: 2 records acknowledged, 0 failed")
+
+
+def test_ctrl_c_that_leaves_records_unknown_says_which(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Torn(FakeProducer):
+        def send_batch(self, *args: Any, **columns: Any) -> FakeDelivery:
+            super().send_batch(*args, **columns)
+            raise KeyboardInterrupt  # between the call's end and its caller
+
+    path.write_text("1\n2\n")
+    assert produce(Torn(), path) == 130
+    assert f"it is not known which records of {path}:1 to 2 were sent" in capsys.readouterr().err
 
 
 def test_ctrl_c_while_the_last_ones_are_on_their_way(path: Path) -> None:

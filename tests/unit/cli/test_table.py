@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import io
 import json
@@ -11,15 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forebay.cli.failure import CommandError
 from forebay.cli.rows import BadRow, Row
 from forebay.cli.table import CsvInput, ParquetInput, TableFormat
+from tests.unit.cli.fakes import Trickle, rows_of
 
 
 def rows(data: bytes, layout: TableFormat | None = None, limit: int = 1000) -> list[Row | BadRow]:
     source = CsvInput("x.csv", io.BytesIO(data), layout or TableFormat(), limit=limit, size=len(data), owned=True)
-    found = list(source.rows())
+    found = rows_of(source.blocks())
     assert source.position() == len(data)
     source.close()
     return found
@@ -51,7 +55,7 @@ def test_a_row_of_another_width_is_bad() -> None:
         (b"a,b\n", "x.csv: --key-column 'id' is not among the columns a, b", 2),
         (b'id\n"a"b\n', "x.csv:2: not CSV: ", 1),
         (b"id\n" + b'"' + b"x" * 2000 + b'"\n', "x.csv:2: not CSV: field larger than field limit", 1),
-        (b"id\n\xff\n", "x.csv: near line 1: not UTF-8", 1),
+        (b"id\n\xff\n", "x.csv:2: not UTF-8", 1),
     ],
 )
 def test_csv_that_cannot_be_read_on(data: bytes, expected: str, code: int) -> None:
@@ -60,10 +64,36 @@ def test_csv_that_cannot_be_read_on(data: bytes, expected: str, code: int) -> No
     assert caught.value.exit_code == code
 
 
+def test_what_comes_before_broken_csv_is_handed_out() -> None:
+    found = CsvInput("x.csv", io.BytesIO(b'id\n1\n2\n"a"b\n'), TableFormat(), limit=100).blocks()
+    assert rows_of([next(found)]) == [Row(2, b'{"id":"1"}'), Row(3, b'{"id":"2"}')]
+    with pytest.raises(CommandError, match="x.csv:4: not CSV"):
+        next(found)
+
+
+def test_rows_of_csv_are_handed_out_when_they_are_there() -> None:
+    pieces = [b"id\n1\n2", b"2\r", b'\n"a', b'\nb"\n', b"4"]
+    found = CsvInput("stdin", Trickle(*pieces), TableFormat(None, "id"), limit=100).blocks()
+    blocks = [rows_of([block]) for block in found]
+    assert blocks == [[Row(2, b"1")], [Row(3, b"22")], [Row(5, b"a\nb")], [Row(6, b"4")]]
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6), max_size=6), st.integers(1, 9)
+)
+def test_csv_in_any_pieces_has_the_same_rows(texts: list[str], step: int) -> None:
+    written = io.StringIO(newline="")
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerows([["id"], *([text] for text in texts)])
+    data = written.getvalue().encode()
+    pieces = [data[at : at + step] for at in range(0, len(data), step)]
+    found = rows_of(CsvInput("x", Trickle(*pieces), TableFormat(None, "id"), limit=1000).blocks())
+    assert [row.value for row in found if isinstance(row, Row)] == [text.encode() for text in texts]
+
+
 def test_standard_input_stays_open() -> None:
     stream = io.BytesIO(b"a\n1\n")
     source = CsvInput("stdin", stream, TableFormat(), limit=100)
-    assert list(source.rows()) == [Row(2, b'{"a":"1"}')]
+    assert rows_of(source.blocks()) == [Row(2, b'{"a":"1"}')]
     assert source.position() == 0
     source.close()
     assert not stream.closed
@@ -87,15 +117,35 @@ def parquet(tmp_path: Path) -> str:
 def test_parquet_rows_as_json_and_by_column(parquet: str) -> None:
     source = ParquetInput(parquet, TableFormat("id"))
     assert (source.size, source.position()) == (3, 0)
-    found = list(source.rows())
+    found = rows_of(source.blocks())
     assert source.position() == 3
     source.close()
     assert [(row.number, row.key) for row in found if isinstance(row, Row)] == [(1, b"1"), (2, None), (3, b"3")]
     assert isinstance(found[0], Row) and found[0].value is not None
     assert json.loads(found[0].value) == {"id": 1, "name": "a", "raw": "/w==", "at": "2024-01-02T00:00:00"}
     raw = ParquetInput(parquet, TableFormat(None, "raw"))
-    assert [row.value for row in raw.rows() if isinstance(row, Row)] == [b"\xff", b"", None]
+    assert [row.value for row in rows_of(raw.blocks()) if isinstance(row, Row)] == [b"\xff", b"", None]
     raw.close()
+
+
+def test_parquet_gives_the_same_bytes_by_columns_as_by_cells(tmp_path: Path) -> None:
+    columns: dict[str, Any] = {
+        "id": pa.array([1, None, -3], pa.int64()),
+        "name": ['a"\n\x01', "\u2028ä", None],
+        "ok": [True, None, False],
+        "day": pa.array([0, None, 19000], pa.date32()),
+    }
+    slow: dict[str, Any] = {"x": [1.0, None, float("nan")], "at": [dt.datetime(2024, 1, 2), None, None]}
+    path = str(tmp_path / "x.parquet")
+    for key, value in ((None, None), ("id", None), ("name", "id"), ("day", None)):
+        pq.write_table(pa.table(columns), path)
+        fast = rows_of(ParquetInput(path, TableFormat(key, value)).blocks())
+        expected = [TableFormat(key, value).row(at, cells) for at, cells in enumerate(pa.table(columns).to_pylist(), 1)]
+        assert fast == expected
+    pq.write_table(pa.table({**columns, **slow}), path)
+    whole = rows_of(ParquetInput(path, TableFormat()).blocks())
+    assert isinstance(whole[0], Row) and whole[0].value is not None
+    assert whole[0].value.endswith(b'"day":"1970-01-01","x":1.0,"at":"2024-01-02T00:00:00"}')
 
 
 def test_parquet_that_cannot_be_read(parquet: str, tmp_path: Path) -> None:

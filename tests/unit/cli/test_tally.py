@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
+from typing import Any
+
 import pytest
 
+from forebay._columnar.deliveries import FailedRows
+from forebay.cli.blocks import Block
 from forebay.cli.tally import LINES_PER_KIND, Tally
 from forebay.errors import (
     BufferExhaustedError,
@@ -14,6 +19,7 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import RecordMetadata
+from tests.unit.cli.fakes import FakeDelivery
 
 HERE = RecordMetadata("t", 1, 5, -1, -1, 7)
 NOWHERE = RecordMetadata("t", -1, -1, -1, -1, -1)
@@ -35,6 +41,26 @@ def test_a_failure_names_place_reason_and_partition() -> None:
     tally.failed_silently()
     assert lines == ["x.txt:3: too large (partition 1)", "x.txt:4: too large"]
     assert (tally.failed, tally.stuck) == (3, None)
+
+
+def test_a_block_counts_when_all_of_its_rows_have_their_outcome() -> None:
+    lines: list[str] = []
+    tally = Tally(lines.append)
+    block = Block(range(11, 15), [b"a", b"bb", b"ccc", None], 7, [None, b"k", None, None])
+    delivery: Any = FakeDelivery([range(2)])
+    delivery.acknowledged = 2
+    tally.follow("x", block, delivery)
+    assert (tally.acknowledged, tally.bytes, tally.failed, tally.open_bytes) == (2, 4, 0, 0)
+    delivery = FakeDelivery([range(4)])
+    delivery.acknowledged = 1
+    late = TimeoutError("late").with_context(partition="a-b-7")
+    delivery.failures = (FailedRows(array("q", [0, 2]), KafkaError("no")), FailedRows(array("q", [3]), late))
+    tally.follow("x", block, delivery)
+    assert (tally.acknowledged, tally.bytes, tally.failed) == (3, 7, 3)
+    assert lines == ["x:11: no", "x:13: no", "x:14: late (partition 7)"]
+    tally.refused("x", list(range(1000)), KafkaError("no"))
+    assert (len(lines), tally.failed) == (21, 1003)
+    assert tally.unsaid() == ["982 more records failed like these: KafkaError"]
 
 
 def test_the_many_of_a_kind_are_counted() -> None:
