@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
+import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from forebay.cli import compressed
 from forebay.cli.blocks import Input
-from forebay.cli.failure import CommandError
+from forebay.cli.failure import FAILED, CommandError
 from forebay.cli.jsonl import JsonFormat, JsonInput
-from forebay.cli.lines import LineFormat, LineInput
+from forebay.cli.lines import CHUNK, LineFormat, LineInput
 from forebay.cli.table import CsvInput, ParquetInput, TableFormat
 
 STDIN = "-"
+STDIN_NAME = "stdin"
 FORMATS = ("lines", "json", "csv", "parquet")
 SUFFIXES = {
     ".json": "json",
@@ -44,19 +48,17 @@ class Layout:
 
     def form_of(self, path: str) -> str:
         """The format of one input."""
-        return self.form or SUFFIXES.get(Path(path).suffix.lower(), "lines")
+        return self.form or SUFFIXES.get(Path(compressed.without_suffix(path)).suffix.lower(), "lines")
 
 
 def check(paths: Sequence[str], layout: Layout) -> None:
     """Checks every input before the first record is sent.
 
     Raises:
-        CommandError: one is missing, a folder, or not readable; or its format cannot come from standard input.
+        CommandError: one is missing, a folder, or not readable.
     """
     for path in paths:
         if path == STDIN:
-            if layout.form == "parquet":
-                raise CommandError("Parquet cannot be read from standard input: name a file")
             continue
         try:
             mode = os.stat(path).st_mode
@@ -104,13 +106,21 @@ def open_all(paths: Sequence[str], layout: Layout) -> Generator[Input, None, Non
 def open_one(path: str, layout: Layout) -> Input:
     """The input of one file, or of standard input for ``-``."""
     form = layout.form_of(path)
-    if form == "parquet":
-        return ParquetInput(path, layout.table)
+    if form == "parquet" and path != STDIN and compressed.without_suffix(path) == path:
+        return ParquetInput(path, path, layout.table)
     name, stream, size = _open(path)
+    if form == "parquet":
+        with contextlib.closing(stream) if path != STDIN else contextlib.nullcontext():
+            file = _spooled(name, stream)
+        try:
+            return ParquetInput(name, file, layout.table)
+        except BaseException:
+            file.close()
+            raise
     reading: dict[str, Any] = {"limit": layout.limit, "size": size, "owned": path != STDIN}
     if form == "csv":
         table = layout.table
-        if path.lower().endswith(_TAB_SEPARATED):
+        if compressed.without_suffix(path).lower().endswith(_TAB_SEPARATED):
             table = TableFormat(table.key_column, table.value_column, "\t")
         return CsvInput(name, stream, table, **reading)
     if form == "json":
@@ -119,13 +129,29 @@ def open_one(path: str, layout: Layout) -> Input:
     return LineInput(name, stream, layout.lines, **reading)
 
 
-def _open(path: str) -> tuple[str, BinaryIO, int | None]:
+def _spooled(name: str, stream: Any) -> BinaryIO:
+    """A temporary file with all of the stream: Parquet is read from its end."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 -- the input closes it
+    try:
+        while chunk := stream.read1(CHUNK):
+            file.write(chunk)
+        file.seek(0)
+    except BaseException as error:
+        file.close()
+        if isinstance(error, OSError):
+            raise CommandError(f"{name}: cannot be kept as a temporary file: {error.strerror}", FAILED) from None
+        raise
+    return file
+
+
+def _open(path: str) -> tuple[str, Any, int | None]:
     if path == STDIN:
-        return "stdin", sys.stdin.buffer, None
+        return STDIN_NAME, sys.stdin.buffer, None
     try:
         stream = open(path, "rb")  # noqa: SIM115 -- the input that gets it closes it
         found = os.fstat(stream.fileno())
         # A named pipe's size is always 0.
-        return path, stream, found.st_size if stat.S_ISREG(found.st_mode) else None
+        size = found.st_size if stat.S_ISREG(found.st_mode) else None
     except OSError as error:
         raise CommandError(f"file {path!r} cannot be read: {error.strerror}") from None
+    return path, compressed.opened(path, stream), size

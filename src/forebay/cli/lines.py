@@ -68,8 +68,8 @@ class LineInput:
         self._read = 0
 
     def position(self) -> int:
-        """Bytes read so far."""
-        return self._read
+        """Bytes read so far, of a compressed file those of the file."""
+        return self._read if self.size is None else int(self._stream.tell())
 
     def close(self) -> None:
         """Closes the stream where it is ours: standard input is not."""

@@ -169,6 +169,8 @@ class _Run:
         with closing(inputs.open_all(self._job.paths, self._job.layout)) as opened:
             for source in opened:
                 self._shown.show(os.path.basename(source.name), 0, source.size)
+                if inputs.STDIN in self._job.paths and source.name == inputs.STDIN_NAME and sys.stdin.isatty():
+                    self._shown.line("forebay: records come from this terminal, a line each; Ctrl-D ends them")
                 self._feed_one(source)
                 if self._job.count is not None and self._read >= self._job.count:
                     return

@@ -5,6 +5,7 @@ All of them end in one ProducerConfig; a refusal says where the option came from
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from forebay.cli.failure import CommandError
 from forebay.config import ProducerConfig, config_of, read_properties
 from forebay.errors import ConfigError
 
+BROKERS = "KAFKA_BOOTSTRAP_SERVERS"
 _JAVA_SERIALIZERS = "org.apache.kafka.common.serialization."
 
 
@@ -27,16 +29,19 @@ class Given:
         added = {name.replace("_", "."): value for name, value in values.items()}
         return Given({**self.values, **added}, {**self.origins, **dict.fromkeys(added, origin)})
 
-    def config(self) -> ProducerConfig:
-        """The whole configuration.
+    def config(self, environment: Mapping[str, str] = os.environ) -> ProducerConfig:
+        """The whole configuration, with the environment's brokers if none is given.
 
         Raises:
             ConfigError: as ProducerConfig does; the text begins with the option's origin where a single option is
                 at fault.
         """
+        given = self
         if "bootstrap.servers" not in self.values:
-            raise CommandError("no broker is named: give --bootstrap-server host:port")
-        return config_of(self.values, self.origins)
+            if not environment.get(BROKERS):
+                raise CommandError(f"no broker is named: give --bootstrap-server host:port, or set {BROKERS}")
+            given = self.plus({"bootstrap.servers": environment[BROKERS]}, f"environment variable {BROKERS}")
+        return config_of(given.values, given.origins)
 
 
 def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:

@@ -142,24 +142,29 @@ class CsvInput:
 
 
 class ParquetInput:
-    """The rows of a Parquet file, a few thousand at a time; as Arrow columns where their types allow it."""
+    """The rows of a Parquet file, a few thousand at a time; as Arrow columns where their types allow it.
 
-    def __init__(self, path: str, layout: TableFormat) -> None:
+    Args:
+        name: as messages show it.
+        file: its path, or an open file.
+    """
+
+    def __init__(self, name: str, file: Any, layout: TableFormat) -> None:
         try:
             import pyarrow as pa
             from pyarrow import parquet
         except ImportError:
-            raise CommandError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
-        self.name = path
+            raise CommandError(f"{name}: reading Parquet needs pyarrow: pip install pyarrow") from None
+        self.name = name
         self._format = layout
         self._errors = (pa.ArrowException, OSError)
         self._done = 0
         try:
-            self._file: Any = parquet.ParquetFile(path)
+            self._file: Any = parquet.ParquetFile(file)
         except self._errors as error:
-            raise CommandError(f"{path}: cannot be read as Parquet: {error}") from None
+            raise CommandError(f"{name}: cannot be read as Parquet: {error}") from None
         self.size: int | None = self._file.metadata.num_rows
-        layout.check(path, self._file.schema_arrow.names)
+        layout.check(name, self._file.schema_arrow.names)
 
     def position(self) -> int:
         """Rows read so far."""
@@ -167,7 +172,7 @@ class ParquetInput:
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        self._file.close(force=True)
 
     def blocks(self) -> Iterator[Block | BadRow]:
         """Each row, numbered from 1."""

@@ -59,7 +59,6 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
         ),
         ("produce -t t -b h:1 -F /nonexistent/p", "properties file '/nonexistent/p' cannot be read"),
         ("produce -t t -b h:1 /nonexistent/x", "file '/nonexistent/x' cannot be read: No such file"),
-        ("produce -t t -b h:1 --format parquet", "Parquet cannot be read from standard input"),
         ("perf --topic t --num-records 1", "give exactly one of --record-size, --payload-file and"),
         ("perf --topic t --num-records 1 --record-size 1 --payload-monotonic", "give exactly one of"),
         ("perf --topic t --num-records 0 --record-size 1 -b h:1", "--num-records must be at least 1"),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from forebay.cli.failure import CommandError
 from forebay.cli.inputs import Layout, check, open_all, open_one
 from forebay.cli.jsonl import JsonFormat, JsonInput
 from forebay.cli.lines import LineFormat, LineInput
-from forebay.cli.rows import Row
+from forebay.cli.rows import BadRow, Row
 from forebay.cli.table import CsvInput, TableFormat
 from tests.unit.cli.fakes import rows_of
 
@@ -67,8 +73,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         check([str(tmp_path)], Layout())
     with pytest.raises(CommandError, match="No such file"):
         open_one(str(tmp_path / "gone"), Layout())
-    with pytest.raises(CommandError, match="Parquet cannot be read from standard input"):
-        check(["-"], Layout("parquet"))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +89,42 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 def test_a_flag_that_no_input_heeds_is_refused(layout: Layout, flag: str) -> None:
     with pytest.raises(CommandError, match=rf"{flag} \(for .*\) has no use here: the input is {layout.form}"):
         check(["-"], layout)
+
+
+def test_compressed_files_have_the_format_of_the_name_before_it(tmp_path: Path) -> None:
+    found: dict[str, list[Row | BadRow]] = {}
+    for name, data in (("a.txt.gz", b"x\n"), ("b.JSONL.GZ", b"1\n"), ("c.tsv.gz", b"k\tv\n1\t2\n"), ("d.gz", b"y")):
+        (tmp_path / name).write_bytes(gzip.compress(data))
+        source = open_one(str(tmp_path / name), Layout())
+        assert source.size == (tmp_path / name).stat().st_size
+        found[name] = rows_of(source.blocks())
+        assert source.position() == source.size
+        source.close()
+    assert found == {
+        "a.txt.gz": [Row(1, b"x")],
+        "b.JSONL.GZ": [Row(1, b"1")],
+        "c.tsv.gz": [Row(2, b'{"k":"1","v":"2"}')],
+        "d.gz": [Row(1, b"y")],
+    }
+
+
+def test_parquet_from_standard_input_and_from_a_compressed_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table: Any = pa.table({"id": [1, 2]})
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    (tmp_path / "x.parquet.gz").write_bytes(gzip.compress(sink.getvalue()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(sink.getvalue())))
+    for path, layout in (("-", Layout("parquet")), (str(tmp_path / "x.parquet.gz"), Layout())):
+        check([path], layout)
+        source = open_one(path, layout)
+        assert rows_of(source.blocks()) == [Row(1, b'{"id":1}'), Row(2, b'{"id":2}')]
+        source.close()
+    assert not sys.stdin.buffer.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no")))
+    with pytest.raises(CommandError, match="stdin: cannot be read as Parquet"):
+        open_one("-", Layout("parquet"))
 
 
 def test_flags_that_one_of_several_inputs_heeds_are_fine(tmp_path: Path) -> None:

@@ -71,6 +71,18 @@ def test_several_files_and_standard_input_up_to_a_count(path: Path, monkeypatch:
     assert [sent.value for sent in producer.sent] == [b"1", b"2", b"3"]
 
 
+def test_a_terminal_that_waits_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(b"1\n")))
+    assert produce(FakeProducer(), "-") == 0
+    assert capsys.readouterr().err.startswith(
+        "forebay: records come from this terminal, a line each; Ctrl-D ends them\n"
+    )
+
+
 def test_a_failed_record_is_told_and_the_others_go_on(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text("ok\nbad\nok\n")
     producer = FakeProducer(outcome=lambda sent: RecordTooLargeError("too large") if sent.value == b"bad" else None)

@@ -86,3 +86,15 @@ def test_bad_properties_files_say_where(tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("a=1\n\n=2\n")
     with pytest.raises(CommandError, match="bad:3: no option's name"):
         load_properties(str(tmp_path / "bad"))
+
+
+def test_the_environment_names_the_brokers_where_nothing_else_does() -> None:
+    environment = {"KAFKA_BOOTSTRAP_SERVERS": "env:1"}
+    assert Given().config(environment)["bootstrap.servers"] == ("env:1",)
+    flag = Given().plus({"bootstrap_servers": "flag:1"}, "-b")
+    assert flag.config(environment)["bootstrap.servers"] == ("flag:1",)
+    with pytest.raises(ConfigError, match="environment variable KAFKA_BOOTSTRAP_SERVERS: .*the port is missing"):
+        Given().config({"KAFKA_BOOTSTRAP_SERVERS": "env"})
+    for empty in ({}, {"KAFKA_BOOTSTRAP_SERVERS": ""}):
+        with pytest.raises(CommandError, match="no broker is named: .* or set KAFKA_BOOTSTRAP_SERVERS"):
+            Given().config(empty)

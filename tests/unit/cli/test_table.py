@@ -115,7 +115,7 @@ def parquet(tmp_path: Path) -> str:
 
 
 def test_parquet_rows_as_json_and_by_column(parquet: str) -> None:
-    source = ParquetInput(parquet, TableFormat("id"))
+    source = ParquetInput(parquet, parquet, TableFormat("id"))
     assert (source.size, source.position()) == (3, 0)
     found = rows_of(source.blocks())
     assert source.position() == 3
@@ -123,7 +123,7 @@ def test_parquet_rows_as_json_and_by_column(parquet: str) -> None:
     assert [(row.number, row.key) for row in found if isinstance(row, Row)] == [(1, b"1"), (2, None), (3, b"3")]
     assert isinstance(found[0], Row) and found[0].value is not None
     assert json.loads(found[0].value) == {"id": 1, "name": "a", "raw": "/w==", "at": "2024-01-02T00:00:00"}
-    raw = ParquetInput(parquet, TableFormat(None, "raw"))
+    raw = ParquetInput(parquet, parquet, TableFormat(None, "raw"))
     assert [row.value for row in rows_of(raw.blocks()) if isinstance(row, Row)] == [b"\xff", b"", None]
     raw.close()
 
@@ -139,18 +139,18 @@ def test_parquet_gives_the_same_bytes_by_columns_as_by_cells(tmp_path: Path) -> 
     path = str(tmp_path / "x.parquet")
     for key, value in ((None, None), ("id", None), ("name", "id"), ("day", None)):
         pq.write_table(pa.table(columns), path)
-        fast = rows_of(ParquetInput(path, TableFormat(key, value)).blocks())
+        fast = rows_of(ParquetInput(path, path, TableFormat(key, value)).blocks())
         expected = [TableFormat(key, value).row(at, cells) for at, cells in enumerate(pa.table(columns).to_pylist(), 1)]
         assert fast == expected
     pq.write_table(pa.table({**columns, **slow}), path)
-    whole = rows_of(ParquetInput(path, TableFormat()).blocks())
+    whole = rows_of(ParquetInput(path, path, TableFormat()).blocks())
     assert isinstance(whole[0], Row) and whole[0].value is not None
     assert whole[0].value.endswith(b'"day":"1970-01-01","x":1.0,"at":"2024-01-02T00:00:00"}')
 
 
 def test_parquet_that_cannot_be_read(parquet: str, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="--value-column 'x' is not among the columns id, name, raw, at"):
-        ParquetInput(parquet, TableFormat(None, "x"))
+        ParquetInput(parquet, parquet, TableFormat(None, "x"))
     (tmp_path / "bad.parquet").write_bytes(b"not parquet at all")
     with pytest.raises(CommandError, match="bad.parquet: cannot be read as Parquet"):
-        ParquetInput(str(tmp_path / "bad.parquet"), TableFormat())
+        ParquetInput("bad.parquet", str(tmp_path / "bad.parquet"), TableFormat())
