@@ -27,7 +27,9 @@ def main() -> int:
     parser.add_argument("--seed", default=None, help="repeats the loads and faults of the run that printed it")
     parser.add_argument("--seconds", type=float, default=1800.0, help="how long (default: %(default)g)")
     parser.add_argument(
-        "--secure", action="store_true", help="over SASL_SSL where no proxy is, with certificates and salts that change"
+        "--secure",
+        action="store_true",
+        help="over SASL_SSL where no proxy is, with certificates, salts and passwords that change",
     )
     options = parser.parse_args()
     # What the producers warn of, and records that ran out of time, are what the faults are for.

@@ -66,6 +66,10 @@ class ColumnLoad:
     def close(self) -> None:
         self._producer.close(self.plan.promise.told_within_s)
 
+    def log_in(self, username: str, password: str) -> None:
+        """The password has changed."""
+        self._producer.set_sasl_credentials(username, password)
+
     def _work(self, sender: int) -> None:
         dice = random.Random(f"{self.plan.seed}/{self._rounds}/{sender}")
         number = 0

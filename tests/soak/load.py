@@ -139,6 +139,10 @@ class SendLoad:
     def close(self) -> None:
         self._producer.close(self._limit_s())
 
+    def log_in(self, username: str, password: str) -> None:
+        """The password has changed."""
+        self._producer.set_sasl_credentials(username, password)
+
     def _limit_s(self) -> float:
         return self.plan.promise.told_within_s
 

@@ -35,7 +35,7 @@ from tests.soak.faults import (
     drawn,
 )
 from tests.soak.load import Load, Plan, SendLoad
-from tests.soak.secrets import SECRET_FAULTS, SECRET_PEACE_S, SecretFaults
+from tests.soak.secrets import CHANGING, SECRET_FAULTS, SECRET_PEACE_S, SecretFaults
 from tests.support.admin import wait_until_healthy
 from tests.support.damage import Damage
 from tests.support.proxy import KafkaProxy
@@ -115,7 +115,10 @@ def _secured(plan: Plan, secrets: SecretFaults | None) -> Plan:
     """The plan over SASL_SSL; the proxy reads what passes through it, so loads behind it stay plain."""
     if secrets is None or plan.proxied:
         return plan
-    return replace(plan, settings={**plan.settings, **secrets.options(random.Random(f"{plan.seed}/secrets"))})
+    dice = random.Random(f"{plan.seed}/secrets")
+    # A transactional producer ends with its first refused login, as Java's does.
+    own = secrets.options(dice) if "transactional.id" in plan.settings else secrets.changing(dice)
+    return replace(plan, settings={**plan.settings, **own})
 
 
 def delete_topics(kafka: RealKafka, topics: Iterable[str]) -> None:
@@ -147,6 +150,12 @@ class Soak:
             make_load(plan, (self._proxy if plan.proxied else kafka).bootstrap_servers)
             for plan in (_secured(plan, secrets) for plan in plans(seed))
         ]
+        if secrets is not None:
+            secrets.tell = [
+                load.log_in
+                for load in self._loads
+                if isinstance(load, (SendLoad, ColumnLoad)) and load.plan.settings.get("sasl.username") == CHANGING
+            ]
         self._rounds = itertools.count()
 
     def round(self, seconds: float) -> Verdict:

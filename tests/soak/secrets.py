@@ -3,12 +3,16 @@
 The brokers get certificates of a new authority, which the loads' trust store has learned before.  Stored passwords get
 another salt and another number of iterations, so what a client keeps of them is of no use any more.  Sessions end after
 some seconds by the brokers' settings (KIP-368).  Nobody may notice any of it.
+
+One user gets another password now and then, and its loads are told right after the brokers.  A login between the two is
+refused, and has to be repeated with the new password.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,9 +23,15 @@ from tests.soak.faults import Fault, Kind
 from tests.support.secure import MECHANISMS, PASSWORD, USER, add_scram_users
 from tests.support.three import Three, certificate
 
-SECRET_FAULTS = {"new certificates": Kind(2, 0.0, 0.0), "new salt": Kind(1, 0.0, 0.0)}
+SECRET_FAULTS = {
+    "new certificates": Kind(2, 0.0, 0.0),
+    "new salt": Kind(1, 0.0, 0.0),
+    "new password": Kind(2, 1.0, 2.0),
+}
 SECRET_PEACE_S = (2.0, 5.0)
 TIMEOUT_S = 20.0
+CHANGING = "carol"
+"""The user whose password changes."""
 
 
 class SecretFaults:
@@ -30,6 +40,16 @@ class SecretFaults:
     def __init__(self, three: Three) -> None:
         self._three = three
         self._count = 0
+        self._password = f"{PASSWORD}-0"
+        self.tell: list[Callable[[str, str], None]] = []
+        """What gives the loads of ``CHANGING`` their new username and password."""
+        add_scram_users(three.kafka, user=CHANGING, password=self._password)
+
+    def changing(self, dice: random.Random) -> dict[str, str]:
+        """The options of a client whose password will change: one by SCRAM, since PLAIN's are in the brokers' files."""
+        mechanism = dice.choice([name for name in MECHANISMS if name.startswith("SCRAM")])
+        own = {"sasl.mechanism": mechanism, "sasl.username": CHANGING, "sasl.password": self._password}
+        return {**self.options(dice), **own}
 
     def options(self, dice: random.Random) -> dict[str, str]:
         """Those of a client over SASL_SSL, by one of the mechanisms."""
@@ -45,7 +65,11 @@ class SecretFaults:
 
     def carry_out(self, fault: Fault) -> str:
         """Does it; a note says that it could not be done."""
-        table: dict[str, Callable[[Fault], str]] = {"new certificates": self.renew, "new salt": self.salt}
+        table: dict[str, Callable[[Fault], str]] = {
+            "new certificates": self.renew,
+            "new salt": self.salt,
+            "new password": self.change_password,
+        }
         return table[fault.kind](fault)
 
     def renew(self, fault: Fault) -> str:
@@ -68,6 +92,25 @@ class SecretFaults:
             add_scram_users(self._three.kafka, iterations=4096 + fault.die % 1000)
         except KafkaException as error:
             return str(error)
+        return ""
+
+    def change_password(self, fault: Fault) -> str:
+        """The brokers get it first, then the loads."""
+        # The topic of a round is known by then: ``send`` would raise a refusal while it is not.
+        time.sleep(fault.seconds)
+        self._count += 1
+        self._password = f"{PASSWORD}-{self._count}"
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                add_scram_users(self._three.kafka, user=CHANGING, password=self._password)
+                break
+            except KafkaException:
+                # It may have been stored, so it has to be in the end.
+                if time.monotonic() > deadline:
+                    raise
+        for tell in self.tell:
+            tell(CHANGING, self._password)
         return ""
 
     def _install(self, node: int, path: str) -> str:

@@ -96,8 +96,8 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
         yield Secure(kafka, authority, ca, client, folder)
 
 
-def add_scram_users(kafka: RealKafka, iterations: int = 4096) -> None:
-    """Gives the cluster the user with both hashes."""
+def add_scram_users(kafka: RealKafka, iterations: int = 4096, *, user: str = USER, password: str = PASSWORD) -> None:
+    """Gives the cluster the user with both hashes, or another password to one that is there."""
     # Not by StorageTool, which takes no comma in a password.
     from confluent_kafka import admin as confluent
 
@@ -105,6 +105,6 @@ def add_scram_users(kafka: RealKafka, iterations: int = 4096) -> None:
     admin = names.AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for mechanism in (names.ScramMechanism.SCRAM_SHA_256, names.ScramMechanism.SCRAM_SHA_512):
         info = names.ScramCredentialInfo(mechanism, iterations)
-        change = names.UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+        change = names.UserScramCredentialUpsertion(user, info, password.encode())
         for future in admin.alter_user_scram_credentials([change]).values():
             future.result(30)
