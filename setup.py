@@ -84,6 +84,7 @@ COMPILED = [
     "_send.path",
     "_send.pending",
     "compat._librdkafka_path",
+    "compat.kafka._path",
 ]
 
 OF_REQUESTS = ("_network.", "_protocol.", "_sender.", "_transactions.")

@@ -26,6 +26,7 @@ PUBLIC = {
     "_runtime/clock": ["Clock", "SystemClock"],
     "_network/selector": ["Selector"],
     "compat/_librdkafka_path": ["Events", "Message", "ProducePath"],
+    "compat/kafka/_path": ["FutureRecordMetadata", "SendingPath"],
     "_columnar/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.

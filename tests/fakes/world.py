@@ -36,6 +36,7 @@ class World:
         topics: name to number of partitions; led by the brokers in turn.
         idempotent: False for records without producer id, as most of the Java sender's tests have it.
         known: whether metadata (and the producer id) are fetched before the test begins.
+        kind: the producer's class.
         config: options of the producer, by Kafka's names with underscores.
     """
 
@@ -47,6 +48,7 @@ class World:
         idempotent: bool = False,
         known: bool = True,
         random: Callable[[], float] = lambda: 0.5,
+        kind: type[HandDriven] = HandDriven,
         **config: Any,
     ) -> None:
         self.clock = ManualClock()
@@ -66,7 +68,7 @@ class World:
             **config,
         }
         around = Surroundings(clock=self.clock, random=random, selector=lambda: self.selector, resolver=StaticResolver)
-        self.producer = HandDriven._with(around, **given)
+        self.producer = kind._with(around, **given)
         self.parts = self.producer._parts
         self.sender = self.parts.sender
         self.accumulator = self.parts.accumulator

@@ -1,0 +1,27 @@
+"""kafka-python's producer and what is imported beside it: programs change ``kafka`` to ``forebay.compat.kafka``.
+
+``docs/from_kafka_python.md`` lists what differs.  Consumers and admin clients stay those of kafka-python.
+"""
+
+from forebay.compat.kafka import errors, structs
+from forebay.compat.kafka.partitioner import DefaultPartitioner, Partitioner, StickyPartitioner
+from forebay.compat.kafka.producer import FutureRecordMetadata, KafkaProducer, RecordMetadata
+from forebay.compat.kafka.serializer import DefaultSerializer, JsonSerializer, Serializer
+from forebay.compat.kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+
+__all__ = [
+    "ConsumerGroupMetadata",
+    "DefaultPartitioner",
+    "DefaultSerializer",
+    "FutureRecordMetadata",
+    "JsonSerializer",
+    "KafkaProducer",
+    "OffsetAndMetadata",
+    "Partitioner",
+    "RecordMetadata",
+    "Serializer",
+    "StickyPartitioner",
+    "TopicPartition",
+    "errors",
+    "structs",
+]

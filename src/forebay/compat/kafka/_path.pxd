@@ -1,0 +1,44 @@
+from forebay._accumulator.topic cimport TopicState
+from forebay._delivery.future cimport RecordFuture
+from forebay._accumulator.partitioner cimport PartitionRandom
+from forebay._send.path cimport SendPath
+
+
+cdef class FutureRecordMetadata:
+    cdef RecordFuture _sent
+    cdef Py_ssize_t _header_size
+    cdef object _metadata(self)
+    cdef void _add(self, int when, object f, object args, object kwargs)
+
+
+cdef class Call:
+    cdef FutureRecordMetadata future
+    cdef int when
+    cdef object function
+
+
+cdef class SendingPath:
+    cdef readonly SendPath _native
+    cdef readonly bint _open
+    cdef bint _converts                  # keys or values go through a serializer
+    cdef object _key_of_data             # at most one of the two is there, as of a BoundSerializer
+    cdef object _key_of_record
+    cdef object _value_of_data
+    cdef object _value_of_record
+    cdef object _choose                  # the program's partitioner, or None
+    cdef bint _spreads                   # records without a key go to random partitions
+    cdef PartitionRandom _draw           # a random number, 0 to 2^31 - 1
+    cdef FutureRecordMetadata send_bytes(
+        self,
+        object topic,
+        object value,
+        object key,
+        object value_bytes,
+        object key_bytes,
+        object headers,
+        object partition,
+        object timestamp_ms,
+    )
+    cdef object number_for(
+        self, TopicState state, object value, object key, object value_bytes, object key_bytes, object partition
+    )
