@@ -45,6 +45,9 @@ VARIANTS = (
     Variant("forebay as confluent-kafka", "forebay as confluent-kafka"),
     Variant("forebay as confluent-kafka, callback", "forebay as confluent-kafka", True),
     Variant("forebay as confluent-kafka, key and 2 headers", "forebay as confluent-kafka", keyed=True),
+    Variant("forebay as kafka-python", "forebay as kafka-python"),
+    Variant("forebay as kafka-python, callback", "forebay as kafka-python", True),
+    Variant("forebay as kafka-python, key and 2 headers", "forebay as kafka-python", keyed=True),
     # Its own batches are of 1 MB; all others' are ours.
     Variant("confluent-kafka", "confluent-kafka"),
     Variant("confluent-kafka, callback", "confluent-kafka", True),

@@ -54,7 +54,35 @@ for name in ("KafkaError", "KafkaException", "consistent", "murmur2", "fnv1a"):
     setattr(confluent_kafka, name, getattr(ours, name))
 """
 
+KAFKA_PLUGIN = """
+import os
+os.environ["KAFKA_URI"] = "kafka://" + os.environ["PEER_BROKER"]
+os.environ["KAFKA_VERSION"] = "4.0.0"
+import kafka.errors, kafka.partitioner, kafka.serializer
+from forebay.compat import kafka as ours
+from forebay.compat.kafka import partitioner
+
+class Identity:
+    def __init__(self, transactional):
+        self.is_transactional = lambda: transactional
+
+class KafkaProducer(ours.KafkaProducer):
+    # What some tests look at to see whether a producer is idempotent.
+    @property
+    def _transaction_manager(self):
+        parts = self.native._parts
+        return Identity(parts.session is not None) if parts.config["enable.idempotence"] else None
+
+kafka.KafkaProducer = KafkaProducer
+kafka.errors.KafkaConfigurationError = ours.errors.KafkaConfigurationError
+kafka.partitioner.DefaultPartitioner = partitioner.DefaultPartitioner
+kafka.partitioner.murmur2 = partitioner.murmur2
+"""
+
 ONE_CLIENT = "about the original's own consumer, whose class is not replaced"
+MOCK_BROKER = "puts the original's own broker in the place of the network"
+INSIDE = "about private methods or parts of the original"
+VERSION = "asks that api_version names an old broker; here the broker is asked"
 PEERS = {
     "confluent": Peer(
         ("tests/test_Producer.py", "tests/test_partitioners.py"),
@@ -67,6 +95,32 @@ PEERS = {
             "test_produce_batch_scalability_and_limits": "asks that timestamps are refused; here they are sent",
         },
         ("test-topic", "mytopic"),
+    ),
+    "kafka": Peer(
+        (
+            "test/producer/test_kip679_config.py",
+            "test/producer/test_partitioner.py",
+            "test/producer/test_producer.py",
+            "test/integration/test_producer_integration.py",
+        ),
+        ("test",),
+        KAFKA_PLUGIN,
+        {
+            "test_kafka_producer_thread_close": MOCK_BROKER,
+            "test_kafka_producer_context_manager_closes_on_exit": MOCK_BROKER,
+            "test_partition_calls_partitioner_partition_with_cluster": INSIDE,
+            "test_partition_explicit_partition_skips_partitioner": INSIDE,
+            "test_partition_explicit_partition_rejects_unknown_partition": INSIDE,
+            "test_send_null_key_triggers_on_new_batch_via_abort_retry": INSIDE,
+            "test_send_keyed_skips_on_new_batch": INSIDE,
+            "test_send_with_explicit_partition_skips_on_new_batch": INSIDE,
+            "test_idempotent_producer_reset_producer_id": INSIDE,
+            "test_old_broker_silently_disables": VERSION,
+            "test_old_broker_with_explicit_idempotence_raises": VERSION,
+            "test_transactional_id_on_old_broker_raises": VERSION,
+            "TestStickyPartitioner": "about the object that chooses there; here the accumulator does",
+        },
+        ("transactional_test_topic",),
     ),
 }
 

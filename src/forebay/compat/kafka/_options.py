@@ -139,7 +139,7 @@ def read_options(given: Mapping[str, Any]) -> KafkaPythonOptions:
         raise KafkaConfigurationError(_NO_CREATION)
     for name in sorted(_HARMLESS & given.keys()):
         logger.info("%s=%r has no effect in this client", name, given[name])
-    if shown["acks"] == "all":
+    if shown["acks"] in ("all", "-1"):
         shown["acks"] = -1
     _settle_idempotence(shown, given)
     partitioner = DefaultPartitioner() if shown["partitioner"] is None else shown["partitioner"]

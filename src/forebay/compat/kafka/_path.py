@@ -11,9 +11,10 @@ from cython.cimports.forebay._accumulator.partitioner import PartitionRandom
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import plain_name
 from cython.cimports.forebay._delivery.future import RecordFuture
+from cython.cimports.forebay._delivery.metadata import RecordMetadata as NativeMetadata
 from cython.cimports.forebay._runtime.primitives import bytes_pointer
 from cython.cimports.forebay._runtime.primitives import murmur2 as hash_bytes
-from cython.cimports.forebay._send.path import WAIT, SendPath
+from cython.cimports.forebay._send.path import OPEN, WAIT, SendPath
 
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated
 from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
@@ -21,6 +22,7 @@ from forebay.errors import KafkaError as NativeError
 
 CLOSED = "KafkaProducer already closed!"
 NO_HEADERS = cython.declare(cython.Py_ssize_t, -1)
+new_tuple: Any = tuple.__new__
 BOTH = cython.declare(cython.int, 0)
 ON_SUCCESS = cython.declare(cython.int, 1)
 ON_FAILURE = cython.declare(cython.int, 2)
@@ -133,19 +135,21 @@ class FutureRecordMetadata:
 
     @cython.cfunc
     def _metadata(self) -> Any:
-        found = self._sent.metadata()
-        topic, number = found.topic, found.partition
-        return RecordMetadata(
-            topic,
-            number,
-            TopicPartition(topic, number),
-            found.offset,
-            found.timestamp,
+        found: NativeMetadata = self._sent.metadata()
+        # Past the Python code of a named tuple's class, which takes longer than the rest of a callback.
+        where = new_tuple(TopicPartition, (found._topic, found._partition))
+        fields: tuple[Any, ...] = (
+            found._topic,
+            found._partition,
+            where,
+            found._offset,
+            found._timestamp,
             None,
-            found.serialized_key_size,
-            found.serialized_value_size,
+            found._key_size,
+            found._value_size,
             self._header_size,
         )
+        return new_tuple(RecordMetadata, fields)
 
     def __reduce__(self) -> Any:
         raise TypeError("a FutureRecordMetadata cannot be pickled: pickle its get()")
@@ -270,6 +274,8 @@ class SendingPath:
         if headers:
             size = header_size(headers)
         native: SendPath = self._native
+        if native._state != OPEN:
+            raise native._refusal()  # in a forked child, above all
         state: TopicState | None = native.recent
         if state is None or state.name is not topic:
             state = native.known(topic)
@@ -307,8 +313,8 @@ class SendingPath:
             return partition
         if not self._spreads or key_bytes is not None or state.partition_count == 1:
             return None
-        cluster: Any = state.cluster
-        available: tuple[int, ...] = cluster.available_partitions(state.name)
+        # The tuple is replaced as a whole, by new metadata.
+        available: tuple[int, ...] = state.partitioner.available
         draw: PartitionRandom = self._draw
         count: cython.Py_ssize_t = len(available)
         if count == 0:
@@ -337,15 +343,12 @@ def header_size(headers: list[Any]) -> cython.Py_ssize_t:
         TypeError: something else than pairs of str and bytes.
     """
     size: cython.Py_ssize_t = 0
-    pair: Any
     for pair in headers:
-        if (
-            not isinstance(pair, tuple)
-            or len(pair) != 2
-            or not isinstance(pair[0], str)
-            or not isinstance(pair[1], bytes)
-        ):
+        name: Any = None
+        value: Any = None
+        if isinstance(pair, tuple) and len(pair) == 2:
+            name, value = pair
+        if not isinstance(name, str) or not isinstance(value, bytes):
             raise TypeError(f"a header must be a pair (str, bytes), got {pair!r}")
-        name: str = pair[0]
-        size += len(pair[1]) + (len(name) if name.isascii() else len(name.encode()))
+        size += len(value) + (len(name) if name.isascii() else len(name.encode()))
     return size

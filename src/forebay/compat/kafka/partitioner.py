@@ -38,7 +38,7 @@ class DefaultPartitioner(Partitioner):
             ValueError: the topic is not known.
         """
         if topic not in cluster.topics():
-            raise ValueError(f"Topic {topic} is not in the cluster's metadata")
+            raise ValueError(f"Topic {topic} not found in the cluster's metadata")
         every = sorted(cluster.partitions_for_topic(topic))
         if serialized_key is not None:
             chosen: int = every[key_partition(bytes(serialized_key), len(every))]

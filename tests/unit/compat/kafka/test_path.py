@@ -256,3 +256,11 @@ def test_a_closed_producer() -> None:
     producer._shut()
     with pytest.raises(errors.IllegalStateError, match="already closed"):
         producer.send("test", b"v")
+
+
+def test_a_native_producer_that_takes_no_more() -> None:
+    world = made()
+    producer = ours(world)
+    world.producer._after_fork_in_child()
+    with pytest.raises(errors.IllegalStateError, match="belongs to the parent process"):
+        producer.send("test", b"v")
