@@ -22,11 +22,11 @@ from forebay.compat.kafka import (
     TopicPartition,
 )
 from forebay.compat.kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError, NoBrokersAvailable
-from tests.support.fixtures import Broker, TopicFactory
+from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory
 
 
 def consumed(broker: Broker, topic: str, count: int, **options: Any) -> list[Any]:
-    """So many messages of a topic, read by kafka-python's own consumer."""
+    """So many messages of a topic, read by kafka-python's own consumer, which the embedded broker does not serve."""
     consumer = KafkaConsumer(
         topic,
         bootstrap_servers=broker.bootstrap_servers,
@@ -39,14 +39,14 @@ def consumed(broker: Broker, topic: str, count: int, **options: Any) -> list[Any
         return [message for message, _ in zip(consumer, range(count), strict=False)]
 
 
-def test_fire_and_forget(any_broker: Broker, topic: TopicFactory) -> None:
+def test_fire_and_forget(any_broker: Broker, topic: TopicFactory, read_back: ReadBackFactory) -> None:
     name = topic(any_broker, 3)
     producer = KafkaProducer(bootstrap_servers=any_broker.bootstrap_servers)
     assert producer.bootstrap_connected()
     for number in range(100):
         producer.send(name, b"some message %d" % number)
     producer.flush()
-    found = consumed(any_broker, name, 100)
+    found = read_back(any_broker, name).wait_for(100)
     assert {message.value for message in found} == {b"some message %d" % number for number in range(100)}
     assert {message.partition for message in found} == {0, 1, 2}
     producer.close()
@@ -65,7 +65,7 @@ def test_wait_for_one_message(any_broker: Broker, topic: TopicFactory) -> None:
     producer.close(timeout=10)
 
 
-def test_keys_json_and_text(any_broker: Broker, topic: TopicFactory) -> None:
+def test_keys_json_and_text(any_broker: Broker, topic: TopicFactory, read_back: ReadBackFactory) -> None:
     name = topic(any_broker, 4)
     with KafkaProducer(
         bootstrap_servers=any_broker.bootstrap_servers,
@@ -78,8 +78,10 @@ def test_keys_json_and_text(any_broker: Broker, topic: TopicFactory) -> None:
         bootstrap_servers=any_broker.bootstrap_servers, value_serializer=lambda value: json.dumps(value).encode("ascii")
     ) as producer:
         producer.send(name, {"number": 5}, key=b"ping")
-    found = consumed(any_broker, name, 6, value_deserializer=lambda value: json.loads(value))
-    assert [(message.key, message.value["number"]) for message in found] == [(b"ping", number) for number in range(6)]
+    found = read_back(any_broker, name).wait_for(6)
+    assert [(message.key, json.loads(message.value or b"")["number"]) for message in found] == [
+        (b"ping", number) for number in range(6)
+    ]
 
 
 def test_callbacks_that_are_chained(any_broker: Broker, topic: TopicFactory) -> None:
