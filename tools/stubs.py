@@ -100,8 +100,8 @@ def imports(tree: ast.Module, wanted: set[str]) -> Iterator[ast.stmt]:
     """The module's imports of these names, those for type checkers alone among them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            kept = [alias for alias in node.names if alias.name in wanted]
-            wanted -= {alias.name for alias in kept}
+            kept = [alias for alias in node.names if (alias.asname or alias.name) in wanted]
+            wanted -= {alias.asname or alias.name for alias in kept}
             if kept:
                 yield ast.ImportFrom((node.module or "").removeprefix(CIMPORTS), kept, node.level)
 

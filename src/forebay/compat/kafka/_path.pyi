@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Self, final
 
 from forebay._delivery.future import RecordFuture
-from forebay._delivery.metadata import RecordMetadata as NativeMetadata
+from forebay.compat.kafka.structs import RecordMetadata
 
 @final
 class FutureRecordMetadata:
