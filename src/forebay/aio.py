@@ -28,6 +28,7 @@ from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata
 from forebay.producer import KafkaProducer
 
 if TYPE_CHECKING:
+    from forebay._description.values import ProducerDescription
     from forebay.model import ConsumerGroupMetadata, DeliveryCallback, OffsetAndMetadata
 
 __all__ = ["AsyncKafkaProducer"]
@@ -97,6 +98,10 @@ class AsyncKafkaProducer(FromSources):
     def metrics(self) -> MetricsSnapshot:
         """Every metric by the Java client's names, as of now."""
         return self._producer.metrics()
+
+    def describe(self) -> ProducerDescription:
+        """The inside of the producer; see ``KafkaProducer.describe``."""
+        return self._producer.describe()
 
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of ``topic``; waits for metadata at most ``max.block.ms``.

@@ -19,8 +19,8 @@ from forebay._assembly import Surroundings, assemble, not_made, system_surroundi
 from forebay._columnar import BatchDelivery, send_table
 from forebay._delivery.future import RecordFuture
 from forebay._delivery.sender_lock import check_wait, may_wait
-from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.ticket import ThreadTicket
+from forebay._send.insight import Insight
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
 from forebay._send.transactional import TransactionalCalls
 from forebay.config import Credentials, FromSources, ProducerConfig, Secret, is_utf8
@@ -49,7 +49,7 @@ FORCED_CLOSE_MS = 300.0
 """How long close() waits for a thread that it has told to end at once; not ended then, a callback holds it."""
 
 
-class KafkaProducer(SendPath, TransactionalCalls, FromSources):
+class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
     """A Kafka producer; safe to use from many threads.
 
     Args:
@@ -142,11 +142,6 @@ class KafkaProducer(SendPath, TransactionalCalls, FromSources):
         self._parts.client.states.credentials = object()
         self._parts.metadata.pardon()
         self._parts.client.wakeup()
-
-    def metrics(self) -> MetricsSnapshot:
-        """Every metric by the Java client's names, as of now."""
-        self._check_not_forked()
-        return self._parts.metrics.snapshot(self._parts.clock.now())
 
     # Columns
 
@@ -425,6 +420,8 @@ class KafkaProducer(SendPath, TransactionalCalls, FromSources):
         """The child's copy of a producer: refuses everything and closes its descriptors; takes no lock."""
         self._set_state(FORKED)
         self._parts.client.close_after_fork()
+        if self._parts.shown is not None:
+            self._parts.shown.close_after_fork()
 
     def __reduce__(self) -> Any:
         raise TypeError(

@@ -56,6 +56,8 @@ FOR_OTHERS = {
     "forebay._records.reader": "for splits and brokers before 0.11",
     "forebay._records.decompression": "as the reader",
     "forebay._control.session": "for Control",
+    "forebay._description.reading": "for who looks into a producer",
+    "forebay._description.server": "for describe.socket",
     "forebay._sender.transactional": "for transactions",
     "forebay._transactions.session": "for transactions",
     "forebay._transactions.requests": "for transactions",

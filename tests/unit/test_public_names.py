@@ -36,6 +36,7 @@ PRODUCER = {
     "close",
     "commit_transaction",
     "config",
+    "describe",
     "detach_transaction",
     "flush",
     "from_env",

@@ -36,7 +36,7 @@ cdef class BufferPool:
     cdef readonly bint closed
     cdef long long left
     cdef readonly list free
-    cdef PoolWaiters waiters
+    cdef readonly PoolWaiters waiters
     cdef Shares shares
     # Sender's thread only; other threads read the first.
     cdef bint deferring

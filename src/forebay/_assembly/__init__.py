@@ -1,8 +1,8 @@
 """From a configuration to a producer's parts: the only place that calls constructors, and that makes randomness.
 
 Begin with ``parts``.  It makes all of a producer, and the connections of a Control.  ``security`` makes what TLS and
-SASL need.  ``user_parts`` makes and closes what runs the user's code: serializers, interceptors, the partitioner.  The
-application's thread runs all of it, before the sender's thread starts.
+SASL need.  ``user_parts`` makes and closes what runs the user's code: serializers, interceptors, the partitioner.
+``insight`` connects what shows a producer.  The application's thread runs all of it, before the sender's thread starts.
 """
 
 from forebay._assembly.parts import (

@@ -16,6 +16,7 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
+from forebay._assembly.insight import show, socket_of
 from forebay._assembly.security import credential_files, login_helper, mechanism, proxy, tls_filters
 from forebay._assembly.user_parts import UserParts, make_user_parts, partition_random
 from forebay._delivery.sender_lock import SenderLock
@@ -41,6 +42,7 @@ from forebay.model import Node
 
 if TYPE_CHECKING:
     from forebay._control.session import ControlSession
+    from forebay._description.server import DescriptionServer
     from forebay._network.sasl.login import Login
     from forebay._sender.transactional import TransactionalRequests
     from forebay._transactions.session import TransactionSession
@@ -95,6 +97,8 @@ class Parts(NamedTuple):
     session: TransactionSession | None
     login: Login | None
     """Username and password, where the producer logs in with them."""
+    shown: DescriptionServer | None
+    """``describe.socket``."""
 
 
 class _Built:
@@ -157,7 +161,8 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         report=report,
         requests=requests,
     )
-    ends = _ends(client, clock, metadata, resolver, options.helper, metrics)
+    shown = socket_of(config, client_id, prefix, built.keep)
+    ends = _ends(client, clock, metadata, resolver, options.helper, metrics, shown)
     thread = SenderThread(
         name=f"kafka-producer-network-thread | {client_id}",
         sender=sender,
@@ -165,10 +170,10 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         patience_ms=config["delivery.timeout.ms"] + config["request.timeout.ms"],
         resources=(accumulator.closer.end, *ends, users.close_all),
     )
-    _gauges(metrics, accumulator, client, metadata, clock)
-    network, transactional = (metadata, accumulator, client), (transactions, session)
-    login = getattr(options.sasl, "login", None)
-    return Parts(config, client_id, clock, metrics, *network, sender, thread, users, report, *transactional, login)
+    others = (users, report, transactions, session, getattr(options.sasl, "login", None), shown)
+    parts = Parts(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, *others)
+    show(parts, prefix)
+    return parts
 
 
 def _client(
@@ -354,22 +359,6 @@ def _reporter(prefix: str, clock: Clock) -> Callable[[BaseException, Any], None]
         limited.error(key, clock.now(), "A delivery callback for %s raised %r", where, error, raised=error)
 
     return report
-
-
-def _gauges(
-    metrics: ProducerMetrics,
-    accumulator: RecordAccumulator,
-    client: NetworkClient,
-    metadata: Metadata,
-    clock: Clock,
-) -> None:
-    pool = accumulator.pool
-    metrics.gauge("requests-in-flight", client.in_flight_count)
-    metrics.gauge("metadata-age", lambda: (clock.now() - metadata.last_success) / 1000)
-    metrics.gauge("connection-count", client.states.established_count)
-    metrics.gauge("waiting-threads", pool.queued)
-    metrics.gauge("buffer-total-bytes", lambda: pool.total)
-    metrics.gauge("buffer-available-bytes", pool.available)
 
 
 def _ends(client: NetworkClient, clock: Clock, metadata: Metadata, *others: Any) -> tuple[Callable[[], object], ...]:

@@ -114,6 +114,10 @@ class ProducerMetrics:
             found = self._nodes[node_id] = NodeSensors(**self._make(NODE_ROWS, NODE, tags, now))
         return found
 
+    def topics(self) -> list[tuple[str, TopicSensors]]:
+        """The topics that have sensors; any thread."""
+        return list(self._topics.items())
+
     def gauge(self, name: str, read: Callable[[], MetricValue]) -> None:
         """Registers the live value for one of ``names.GAUGES``; ``read`` runs on the reader's thread.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError
+from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError, UnknownTopicIdError
 
 IN_FLIGHT = "in flight"
 
@@ -82,6 +82,19 @@ def too_large_again(batch: Any, error: RecordTooLargeError) -> RecordTooLargeErr
         f"{batch.record_count} record(s) for {batch.topic}-{batch.partition} may have been written: the answer to an "
         f"earlier attempt was lost, and now the batch of {batch.estimated_size()} bytes is larger than the broker "
         f"takes ({error.message}); sent in parts it could be written twice"
+    )
+
+
+def unknown_topic(error: KafkaError) -> str:
+    """The line about a topic that a broker does not know, for its name and the partition."""
+    if isinstance(error, UnknownTopicIdError):
+        return (
+            "Received unknown topic id error in produce request on partition %s-%d. The topic was deleted, and "
+            "perhaps made again, or the broker does not know of it yet"
+        )
+    return (
+        "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
+        "may not exist or the user may not have Describe access to it"
     )
 
 

@@ -19,7 +19,15 @@ from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 from cython.cimports.forebay._transactions.manager import TransactionManager
 
 from forebay._runtime.backoff import SOON_MS
-from forebay._sender.expiry import IN_FLIGHT, expiry_error, explained, too_large, too_large_again, waiting_phase
+from forebay._sender.expiry import (
+    IN_FLIGHT,
+    expiry_error,
+    explained,
+    too_large,
+    too_large_again,
+    unknown_topic,
+    waiting_phase,
+)
 from forebay._sender.produce import record_errors_in
 from forebay.errors import (
     ConcurrentTransactionsError,
@@ -80,6 +88,7 @@ class BatchOutcomes:
         self.delivery_timeout_ms = delivery_timeout_ms
         self.heard: tuple[list[Any], list[Any] | None] | None = None
         self.failed_records = 0
+        self.on_expiry: Callable[[float], object] = bool  # what is to be done once records have expired; may be set
 
     @cython.cfunc
     def apply(self, batch: ProducerBatch, answer: PartitionResponse | None, error: Any, now: cython.double) -> object:
@@ -283,17 +292,7 @@ class BatchOutcomes:
         self.topic_sensors(batch, now).errors.record(batch.record_count)
 
     def _warn_of_unknown(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
-        if isinstance(error, UnknownTopicIdError):
-            text = (
-                "Received unknown topic id error in produce request on partition %s-%d. The topic was deleted, and "
-                "perhaps made again, or the broker does not know of it yet"
-            )
-        else:
-            text = (
-                "Received unknown topic or partition error in produce request on partition %s-%d. The topic-partition "
-                "may not exist or the user may not have Describe access to it"
-            )
-        self.log.warning((batch.topic, "unknown"), now, text, batch.topic, batch.partition)
+        self.log.warning((batch.topic, "unknown"), now, unknown_topic(error), batch.topic, batch.partition)
 
     def expire(self, batch: ProducerBatch, now: float) -> None:
         """Fails a batch whose delivery timeout is over.  It is in flight, or it was taken out of its queue."""
@@ -320,6 +319,7 @@ class BatchOutcomes:
         if self.transactions is not None:
             self.transactions.on_failed(batch, error, False)
         self.fail(batch, error, None, now)
+        self.on_expiry(now)
 
     def abort(self, batch: ProducerBatch, error: KafkaError) -> None:
         """Ends a batch without an outcome of its own: a forced close, or a producer that cannot go on."""

@@ -264,6 +264,12 @@ _METRICS = (
         choices=("INFO", "DEBUG", "TRACE"),
     ),
     Option(
+        "describe.socket", STRING, None, LOW,
+        "Folder for a UNIX socket that shows the inside of the producer to this user's `forebay top`. Where it is not "
+        "given, the variable FOREBAY_DESCRIBE_SOCKET counts.",
+        ours=True, not_empty=True,
+    ),
+    Option(
         "enable.metrics.push", BOOLEAN, False, LOW,
         "Send metrics to the brokers (KIP-714). Java's default is true; here nothing is sent.",
         feature=Feature.TELEMETRY,
