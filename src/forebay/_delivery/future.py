@@ -223,6 +223,29 @@ def new_future() -> RecordFuture:
     return RecordFuture.__new__(RecordFuture)
 
 
+def lone_future(
+    topic: str, partition: int, callback: Any = None, timestamp: int = -1, key_size: int = -1, value_size: int = -1
+) -> RecordFuture:
+    """The future of a record in no batch; the ``settle`` of its ``_batch`` gives it its outcome.
+
+    Args:
+        callback: called as that of ``send``.
+        timestamp: Unix ms; -1 for none, as the sizes in bytes.
+    """
+    future: RecordFuture = new_future()
+    future._batch = BatchResult(topic, partition)
+    future._index = 0
+    future._timestamp = timestamp
+    future._key_size = key_size
+    future._value_size = value_size
+    if callback is not None:
+        deliveries: DeliveryCallbacks = DeliveryCallbacks()
+        deliveries.reserve(0, 1)
+        deliveries.add(0, callback, timestamp, key_size, value_size)
+        future._batch.deliveries = deliveries
+    return future
+
+
 def failed_future(
     topic: str, partition: int, error: KafkaError, callback: Any = None, report: Any = None
 ) -> RecordFuture:
@@ -241,17 +264,7 @@ def failed_future(
 
     # Its traceback would keep the frames of the refused send.
     error = error.with_traceback(None)
-    future: RecordFuture = new_future()
-    future._batch = BatchResult(topic, partition)
-    future._index = 0
-    future._timestamp = -1
-    future._key_size = -1
-    future._value_size = -1
-    if callback is not None:
-        deliveries: DeliveryCallbacks = DeliveryCallbacks()
-        deliveries.reserve(0, 1)
-        deliveries.add(0, callback, -1, -1, -1)
-        future._batch.deliveries = deliveries
+    future: RecordFuture = lone_future(topic, partition, callback)
     future._batch.settle(-1, -1, error, None, 1, report_or_keep)
     if interrupts:
         raise interrupts[0]

@@ -37,9 +37,14 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from forebay.errors import IllegalArgumentError, IllegalStateError, KafkaError
+
+if TYPE_CHECKING:
+    from forebay.control import Control
+    from forebay.testing.faults import Faults
+    from forebay.testing.records import ReadRecord
 
 #: In place of an error code: the node closes the connection instead of answering.
 DISCONNECT = -195
@@ -123,6 +128,7 @@ class EmbeddedBroker:
         self._calling = False
         self._owner = os.getpid()
         self._buffered = b""
+        self._control: Control | None = None
         self._process: subprocess.Popen[bytes] | None = _start(nodes)
         try:
             started = self._answer(self._process, "start", START_TIMEOUT_S)
@@ -178,6 +184,33 @@ class EmbeddedBroker:
     def delete_records(self, topic: str, partition: int, before_offset: int) -> None:
         """Moves the partition's first offset up to ``before_offset``."""
         self._call("delete_records", topic, partition, before_offset)
+
+    def records(
+        self, topic: str, partition: int | None = None, *, committed: bool = True, timeout: float = CALL_TIMEOUT_S
+    ) -> list[ReadRecord]:
+        """What a topic holds now, by partition and then by offset.
+
+        Args:
+            partition: None for all.
+            committed: without what was aborted, and without what is in an open transaction.
+            timeout: seconds.
+
+        Raises:
+            TimeoutError: the topic is not there, or the broker does not answer; the cause says which.
+        """
+        from forebay.control import Control
+        from forebay.testing.records import read_topic
+
+        if self._control is None:
+            self._control = Control(bootstrap_servers=self.bootstrap_servers, client_id="forebay-testing")
+        return read_topic(self._control, topic, partition, committed, timeout)
+
+    @property
+    def faults(self) -> Faults:
+        """Faults that last for a ``with`` block."""
+        from forebay.testing.faults import Faults
+
+        return Faults(self)
 
     # -- leaders ----------------------------------------------------------------------------------------------
 
@@ -287,6 +320,8 @@ class EmbeddedBroker:
             process, self._process = self._process, None
         if process is None or os.getpid() != self._owner:
             return
+        if self._control is not None:
+            self._control.close()
         assert process.stdin is not None and process.stdout is not None
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(BrokenPipeError):  # the process has died already

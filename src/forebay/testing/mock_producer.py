@@ -1,0 +1,450 @@
+"""MockProducer: a KafkaProducer without a network, for tests of code that is given one; as Java's of that name."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
+
+from forebay._accumulator.partitioner import key_partition
+from forebay._arguments import Acknowledged, as_record, listed_headers, not_callable
+from forebay._assembly.user_parts import make_user_parts
+from forebay._cluster import Cluster
+from forebay._columnar import BatchDelivery
+from forebay._delivery.future import RecordFuture, lone_future
+from forebay._records.batch_v2 import encode_headers
+from forebay._records.reader import read_headers
+from forebay._runtime.clock import Clock, SystemClock
+from forebay._transactions.offsets import checked_group, checked_offsets
+from forebay.config import ProducerConfig
+from forebay.errors import (
+    IllegalArgumentError,
+    IllegalStateError,
+    KafkaError,
+    ProducerClosedError,
+    ProducerFencedError,
+    UnknownTopicOrPartitionError,
+)
+from forebay.model import Node, OffsetAndMetadata, PartitionInfo, ProducerRecord, TopicPartition
+from forebay.testing.records import ReadRecord
+from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of
+
+logger = logging.getLogger("forebay.callbacks")
+
+NODE = Node(1, "mock", 9092)
+TRANSACTIONAL = (
+    "init_transactions",
+    "begin_transaction",
+    "send_offsets_to_transaction",
+    "commit_transaction",
+    "abort_transaction",
+)
+FAILING = ("send", "flush", "close", "partitions_for", *TRANSACTIONAL)
+"""The methods that ``fail`` takes."""
+
+
+class _Open(NamedTuple):
+    """A record without an outcome."""
+
+    future: Any
+    offset: int
+
+
+class MockProducer:
+    """Takes what a KafkaProducer takes, and keeps it; nothing is sent.
+
+    ::
+
+        producer = MockProducer(partitions={"orders": 3})
+        place_order(producer)
+        assert [record.value for record in producer.history()] == [b"order 41"]
+
+    Serializers, partitioners and interceptors work as in a KafkaProducer, and so do its checks of arguments.  Futures
+    are those of ``forebay``, so they can be waited for and awaited.  A callback runs on the thread that completes its
+    record.  For one thread at a time.
+
+    Args:
+        config: a producer's options by Kafka's names; no server is needed.
+        auto_complete: each record is acknowledged at once; otherwise by ``complete_next``, ``error_next`` or ``flush``.
+        partitions: how many a topic has: the same for all, or by name; then other topics are unknown.
+        clock: the timestamps of records that have none; None for the machine's.
+        options: the same as ``config``, as keywords.
+
+    Raises:
+        ConfigError: an unknown option, or a value that cannot be.
+        IllegalArgumentError: a topic would have no partition.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        /,
+        *,
+        auto_complete: bool = True,
+        partitions: int | Mapping[str, int] = 1,
+        clock: Clock | None = None,
+        **options: Any,
+    ) -> None:
+        given = dict(config or {})
+        if "bootstrap.servers" not in given and "bootstrap_servers" not in options:
+            options["bootstrap_servers"] = f"{NODE.host}:{NODE.port}"
+        counts = partitions.values() if isinstance(partitions, Mapping) else [partitions]
+        if any(count < 1 for count in counts):
+            raise IllegalArgumentError(f"partitions must be at least 1, not {partitions!r}")
+        self.config = ProducerConfig(given, **options)
+        self.client_id: str = self.config["client.id"] or "mock-producer"
+        self.auto_complete = auto_complete
+        self._partitions = partitions
+        self._clock = SystemClock() if clock is None else clock
+        self._users = make_user_parts(self.config, {**self.config, "client.id": self.client_id}, lambda: 0.5, _as_it_is)
+        self._chain = self._users.interceptors or None
+        self._cluster = Cluster([NODE])
+        self._ends: Counter[TopicPartition] = Counter()
+        self._open: deque[_Open] = deque()
+        self._history: list[ProducerRecord] = []
+        self._records: list[ReadRecord] = []
+        self._uncommitted: list[tuple[ProducerRecord, ReadRecord]] = []
+        self._offsets: list[dict[str, dict[TopicPartition, OffsetAndMetadata]]] = []
+        self._uncommitted_offsets: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+        self.transactional_id: str | None = self.config["transactional.id"]
+        self.transaction_initialized = self.in_transaction = self.closed = False
+        self.fenced = False
+        self._failing: dict[str, BaseException] = {}
+        self.commit_count = self.abort_count = 0
+
+    # What a test looks at and decides
+
+    def history(self) -> list[ProducerRecord]:
+        """What was sent, as it was given, in order; of a transaction once it is committed."""
+        return list(self._history)
+
+    def uncommitted_history(self) -> list[ProducerRecord]:
+        """What was sent in the open transaction."""
+        return [record for record, _ in self._uncommitted]
+
+    def records(self, topic: str | None = None) -> list[ReadRecord]:
+        """The same as ``history`` as it would be in the log: serialized, with partition and offset.
+
+        Args:
+            topic: None for all.
+        """
+        return [record for record in self._records if topic in (None, record.topic)]
+
+    def committed_offsets(self) -> list[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
+        """What each committed transaction committed, by consumer group; those without offsets are left out."""
+        return list(self._offsets)
+
+    def complete_next(self) -> bool:
+        """Acknowledges the oldest record without an outcome; False if there is none."""
+        return self._end_next(None)
+
+    def error_next(self, error: KafkaError) -> bool:
+        """Fails the oldest record without an outcome; False if there is none."""
+        return self._end_next(error)
+
+    def fail(self, method: str, error: BaseException | None) -> None:
+        """Makes a method raise ``error`` at each call from now on; None ends that.
+
+        Raises:
+            IllegalArgumentError: no method that can be made to.
+        """
+        if method not in FAILING:
+            raise IllegalArgumentError(f"{method!r} cannot be made to fail; {', '.join(FAILING)} can")
+        self._failing.pop(method, None)
+        if error is not None:
+            self._failing[method] = error
+
+    def fence(self) -> None:
+        """As if a newer producer with the same transactional.id had taken over.
+
+        Raises:
+            IllegalStateError: there is no transactional.id, or ``init_transactions`` was not called.
+        """
+        self._check_initialized("fence")
+        self.fenced = True
+
+    def clear(self) -> None:
+        """Forgets what was sent and committed; records without an outcome stay so."""
+        self._history.clear()
+        self._records.clear()
+        self._uncommitted.clear()
+        self._offsets.clear()
+        self._uncommitted_offsets.clear()
+
+    # What a KafkaProducer has
+
+    def send(
+        self,
+        topic: str | ProducerRecord,
+        value: Any = None,
+        key: Any = None,
+        headers: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        *,
+        on_delivery: Callable[[Any, Any], object] | None = None,
+    ) -> RecordFuture:
+        """As ``KafkaProducer.send``, which it checks arguments like.
+
+        Raises:
+            UnknownTopicOrPartitionError: the mock has no such topic or partition.
+        """
+        self._check_usable("send")
+        if on_delivery is not None and not callable(on_delivery):
+            raise not_callable(on_delivery)
+        record = as_record(topic, value, key, headers, partition, timestamp_ms)
+        if self._chain is not None:
+            record = self._chain.on_send(record)
+            on_delivery = Acknowledged(self._chain, on_delivery)
+        try:
+            return self._take(record, on_delivery)
+        except Exception as error:
+            if self._chain is not None:
+                self._chain.on_send_error(record, None, error)
+            raise
+
+    send_nowait = send
+
+    def send_batch(
+        self,
+        topic: str | None,
+        table: Any,
+        *,
+        value: Any = "value",
+        key: Any = KEY,
+        headers: Any = HEADERS,
+        partition: Any = PARTITION,
+        timestamp: Any = TIMESTAMP,
+        topic_column: Any = None,
+    ) -> BatchDelivery:
+        """As ``KafkaProducer.send_batch``, row by row: of a list of values, a dict of lists, or an Arrow table."""
+        self._check_usable("send")
+        delivery: Any = BatchDelivery()
+        chosen = (value, key, headers, partition, timestamp, topic_column)
+        for row, cells in enumerate(rows_of(table, *chosen)):
+            own_topic = cells.pop("topic", None) or topic
+            if own_topic is None:
+                raise IllegalArgumentError(f"row {row}: its topic is null, and send_batch was given none")
+            record = ProducerRecord(own_topic, **cells)
+            future: Any = self._take(record, None, serialize=False)
+            delivery._track(future._batch, row, len(record.key or b"") + len(record.value or b""))
+        delivery._stop_at(delivery.rows, ())
+        delivery._end_call()
+        return delivery  # type: ignore[no-any-return]  # its own methods are not part of the public type
+
+    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """The partitions of a topic; as many as the mock was made with.
+
+        Raises:
+            UnknownTopicOrPartitionError: the mock has no such topic.
+        """
+        self._raise("partitions_for")
+        return tuple(
+            PartitionInfo(topic, number, NODE, 0, (NODE.id,), (NODE.id,)) for number in range(self._count(topic))
+        )
+
+    def metrics(self) -> dict[str, Any]:
+        """Empty: nothing is measured."""
+        return {}
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Acknowledges every record without an outcome."""
+        self._check_open()
+        self._raise("flush")
+        while self.complete_next():
+            pass
+
+    def close(self, timeout: float | None = None) -> None:
+        """Acknowledges what is open and ends the producer; a transaction that is open is aborted."""
+        if self.closed:
+            return
+        self._raise("close")
+        while self.complete_next():
+            pass
+        if self.in_transaction:
+            self._end_transaction(False)
+        self.closed = True
+        self._users.close_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # Transactions
+
+    def init_transactions(self, timeout: float | None = None) -> None:
+        """Must be called once before the first transaction.
+
+        Raises:
+            IllegalStateError: it was called before, or there is no transactional.id.
+        """
+        self._check_usable("init_transactions")
+        if self.transactional_id is None:
+            raise IllegalStateError("Cannot call init_transactions(): the producer has no transactional.id")
+        if self.transaction_initialized:
+            raise IllegalStateError("init_transactions() was called before")
+        self._raise("init_transactions")
+        self.transaction_initialized = True
+
+    def begin_transaction(self) -> None:
+        """Opens a transaction.
+
+        Raises:
+            IllegalStateError: one is open, or ``init_transactions`` was not called.
+        """
+        self._check_usable("begin_transaction")
+        self._check_initialized("begin_transaction")
+        self._raise("begin_transaction")
+        if self.in_transaction:
+            raise IllegalStateError("A transaction is open already")
+        self.in_transaction = True
+
+    def send_offsets_to_transaction(self, offsets: Any, group: Any, timeout: float | None = None) -> None:
+        """As ``KafkaProducer.send_offsets_to_transaction``; ``committed_offsets`` has them once it is committed."""
+        self._check_in_transaction("send_offsets_to_transaction")
+        self._raise("send_offsets_to_transaction")
+        checked, member = checked_offsets(offsets), checked_group(group)
+        if checked:
+            self._uncommitted_offsets.setdefault(member.group_id, {}).update(checked)
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        """Acknowledges what is open, and makes the transaction part of the history."""
+        self._check_in_transaction("commit_transaction")
+        self._raise("commit_transaction")
+        self.flush()
+        self._end_transaction(True)
+        self.commit_count += 1
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        """Forgets what was sent in the transaction."""
+        self._check_in_transaction("abort_transaction")
+        self._raise("abort_transaction")
+        self.flush()
+        self._end_transaction(False)
+        self.abort_count += 1
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """``with producer.transaction():`` begins, and commits at the end of the block; aborts if the block raises."""
+        self.begin_transaction()
+        try:
+            yield self
+        except BaseException:
+            if self.in_transaction and not self.fenced:
+                self.abort_transaction()
+            raise
+        self.commit_transaction()
+
+    # Inside
+
+    def _take(self, record: ProducerRecord, callback: Any, *, serialize: bool = True) -> RecordFuture:
+        topic, timestamp, key, value = record.topic, record.timestamp_ms, record.key, record.value
+        count = self._count(topic)
+        pairs = listed_headers(record.headers)
+        if serialize:
+            key = self._users.key_serializer.serialize(topic, pairs, key)
+            value = self._users.value_serializer.serialize(topic, pairs, value)
+        headers = read_headers(encode_headers(pairs)) if pairs else ()
+        partition = record.partition
+        if partition is None:
+            partition = self._choose(record, key, value, count)
+        elif partition >= count:
+            raise UnknownTopicOrPartitionError(
+                f"Topic {topic} has {count} partitions, none is {partition}", topic=topic
+            )
+        where = TopicPartition(topic, partition)
+        offset = self._ends[where]
+        self._ends[where] += 1
+        if timestamp is None:
+            timestamp = self._clock.wall()
+        sizes = (-1 if part is None else len(part) for part in (key, value))
+        future = lone_future(topic, partition, callback, timestamp, *sizes)
+        kept = ReadRecord(topic, partition, offset, timestamp, key, value, headers)
+        if self.in_transaction:
+            self._uncommitted.append((record, kept))
+        else:
+            self._history.append(record)
+            self._records.append(kept)
+        self._open.append(_Open(future, offset))
+        if self.auto_complete:
+            self.complete_next()
+        return future
+
+    def _choose(self, record: ProducerRecord, key: bytes | None, value: bytes | None, count: int) -> int:
+        if self._users.partitioner is not None:
+            infos = self.partitions_for(record.topic)
+            cluster = Cluster([NODE], infos)
+            chosen: int = self._users.partitioner.partition(record.topic, record.key, key, record.value, value, cluster)
+            return chosen
+        if key is None or self.config["partitioner.ignore.keys"]:
+            return 0
+        return key_partition(key, count)
+
+    def _count(self, topic: str) -> int:
+        if not isinstance(self._partitions, Mapping):
+            return self._partitions
+        if topic not in self._partitions:
+            known = ", ".join(self._partitions) or "none"
+            raise UnknownTopicOrPartitionError(f"MockProducer has no topic {topic!r}; there are {known}")
+        return self._partitions[topic]
+
+    def _end_next(self, error: KafkaError | None) -> bool:
+        if not self._open:
+            return False
+        future, offset = self._open.popleft()
+        future._batch.settle(-1 if error is not None else offset, -1, error, None, 1, _report)
+        return True
+
+    def _end_transaction(self, commit: bool) -> None:
+        self.in_transaction = False
+        if commit:
+            self._history += (record for record, _ in self._uncommitted)
+            self._records += (record for _, record in self._uncommitted)
+            if self._uncommitted_offsets:
+                self._offsets.append(self._uncommitted_offsets)
+        self._uncommitted = []
+        self._uncommitted_offsets = {}
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ProducerClosedError("Cannot perform operation after producer has been closed")
+
+    def _check_usable(self, call: str) -> None:
+        self._check_open()
+        if self.fenced:
+            raise ProducerFencedError(f"{call}(): a newer producer with this transactional.id has taken over")
+        if call == "send":
+            self._raise("send")
+            if self.transactional_id is not None and not self.in_transaction:
+                raise IllegalStateError("A producer with a transactional.id sends in transactions alone")
+
+    def _check_initialized(self, call: str) -> None:
+        if self.transactional_id is None:
+            raise IllegalStateError(f"Cannot call {call}(): the producer has no transactional.id")
+        if not self.transaction_initialized:
+            raise IllegalStateError(f"{call}(): init_transactions() was not called")
+
+    def _check_in_transaction(self, call: str) -> None:
+        self._check_usable(call)
+        self._check_initialized(call)
+        if not self.in_transaction:
+            raise IllegalStateError(f"{call}(): there is no transaction")
+
+    def _raise(self, method: str) -> None:
+        if method in self._failing:
+            raise self._failing[method]
+
+    def __repr__(self) -> str:
+        return f"<MockProducer: {len(self._history)} records, {len(self._open)} without an outcome>"
+
+
+def _as_it_is(part: Any) -> Any:
+    return part
+
+
+def _report(raised: BaseException, result: Any) -> None:
+    logger.error("A callback of a record for %s-%s raised", result.topic, result.partition, exc_info=raised)

@@ -1,0 +1,125 @@
+"""What a topic of the embedded broker holds, as readers of committed records would see it.
+
+The embedded broker shows readers what was aborted, and its markers at the end of a transaction have no checksum.  Both
+are made up for here: a marker gets its checksum, and records count once the marker of their commit was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from forebay._control.session import ControlSession, Deadline, Question
+from forebay._control.tail import PartitionReader
+from forebay._protocol.fetch import FetchResponse
+from forebay._protocol.list_offsets import READ_UNCOMMITTED
+from forebay._protocol.metadata import decode_metadata, encode_metadata
+from forebay._protocol.versions import ApiKey
+from forebay._records.batch_v2 import checksum
+from forebay._records.decoded import Batch, ControlType, EndTransactionMarker, Record
+from forebay._records.layout import CONTROL_BIT, MAGIC_AT, MAGIC_V2, V2_ATTRIBUTES_AT, V2_CRC_AT
+from forebay._records.reader import next_batch_size
+from forebay.control import Control
+from forebay.errors import UnknownTopicOrPartitionError
+from forebay.model import TailRecord, TopicPartition
+
+
+class ReadRecord(NamedTuple):
+    """A record as it was read back; ``timestamp`` in Unix ms, -1 if it has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def read_topic(
+    control: Control, topic: str, partition: int | None, committed: bool, timeout: float
+) -> list[ReadRecord]:
+    """The records of a topic, or of one partition: by partition, then by offset.
+
+    Args:
+        committed: without what was aborted and without what is in an open transaction.
+        timeout: seconds, for each partition.
+
+    Raises:
+        UnknownTopicOrPartitionError: it is not there.
+    """
+    found: list[ReadRecord] = []
+    with control._call("records", timeout) as (session, deadline):
+        wanted = _partitions(session, topic, deadline) if partition is None else [partition]
+    for number in wanted:
+        where = TopicPartition(topic, number)
+        with control._call("records", timeout) as (session, deadline):
+            batches = _BatchReader(session, where).all(deadline)
+        seen = _committed(batches) if committed else (batch for batch in batches if not batch.is_control)
+        records = sorted((record for batch in seen for record in batch.records), key=lambda record: record.offset)
+        found += [_read(where, record) for record in records]
+    return found
+
+
+def _read(where: TopicPartition, record: Record) -> ReadRecord:
+    return ReadRecord(*where, record.offset, record.timestamp, record.key, record.value, record.headers)
+
+
+def _partitions(session: ControlSession, topic: str, deadline: Deadline) -> list[int]:
+    question = Question(ApiKey.METADATA, lambda version: encode_metadata(version, [topic]), decode_metadata)
+    answer = session.ask(session.any_node(deadline), question, deadline)
+    found = [one.partition for known in answer.topics if known.name == topic for one in known.partitions]
+    if not found:
+        raise UnknownTopicOrPartitionError(f"Topic {topic} is not there", topic=topic)
+    return sorted(found)
+
+
+class _BatchReader(PartitionReader):
+    """Keeps batches as they are stored."""
+
+    def __init__(self, session: ControlSession, where: TopicPartition) -> None:
+        super().__init__(session, where, READ_UNCOMMITTED)
+        self._batches: list[Batch] = []
+
+    def all(self, deadline: Deadline) -> list[Batch]:
+        """From the first offset to the end as it is now."""
+        at, end = self.start(deadline), self.end(deadline)
+        while at < end:
+            _, at = self.step(at, end, deadline)
+        return self._batches
+
+    def _fetch(self, position: int, end: int, deadline: Deadline) -> FetchResponse | None:
+        response = super()._fetch(position, end, deadline)
+        return None if response is None else response._replace(records=_with_checksums(response.records))
+
+    def _readable(
+        self, response: FetchResponse, batches: list[Batch], position: int, end: int
+    ) -> tuple[list[TailRecord], int]:
+        self._batches += (batch for batch in batches if batch.base_offset < end)
+        return super()._readable(response, batches, position, end)
+
+
+def _with_checksums(records: bytes) -> bytes:
+    """The same batches; a control batch without a checksum has it."""
+    found = bytearray(records)
+    at = 0
+    while (size := next_batch_size(records, at)) is not None and at + size <= len(records):
+        if records[at + MAGIC_AT] == MAGIC_V2 and records[at + V2_ATTRIBUTES_AT + 1] & CONTROL_BIT:
+            crc = slice(at + V2_CRC_AT, at + V2_ATTRIBUTES_AT)
+            if not any(records[crc]):
+                found[crc] = checksum(records[at + V2_ATTRIBUTES_AT : at + size]).to_bytes(4, "big")
+        at += size
+    return bytes(found)
+
+
+def _committed(batches: Iterable[Batch]) -> Iterator[Batch]:
+    open_by_producer: dict[int, list[Batch]] = {}
+    for batch in batches:
+        if batch.is_control:
+            ended = open_by_producer.pop(batch.producer_id, [])
+            if EndTransactionMarker.parse(batch.records[0]).type is ControlType.COMMIT:
+                yield from ended
+        elif batch.is_transactional:
+            open_by_producer.setdefault(batch.producer_id, []).append(batch)
+        else:
+            yield batch

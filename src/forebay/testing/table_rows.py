@@ -1,0 +1,85 @@
+"""A table row by row, as ``MockProducer.send_batch`` takes it: slow, and without the producer's own columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from forebay._arguments import IfThere
+from forebay.errors import IllegalArgumentError, KafkaError
+
+KEY, HEADERS, PARTITION, TIMESTAMP = map(IfThere, ("key", "headers", "partition", "timestamp"))
+PARTS = ("value", "key", "headers", "partition", "timestamp_ms", "topic")
+"""Of a row, in the order of ``send_batch``'s arguments."""
+
+
+def rows_of(table: Any, *chosen: Any) -> Iterator[dict[str, Any]]:
+    """The arguments of a record for each row.
+
+    Args:
+        chosen: for each of ``PARTS`` a column's name, the column itself, a function of the table, one number for all
+            rows, or None.
+
+    Raises:
+        IllegalArgumentError: a column is missing, or shorter than the others.
+        TypeError: no table.
+        KafkaError: an Arrow table, without pyarrow.
+    """
+    named = _named(table)
+    taken = {part: _column(part, table, named, one) for part, one in zip(PARTS, chosen, strict=True)}
+    length = max((len(column) for column in named.values()), default=0)
+    for part, column in taken.items():
+        if isinstance(column, list) and len(column) != length:
+            raise IllegalArgumentError(f"send_batch: {part} has {len(column)} rows, the table has {length}")
+    for row in range(length):
+        cells = {part: column[row] if isinstance(column, list) else column for part, column in taken.items()}
+        cells["headers"] = _pairs(cells["headers"])
+        for part in ("value", "key"):
+            cells[part] = cells[part].encode() if isinstance(cells[part], str) else cells[part]
+        yield cells
+
+
+def _named(table: Any) -> dict[str, list[Any]]:
+    if isinstance(table, (list, tuple)):
+        return {"value": list(table)}
+    if isinstance(table, Mapping):
+        return {str(name): _listed(column) for name, column in table.items()}
+    if not hasattr(table, "__arrow_c_stream__") and not hasattr(table, "__arrow_c_array__"):
+        raise TypeError(
+            f"MockProducer.send_batch takes a list, a dict of lists or an Arrow table, not {type(table).__name__}"
+        )
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise KafkaError("MockProducer.send_batch of an Arrow table needs pyarrow: pip install pyarrow") from error
+    if isinstance(table, (pa.Array, pa.ChunkedArray)):
+        return {"value": table.to_pylist()}
+    found: dict[str, list[Any]] = pa.table(table).to_pydict()
+    return found
+
+
+def _column(part: str, table: Any, named: dict[str, list[Any]], chosen: Any) -> Any:
+    if chosen is None or (isinstance(chosen, int) and part in ("partition", "timestamp_ms")):
+        return chosen
+    if isinstance(chosen, str):
+        if chosen in named:
+            return named[chosen]
+        if isinstance(chosen, IfThere):
+            return None
+        raise IllegalArgumentError(f"send_batch: column {chosen!r} is missing; columns: {', '.join(named)}")
+    return _listed(chosen(table) if callable(chosen) else chosen)
+
+
+def _listed(column: Any) -> list[Any]:
+    for name in ("to_pylist", "tolist", "to_list"):
+        if hasattr(column, name):
+            found: list[Any] = getattr(column, name)()
+            return found
+    return list(column)
+
+
+def _pairs(headers: Any) -> Any:
+    """Arrow's maps are lists of pairs, and its structs are dicts of key and value."""
+    if headers is None:
+        return ()
+    return [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in headers]
