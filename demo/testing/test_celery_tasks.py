@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from celery import Celery
+from celery import Celery  # type: ignore[import-untyped]
 
 from forebay import per_process
 from forebay.errors import KafkaError, TimeoutError
@@ -18,7 +18,7 @@ settings: dict[str, Any] = {}
 """``producer``, which is ``forebay.per_process(...)`` in production, and ``topic``."""
 
 
-@orders.task(name="orders.place", autoretry_for=(KafkaError,), default_retry_delay=0, max_retries=2)
+@orders.task(name="orders.place", autoretry_for=(KafkaError,), default_retry_delay=0, max_retries=2)  # type: ignore[untyped-decorator]
 def place(number: int) -> int:
     """The task under test."""
     return int(settings["producer"]().send(settings["topic"], b"order %d" % number).result(10).offset)

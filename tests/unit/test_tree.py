@@ -30,6 +30,8 @@ TESTED_ELSEWHERE = {
     "pipeline/__init__.py": "tests/unit/pipeline/test_runner.py, which imports through it",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
     "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",
+    "testing/__init__.py": "tests/unit/test_public_names.py, and every test that imports through it",
+    "testing/pytest_plugin.py": "tests/integration/test_pytest_plugin.py, in processes of their own",
 }
 # A test module that mirrors no single source.
 BEYOND_THE_MIRROR = {

@@ -98,7 +98,9 @@ class MockProducer:
         self.auto_complete = auto_complete
         self._partitions = partitions
         self._clock = SystemClock() if clock is None else clock
-        self._users = make_user_parts(self.config, {**self.config, "client.id": self.client_id}, lambda: 0.5, _as_it_is)
+        self._users = make_user_parts(
+            self.config, {**self.config, "client.id": self.client_id}, lambda: 0.5, lambda part: part
+        )
         self._chain = self._users.interceptors or None
         self._cluster = Cluster([NODE])
         self._ends: Counter[TopicPartition] = Counter()
@@ -197,7 +199,7 @@ class MockProducer:
         record = as_record(topic, value, key, headers, partition, timestamp_ms)
         if self._chain is not None:
             record = self._chain.on_send(record)
-            on_delivery = Acknowledged(self._chain, on_delivery)
+            on_delivery = Acknowledged(self._chain, on_delivery, record.headers)
         try:
             return self._take(record, on_delivery)
         except Exception as error:
@@ -348,6 +350,8 @@ class MockProducer:
         if serialize:
             key = self._users.key_serializer.serialize(topic, pairs, key)
             value = self._users.value_serializer.serialize(topic, pairs, value)
+        if isinstance(callback, Acknowledged):
+            callback.note_headers(pairs)
         headers = read_headers(encode_headers(pairs)) if pairs else ()
         partition = record.partition
         if partition is None:
@@ -440,10 +444,6 @@ class MockProducer:
 
     def __repr__(self) -> str:
         return f"<MockProducer: {len(self._history)} records, {len(self._open)} without an outcome>"
-
-
-def _as_it_is(part: Any) -> Any:
-    return part
 
 
 def _report(raised: BaseException, result: Any) -> None:

@@ -16,7 +16,7 @@ class Asked:
     """Writes down every call."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
+        self.calls: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
         return lambda *arguments: self.calls.append((name, *arguments))
@@ -39,7 +39,7 @@ def fail_in(context: AbstractContextManager[None], asked: Asked, seen: list[Any]
 
 
 def test_each_ends_with_its_block_also_by_an_error(asked: Asked, faults: Faults) -> None:
-    for context, begun, ended in (
+    cases: tuple[tuple[AbstractContextManager[None], tuple[Any, ...], tuple[Any, ...]], ...] = (
         (faults.down(2), ("node_down", 2), ("node_up", 2)),
         (faults.slow(50), ("set_rtt", 50, None), ("set_rtt", 0, None)),
         (faults.topic_error("t", 29), ("set_topic_error", "t", 29), ("set_topic_error", "t", 0)),
@@ -48,7 +48,8 @@ def test_each_ends_with_its_block_also_by_an_error(asked: Asked, faults: Faults)
             ("push_request_errors", 0, NotLeaderOrFollowerError, NotLeaderOrFollowerError),
             ("clear_request_errors", 0),
         ),
-    ):
+    )
+    for context, begun, ended in cases:
         asked.calls.clear()
         seen: list[Any] = []
         with pytest.raises(ZeroDivisionError):
