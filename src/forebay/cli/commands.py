@@ -152,6 +152,25 @@ def config(form: Any, contains: str) -> int:
     return OK
 
 
+@cli.command()
+@click.option(
+    "--interval", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True, help="Seconds between looks."
+)
+@click.option("--once", is_flag=True, help="Print it once as text and end.")
+@click.argument("where", required=False, metavar="[SOCKET|FOLDER]")
+def top(where: str | None, interval: float, once: bool) -> int:
+    """Show the inside of running producers: queues, memory, brokers, errors.
+
+    A producer shows itself on a socket in the folder of its option describe.socket, or of the variable
+    FOREBAY_DESCRIBE_SOCKET, which counts here, too.  Ctrl-C ends the view.
+    """
+    from forebay._runtime.ticket import Latch
+    from forebay.cli import top as command
+
+    never = Latch()
+    return command.run(where, interval * 1000, once=once, write=write, wait=never.wait)
+
+
 PLACES = {"bootstrap_server": "producer.bootstrap.servers", "master": "spark.master", "report": "sink.report"}
 """Flags of ``pipeline run`` that are short for a place in the job file."""
 

@@ -22,9 +22,9 @@ def test_help_lists_every_command_and_documents_every_flag() -> None:
     runner = CliRunner()
     shown = runner.invoke(cli, ["--help"])
     assert shown.exit_code == 0
-    assert set(cli.commands) == {"produce", "perf", "broker", "config", "pipeline"}
+    assert set(cli.commands) == {"produce", "perf", "broker", "config", "pipeline", "top"}
     assert all(f"\n  {name} " in shown.output for name in cli.commands)
-    for name in ("produce", "perf", "broker"):
+    for name in ("produce", "perf", "broker", "top"):
         options = [each for each in cli.commands[name].params if isinstance(each, click.Option)]
         assert [option.name for option in options if not option.help and not option.hidden] == [], name
         assert runner.invoke(cli, [name, "--help"]).exit_code == 0
