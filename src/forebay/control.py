@@ -22,7 +22,14 @@ from forebay._delivery.sender_lock import Hold
 from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
 from forebay.config import ProducerConfig
 from forebay.errors import IllegalArgumentError, IllegalStateError, TransactionalIdNotFoundError
-from forebay.model import TailRecord, TopicPartition, TransactionDescription, TransactionIdentity, TransactionListing
+from forebay.model import (
+    ClusterDescription,
+    TailRecord,
+    TopicPartition,
+    TransactionDescription,
+    TransactionIdentity,
+    TransactionListing,
+)
 
 __all__ = ["Control"]
 
@@ -210,6 +217,17 @@ class Control:
         given = {str(key): None if value is None else str(value) for key, value in (configs or {}).items()}
         with self._call("create_topic", timeout) as (session, deadline):
             return topics.create_topic(session, name, partitions, replication_factor, configs=given, deadline=deadline)
+
+    def describe_cluster(self, topic: str | None = None, *, timeout: float | None = None) -> ClusterDescription:
+        """The brokers, and one topic or (None) all topics, as any broker has them.  No topic is made.
+
+        Returns:
+            If there is no such topic, it has an ``error`` and no partitions.
+        """
+        if topic is not None:
+            _require_text("topic", topic)
+        with self._call("describe_cluster", timeout) as (session, deadline):
+            return topics.described(topics.describe_topics(session, topic, deadline, create=False))
 
     def read_tail(
         self,

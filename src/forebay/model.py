@@ -24,6 +24,7 @@ else:
 
 
 __all__ = [
+    "ClusterDescription",
     "ConsumerGroupMetadata",
     "Headers",
     "NO_OFFSET",
@@ -34,6 +35,7 @@ __all__ = [
     "ProducerRecord",
     "RecordMetadata",
     "TailRecord",
+    "TopicDescription",
     "TopicPartition",
     "TransactionDescription",
     "TransactionIdentity",
@@ -89,6 +91,27 @@ class PartitionInfo(NamedTuple):
     replicas: tuple[int, ...] = ()
     in_sync_replicas: tuple[int, ...] = ()
     offline_replicas: tuple[int, ...] = ()
+
+
+class TopicDescription(NamedTuple):
+    """A topic as a broker describes it; ``error`` says why it has no partitions, such as that there is no such topic.
+
+    ``is_internal`` is True for topics of Kafka's own.
+    """
+
+    name: str
+    partitions: tuple[PartitionInfo, ...]
+    is_internal: bool
+    error: KafkaError | None
+
+
+class ClusterDescription(NamedTuple):
+    """A cluster as one of its brokers describes it; ``controller`` is None while there is none."""
+
+    cluster_id: str | None
+    controller: Node | None
+    nodes: tuple[Node, ...]
+    topics: tuple[TopicDescription, ...]
 
 
 class TransactionIdentity(NamedTuple):

@@ -1,17 +1,22 @@
-"""Topics, made on demand."""
+"""Topics, made and described."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 
 from forebay._control.session import ControlSession, Deadline, Question, raise_for
 from forebay._protocol.create_topics import BROKER_DEFAULT, decode_create_topics, encode_create_topics
 from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
+from forebay.errors import error_for
+from forebay.model import ClusterDescription, PartitionInfo, TopicDescription
 
 _TOPIC_ALREADY_EXISTS = 36
 # The first version with defaults of the broker.
 _WITH_DEFAULTS = 4
+# The first version that asks without making the topic.
+_WITHOUT_CREATION = 4
 
 
 def create_topic(
@@ -57,18 +62,54 @@ def create_topic(
     return session.retry(deadline, attempt)
 
 
-def describe_topics(session: ControlSession, name: str | None, deadline: Deadline) -> MetadataResponse:
+def describe_topics(
+    session: ControlSession, name: str | None, deadline: Deadline, *, create: bool = True
+) -> MetadataResponse:
     """The brokers, and one topic or (None) all of them; a topic that does not exist has an error code.
 
-    A topic that is named may be made, where the brokers' ``auto.create.topics.enable`` says so.
+    Args:
+        create: a topic that is named may be made, where the brokers' ``auto.create.topics.enable`` says so.
     """
+    oldest, newest = SUPPORTED[ApiKey.METADATA]
+    names = None if name is None else [name]
     question = Question(
         ApiKey.METADATA,
-        lambda version: encode_metadata(version, None if name is None else [name]),
+        lambda version: encode_metadata(version, names, allow_auto_topic_creation=create),
         decode_metadata,
-        SUPPORTED[ApiKey.METADATA],
+        (oldest if create else max(oldest, _WITHOUT_CREATION), newest),
     )
     answer: MetadataResponse = session.retry(
         deadline, lambda: session.ask(session.any_node(deadline), question, deadline)
     )
     return answer
+
+
+def described(answer: MetadataResponse) -> ClusterDescription:
+    """The values of a Metadata answer, topics by their names."""
+    nodes = {node.id: node for node in answer.brokers}
+    topics = [
+        TopicDescription(
+            topic.name or "",
+            tuple(
+                PartitionInfo(
+                    topic.name or "",
+                    one.partition,
+                    nodes.get(one.leader_id),
+                    one.leader_epoch,
+                    one.replicas,
+                    one.in_sync_replicas,
+                    one.offline_replicas,
+                )
+                for one in sorted(topic.partitions, key=attrgetter("partition"))
+            ),
+            topic.is_internal,
+            error_for(topic.error_code, topic=topic.name),
+        )
+        for topic in answer.topics
+    ]
+    return ClusterDescription(
+        answer.cluster_id,
+        nodes.get(answer.controller_id),
+        tuple(sorted(answer.brokers)),
+        tuple(sorted(topics, key=attrgetter("name"))),
+    )

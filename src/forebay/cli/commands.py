@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from forebay import implementation
 from forebay.cli import flags
 from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandError, exit_code_of, one_line, told
+
+if TYPE_CHECKING:
+    from forebay.cli.produce import ProduceJob
+    from forebay.config import ProducerConfig
+    from forebay.model import ClusterDescription
 
 
 def write(text: str) -> None:
@@ -50,14 +55,12 @@ def produce(**values: Any) -> int:
     The format goes by the file's suffix (.json .jsonl .csv .tsv .parquet; else lines).  Ends with a count of what
     was acknowledged; the exit code is 1 if a record failed or the input was bad.
     """
-    from forebay._runtime.clock import SystemClock
     from forebay.cli import produce as command
-    from forebay.producer import KafkaProducer
 
     config = flags.configuration(flags.given_options(values, "-X"), values["verbose"])
     layout, skip_bad = flags.layout(values, config["max.request.size"])
     partition = values["partition"]
-    return command.run(
+    return produced(
         command.ProduceJob(
             config=config,
             topic=values["topic"],
@@ -71,10 +74,53 @@ def produce(**values: Any) -> int:
             count=values["count"],
             quiet=values["quiet"],
             verbosity=values["verbose"],
-        ),
-        make=KafkaProducer,
-        clock=SystemClock(),
+        )
     )
+
+
+@cli.command()
+@flags.apply(flags.KCAT)
+@click.argument("paths", nargs=-1, metavar="[FILE]...")
+def kcat(paths: Sequence[str], **values: Any) -> int:
+    """Write as kcat does, with its flags: -P to a topic, -L lists metadata.
+
+    Options (-X) are librdkafka's.  The modes that read (-C, -G, -Q) are refused.
+    """
+    if values["version"]:
+        write(version_line())
+        return OK
+    from forebay.cli import kcat as command
+
+    return command.run(values, paths, produce=produced, describe=described, write=write)
+
+
+@cli.command("console-producer")
+@flags.apply(flags.CONSOLE)
+def console_producer(**values: Any) -> int:
+    """Write lines of standard input as kafka-console-producer does, with its flags."""
+    if values["version"]:
+        write(version_line())
+        return OK
+    from forebay.cli import console as command
+
+    return produced(command.job_of(values))
+
+
+def produced(job: ProduceJob) -> int:
+    """Sends a job with a producer; the exit code."""
+    from forebay._runtime.clock import SystemClock
+    from forebay.cli.produce import run
+    from forebay.producer import KafkaProducer
+
+    return run(job, make=KafkaProducer, clock=SystemClock())
+
+
+def described(config: ProducerConfig, topic: str | None) -> ClusterDescription:
+    """The cluster as one of its brokers describes it."""
+    from forebay.control import Control
+
+    with Control(config) as control:
+        return control.describe_cluster(topic)
 
 
 @cli.command(cls=flags.GreedyCommand)

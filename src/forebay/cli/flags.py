@@ -107,6 +107,80 @@ PRODUCE: list[Option] = [
     ),
 ]
 
+
+def _of_kcat_only(*names: str, takes: str | None = None) -> Option:
+    """A flag of kcat's that is taken only to say why it is refused."""
+    if takes is None:
+        return click.option(*names, hidden=True, is_flag=True)
+    return click.option(*names, metavar=takes, hidden=True)
+
+
+KCAT: list[Option] = [
+    click.option("-P", "produce", is_flag=True, help="Write; what it does if it is not said."),
+    click.option("-L", "metadata", is_flag=True, help="List brokers and topics."),
+    click.option("-b", "brokers", metavar="HOST[:PORT][,...]", help="Brokers to begin with; the port is 9092."),
+    click.option("-t", "topic", metavar="TOPIC", help="The topic to write to, or to list."),
+    click.option("-p", "partition", type=click.IntRange(-1), metavar="N", help="The partition; -1: the partitioner's."),
+    click.option("-D", "delimiter", default=r"\n", show_default=True, metavar="DELIM", help="Ends a message."),
+    click.option("-K", "key_delimiter", metavar="DELIM", help="Split each message into key and value here."),
+    click.option("-k", "key", metavar="KEY", help="The key of messages that have none."),
+    click.option("-H", "headers", multiple=True, metavar="NAME=VALUE", help="A header for each message; NAME: null."),
+    click.option("-l", "by_line", is_flag=True, help="A file is read by lines; else it is one message."),
+    click.option("-T", "tee", is_flag=True, help="Copy the messages to standard output."),
+    click.option("-c", "count", type=click.IntRange(1), metavar="N", help="End after N messages."),
+    click.option("-Z", "empty_is_null", is_flag=True, help="Send empty keys and values as null."),
+    click.option("-z", "codec", metavar="CODEC", help="Compression: gzip, snappy, lz4 or zstd."),
+    click.option(
+        "-m", "metadata_s", type=float, default=5.0, show_default=True, metavar="SECONDS", help="To wait for metadata."
+    ),
+    click.option("-F", "config_file", metavar="FILE", help="Options; else KCAT_CONFIG or ~/.config/kcat.conf."),
+    click.option(
+        "-X", "options", multiple=True, metavar="NAME=VALUE", help="An option by librdkafka's name; list, dump."
+    ),
+    click.option("-E", "go_on", is_flag=True, help="Go on after an error that passes, and after bad input."),
+    click.option("-J", "as_json", is_flag=True, help="With -L: as JSON."),
+    click.option("-d", "debug", metavar="WHAT", help="Show what the producer does."),
+    click.option("-q", "quiet", is_flag=True, help="Errors only."),
+    click.option("-v", "verbose", count=True, help="Show a summary; twice: the producer's warnings."),
+    click.option("-V", "version", is_flag=True, help="Show the version."),
+    _of_kcat_only("-C", "consume"),
+    _of_kcat_only("-G", "group", takes="GROUP"),
+    _of_kcat_only("-Q", "query"),
+    _of_kcat_only("-o", "offset", takes="OFFSET"),
+    _of_kcat_only("-e", "until_end"),
+    _of_kcat_only("-f", "form", takes="FORMAT"),
+    _of_kcat_only("-O", "show_offsets"),
+    _of_kcat_only("-u", "unbuffered"),
+    _of_kcat_only("-s", "deserializer", takes="SERDES"),
+    _of_kcat_only("-r", "registry", takes="URL"),
+]
+
+CONSOLE: list[Option] = [
+    click.option("--topic", help="The topic to write to."),
+    *_connection(("--command-property", "--producer-property"), ("--command-config", "--producer.config")),
+    click.option("--sync", is_flag=True, help="Wait for the acknowledgement of each record."),
+    click.option("--timeout", "linger", metavar="MS", help="linger.ms."),
+    click.option(
+        "--compression-codec",
+        "compression_codec",
+        is_flag=False,
+        flag_value="gzip",
+        metavar="[CODEC]",
+        help="none, gzip, snappy, lz4 or zstd; gzip if only the flag is given.",
+    ),
+    *(
+        click.option(flag, flag.strip("-").replace("-", "_"), metavar="VALUE", help=f"{option}.")
+        for flag, option in CONSOLE_OPTIONS.items()
+        if flag != "--compression-codec"
+    ),
+    click.option("--line-reader", metavar="CLASS", help="Kafka's own LineMessageReader; others are Java."),
+    click.option(
+        "--reader-property", "--property", "reader", multiple=True, metavar="NAME=VALUE", help="parse.key, ..."
+    ),
+    click.option("--reader-config", "reader_files", multiple=True, metavar="FILE", help="Reader properties in a file."),
+    click.option("--version", "version", is_flag=True, help="Show the version."),
+]
+
 PERF: list[Option] = [
     click.option("--topic", "-t", required=True, help="The topic to write to."),
     click.option("--num-records", "records", type=int, required=True, help="How many records."),
@@ -197,7 +271,7 @@ def layout(values: Mapping[str, Any], limit: int) -> tuple[Layout, bool]:
     json = JsonFormat(values["key_field"], values["envelope"])
     if json.envelope and json.key_field is not None:
         raise CommandError("--envelope and --key-field exclude each other: an envelope names its key")
-    return Layout(values["form"], lines, json, table, limit), skip
+    return Layout(values["form"], lines, json, table, limit=limit), skip
 
 
 def header_pairs(texts: Iterable[str]) -> HeaderPairs:

@@ -16,12 +16,12 @@ from forebay.cli import compressed
 from forebay.cli.blocks import Input
 from forebay.cli.failure import FAILED, CommandError
 from forebay.cli.jsonl import JsonFormat, JsonInput
-from forebay.cli.lines import CHUNK, LineFormat, LineInput
+from forebay.cli.lines import CHUNK, LineFormat, LineInput, WholeInput
 from forebay.cli.table import CsvInput, ParquetInput, TableFormat
 
 STDIN = "-"
 STDIN_NAME = "stdin"
-FORMATS = ("lines", "json", "csv", "parquet")
+FORMATS = ("lines", "json", "csv", "parquet", "whole")
 SUFFIXES = {
     ".json": "json",
     ".jsonl": "json",
@@ -43,6 +43,8 @@ class Layout:
     lines: LineFormat = field(default_factory=LineFormat)
     json: JsonFormat = field(default_factory=JsonFormat)
     table: TableFormat = field(default_factory=TableFormat)
+    decompress: bool = True
+    """Files whose names say that they are compressed are read as what they hold."""
     limit: int = 1 << 20
     """Bytes beyond which a line or cell cannot be a record."""
 
@@ -109,6 +111,8 @@ def open_one(path: str, layout: Layout) -> Input:
     if form == "parquet" and path != STDIN and compressed.without_suffix(path) == path:
         return ParquetInput(path, path, layout.table)
     name, stream, size = _open(path)
+    if layout.decompress and path != STDIN:
+        stream = compressed.opened(path, stream)
     if form == "parquet":
         with contextlib.closing(stream) if path != STDIN else contextlib.nullcontext():
             file = _spooled(name, stream)
@@ -123,6 +127,8 @@ def open_one(path: str, layout: Layout) -> Input:
         if compressed.without_suffix(path).lower().endswith(_TAB_SEPARATED):
             table = TableFormat(table.key_column, table.value_column, "\t")
         return CsvInput(name, stream, table, **reading)
+    if form == "whole":
+        return WholeInput(name, stream, **reading)
     if form == "json":
         whole = LineInput(name, stream, LineFormat(), **reading)
         return JsonInput(whole, layout.json)
@@ -154,4 +160,4 @@ def _open(path: str) -> tuple[str, Any, int | None]:
         size = found.st_size if stat.S_ISREG(found.st_mode) else None
     except OSError as error:
         raise CommandError(f"file {path!r} cannot be read: {error.strerror}") from None
-    return path, compressed.opened(path, stream), size
+    return path, stream, size

@@ -6,7 +6,7 @@ Lines are bytes and stay as they are.  One that is longer than a record may be i
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -38,19 +38,28 @@ class LineFormat:
     headers: HeaderSyntax | None = None
     null_marker: bytes | None = None
     """A field that is equal to it becomes null."""
+    skip_empty: bool = False
+    """Empty lines are no records (kcat)."""
 
 
 class Run(NamedTuple):
-    """Adjacent lines, the number of the first one, and the bytes of all of them without their ends."""
+    """Adjacent lines, the number of each, and the bytes of all of them without their ends."""
 
-    first: int
+    numbers: Sequence[int]
     lines: list[bytes]
     size: int
 
-    @property
-    def numbers(self) -> range:
-        """The number of each line."""
-        return range(self.first, self.first + len(self.lines))
+    @classmethod
+    def of(cls, first: int, lines: list[bytes], size: int) -> Run:
+        """Lines from the one with the number ``first`` on."""
+        return cls(range(first, first + len(lines)), lines, size)
+
+    def without_empty(self) -> Run:
+        """The same without empty lines; the others keep their numbers."""
+        if b"" not in self.lines:
+            return self
+        numbers = [number for number, line in zip(self.numbers, self.lines, strict=True) if line]
+        return Run(numbers, [line for line in self.lines if line], self.size)
 
 
 class LineInput:
@@ -81,11 +90,15 @@ class LineInput:
         layout = self._format
         simple = layout.headers is None and layout.null_marker is None and not layout.key_required
         for run in self.runs():
+            if not isinstance(run, BadRow) and layout.skip_empty:
+                run = run.without_empty()
             if isinstance(run, BadRow):
                 yield run
             elif not simple:
                 pairs = zip(run.numbers, run.lines, strict=True)
                 yield from gathered(_fields(number, line, layout) for number, line in pairs)
+            elif not run.lines:
+                pass
             elif layout.key_delimiter is None:
                 yield Block(run.numbers, run.lines, run.size)
             else:
@@ -114,18 +127,18 @@ class LineInput:
         if skipping or len(rest) > limit:
             yield self._too_long(number)
         elif rest:
-            yield Run(number, [bytes(rest)], len(rest))
+            yield Run.of(number, [bytes(rest)], len(rest))
 
     def _fitting(self, number: int, lines: list[bytes], size: int) -> Iterator[Run | BadRow]:
         # Of lines that are no longer together, none is too long.
         if size <= self._limit or max(map(len, lines)) <= self._limit:
             if lines:
-                yield Run(number, lines, size)
+                yield Run.of(number, lines, size)
             return
         for fits, group in groupby(enumerate(lines, number), lambda pair: len(pair[1]) <= self._limit):
             pairs = list(group)
             if fits:
-                yield Run(pairs[0][0], [line for _, line in pairs], sum(len(line) for _, line in pairs))
+                yield Run.of(pairs[0][0], [line for _, line in pairs], sum(len(line) for _, line in pairs))
             else:
                 yield from (self._too_long(at) for at, _ in pairs)
 
@@ -199,6 +212,38 @@ def _headers(text: bytes, syntax: HeaderSyntax, marker: bytes | None) -> HeaderP
         except UnicodeDecodeError:
             return f"the header's name {name!r} is not UTF-8"
     return pairs
+
+
+class WholeInput:
+    """A file that is one record; an empty one is none."""
+
+    def __init__(self, name: str, stream: Any, *, limit: int, size: int | None = None, owned: bool = False) -> None:
+        self.name = name
+        self.size = size
+        self._owned = owned
+        self._stream = stream
+        self._limit = limit
+        self._read = 0
+
+    def position(self) -> int:
+        """Bytes read so far, of a compressed file those of the file."""
+        return self._read if self.size is None else int(self._stream.tell())
+
+    def close(self) -> None:
+        """Closes the stream where it is ours: standard input is not."""
+        if self._owned:
+            self._stream.close()
+
+    def blocks(self) -> Iterator[Block | BadRow]:
+        """The record, or the bad row of a file that is too long, which is not read to its end."""
+        data = bytearray()
+        while len(data) <= self._limit and (chunk := self._stream.read1(CHUNK)):
+            data += chunk
+            self._read += len(chunk)
+        if len(data) > self._limit:
+            yield BadRow(1, f"the file is longer than max.request.size ({self._limit} bytes)")
+        elif data:
+            yield Block(range(1, 2), [bytes(data)], len(data))
 
 
 CONSOLE_PROPERTIES = {

@@ -55,6 +55,12 @@ class ProduceJob:
     """Bad rows are reported and passed over; else the first one ends the command."""
     count: int | None = None
     """The most rows that are read."""
+    sync: bool = False
+    """Each record is acknowledged before the next one is sent."""
+    partitioner: Callable[[bytes | None, int], int | None] | None = None
+    """The partition for a key and a number of partitions; None: any.  Without one the producer chooses."""
+    tee: Callable[[Block], object] | None = None
+    """Sees the blocks as they were read, before they are sent."""
     quiet: bool = False
     verbosity: int = 0
 
@@ -193,12 +199,15 @@ class _Run:
             CommandError: a bad row, or an error after which further records would fail in the same way.
         """
         job, tally = self._job, self._tally
+        if job.tee is not None:
+            job.tee(block)
+        most = 1 if job.sync else PART
         send = self._send_rows if self._by_rows else self._send
         for filled in self._existing_partitions(
             name, block.filled(job.key, job.headers, empty_is_null=job.empty_is_null)
         ):
-            for begin in range(0, len(filled.numbers), PART):
-                part = filled.part(begin, begin + PART)
+            for begin in range(0, len(filled.numbers), most):
+                part = filled.part(begin, begin + most)
                 self._read += len(part.numbers)
                 send(name, part)
                 here = f"{name}:{part.numbers[-1]}"
@@ -210,7 +219,7 @@ class _Run:
 
     def _has_room(self) -> bool:
         tally = self._tally
-        few = self._read - tally.settled_count < sending.WINDOW
+        few = self._read - tally.settled_count < (1 if self._job.sync else sending.WINDOW)
         return few and tally.open_bytes < self._job.config["buffer.memory"]
 
     def _existing_partitions(self, name: str, block: Block) -> Iterator[Block]:
@@ -253,13 +262,19 @@ class _Run:
                 raise
             else:
                 self._follow(name, part, delivery)
+                if self._job.sync:
+                    delivery.exception()
 
     def _follow(self, name: str, block: Block, delivery: BatchDelivery) -> None:
         self._tally.follow(name, block, delivery)
         self._sending = ""
 
     def _partitions_of(self, block: Block) -> Any:
-        own = self._job.partition
+        own, choose = self._job.partition, self._job.partitioner
+        if own is None and block.partitions is None and choose is not None:
+            if block.keys is None:
+                return choose(None, self._partitions)
+            return [choose(key, self._partitions) for key in block.keys]
         if block.partitions is None or own is None:
             return own if block.partitions is None else block.partitions
         return [own if partition is None else partition for partition in block.partitions]

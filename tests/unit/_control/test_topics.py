@@ -1,4 +1,4 @@
-"""Topics, made on demand."""
+"""Topics, made on demand and described."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from datetime import timedelta
 import pytest
 
 from forebay._protocol.versions import ApiKey
-from forebay.errors import InvalidTopicError, PolicyViolationError, TimeoutError, UnsupportedVersionError
+from forebay.errors import (
+    IllegalArgumentError,
+    InvalidTopicError,
+    PolicyViolationError,
+    TimeoutError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+)
+from tests.fakes.broker import Partition, Received, Topic
 from tests.unit._control.world import ControlWorld
 
 CREATE = ApiKey.CREATE_TOPICS
@@ -58,3 +66,29 @@ def test_without_defaults_an_old_broker_will_do() -> None:
     assert world.control.create_topic("t", 1, 1)
     with pytest.raises(UnsupportedVersionError, match="CreateTopics versions 2 to 3 only; versions 4 to 7"):
         world.control.create_topic("t", 1)
+
+
+def test_a_cluster_is_described_without_making_a_topic() -> None:
+    world = ControlWorld(2)
+    world.cluster.topics["a"] = Topic([Partition(leader=2), Partition(leader=-1)])
+
+    def answer(request: Received) -> None:
+        names = None if request.body.topics is not None else tuple(world.cluster.topics)
+        request.answer(world.cluster.metadata(request, names))
+
+    for broker in world.cluster.brokers.values():
+        broker.script[ApiKey.METADATA] = answer
+    found = world.control.describe_cluster()
+    assert [node.id for node in found.nodes] == [1, 2]
+    assert found.controller is not None and found.controller.id == 1
+    a, t = found.topics
+    assert (a.name, t.name, a.error, a.is_internal) == ("a", "t", None, False)
+    assert [(each.partition, each.leader and each.leader.id) for each in a.partitions] == [(0, 2), (1, None)]
+    assert [topic.name for topic in world.control.describe_cluster("t").topics] == ["t"]
+    (gone,) = world.control.describe_cluster("gone").topics
+    assert isinstance(gone.error, UnknownTopicOrPartitionError) and gone.partitions == ()
+    assert "gone" not in world.cluster.topics
+    *_, named = world.asked(ApiKey.METADATA)
+    assert named.body.allow_auto_topic_creation is False
+    with pytest.raises(IllegalArgumentError, match="topic must be a non-empty str"):
+        world.control.describe_cluster("")

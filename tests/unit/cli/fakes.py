@@ -83,6 +83,10 @@ class FakeDelivery:
         """Rows that were taken, ascending."""
         return self._taken
 
+    def exception(self) -> KafkaError | None:
+        """The first one."""
+        return self.failures[0].error if self.failures else None
+
     def add_done_callback(self, function: Callable[[Any], object]) -> None:
         """Calls it at once."""
         function(self)

@@ -22,9 +22,10 @@ def test_help_lists_every_command_and_documents_every_flag() -> None:
     runner = CliRunner()
     shown = runner.invoke(cli, ["--help"])
     assert shown.exit_code == 0
-    assert set(cli.commands) == {"produce", "perf", "broker", "config", "pipeline", "top"}
+    own = {"produce", "kcat", "console-producer", "perf", "broker", "top"}
+    assert set(cli.commands) == own | {"config", "pipeline"}
     assert all(f"\n  {name} " in shown.output for name in cli.commands)
-    for name in ("produce", "perf", "broker", "top"):
+    for name in sorted(own):
         options = [each for each in cli.commands[name].params if isinstance(each, click.Option)]
         assert [option.name for option in options if not option.help and not option.hidden] == [], name
         assert runner.invoke(cli, [name, "--help"]).exit_code == 0
@@ -70,6 +71,20 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
             "perf --topic t --num-records 1 --record-size 1 -b h:1 --transactional-id x -X acks=1",
             "transactional.id needs idempotence",
         ),
+        ("kcat -C -b h -t t", "-C is for reading, which forebay does not"),
+        ("kcat -P -L -b h -t t", "-P and -L exclude each other"),
+        ("kcat -P -b h", "-t is missing"),
+        ("kcat -P -t t", "-b is missing: name a broker, or set KAFKA_BOOTSTRAP_SERVERS"),
+        ("kcat -P -b h -t t -X nope=1", 'No such configuration property: "nope"'),
+        ("kcat -P -b h -t t -X acks=7", "Invalid value '7' for option acks"),
+        ("kcat -P -b SSL://h -t t", "-b 'SSL://h': give -X security.protocol=ssl too"),
+        ("kcat -P -b h:1:2 -t t", "-b 'h:1:2': write host or host:port"),
+        ("kcat -P -b h -t t -m 0", "-m 0: the time must be above 0 s"),
+        ("kcat -P -b h -t t -F /nonexistent/f", "configuration file '/nonexistent/f' cannot be read: No such file"),
+        ("console-producer --topic t", "no broker is named"),
+        ("console-producer --bootstrap-server h:1", "--topic is missing"),
+        ("console-producer --bootstrap-server h:1 --topic t --timeout x", "--timeout: Invalid value 'x' for option"),
+        ("console-producer --bootstrap-server h:1 --topic t --reader-config /nonexistent/f", "cannot be read"),
         ("broker --topics :3", "topic ':3': write a name"),
         ("broker --advertise ::1", "advertise '::1': write HOST or HOST:PORT"),
         ("config xyzzy", "No option contains 'xyzzy'"),

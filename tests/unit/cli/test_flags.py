@@ -74,7 +74,7 @@ def test_every_console_flag_is_an_option_of_ours() -> None:
 def test_how_inputs_are_read() -> None:
     values = parsed("-t", "t", "-K:", "-D", r"\0", "--key-field", "id", "--key-column", "k", "--value-column", "v")
     assert flags.layout(values, 77) == (
-        Layout(None, LineFormat(b"\0", b":"), JsonFormat("id"), TableFormat("k", "v"), 77),
+        Layout(None, LineFormat(b"\0", b":"), JsonFormat("id"), TableFormat("k", "v"), limit=77),
         False,
     )
     values = parsed("-t", "t", "--property", "parse.key=true", "--property", "ignore.error=true")

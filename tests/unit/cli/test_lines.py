@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.cli.failure import CommandError
-from forebay.cli.lines import HeaderSyntax, LineFormat, LineInput, console_format
+from forebay.cli.lines import HeaderSyntax, LineFormat, LineInput, WholeInput, console_format
 from forebay.cli.rows import BadRow, Row
 from tests.unit.cli.fakes import Trickle, rows_of
 
@@ -41,6 +41,28 @@ def test_a_line_is_handed_out_when_it_is_there() -> None:
     assert source.position() == 6
     assert rows_of(found) == [Row(2, b"two"), Row(3, b"three")]
     assert source.position() == 13
+
+
+def test_empty_lines_may_be_no_records() -> None:
+    assert rows(b"\n\na\n\nb\n\n", LineFormat(skip_empty=True)) == [Row(3, b"a"), Row(5, b"b")]
+    assert rows(b"\n\n", LineFormat(skip_empty=True)) == []
+    assert rows(b"k:v\n\n:\n", LineFormat(key_delimiter=b":", skip_empty=True)) == [
+        Row(1, b"v", b"k"),
+        Row(3, b"", b""),
+    ]
+
+
+def test_a_whole_file_is_one_record_unless_it_is_empty_or_too_long() -> None:
+    def found(data: bytes) -> list[Row | BadRow]:
+        return rows_of(WholeInput("x", io.BytesIO(data), limit=10).blocks())
+
+    assert found(b"a\nb\n") == [Row(1, b"a\nb\n")]
+    assert found(b"") == []
+    assert found(b"x" * 11) == [BadRow(1, "the file is longer than max.request.size (10 bytes)")]
+    source = WholeInput("x", Trickle(b"a", b"b"), limit=10)
+    assert rows_of(source.blocks()) == [Row(1, b"ab")]
+    assert source.position() == 2
+    source.close()
 
 
 def test_a_line_that_is_too_long_is_skipped_and_not_held() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from forebay.cli.blocks import Block
 from forebay.cli.failure import CommandError
 from forebay.cli.inputs import Layout
 from forebay.cli.jsonl import JsonFormat
@@ -144,6 +145,39 @@ def test_an_error_that_is_no_row_s_ends_it(path: Path, capsys: pytest.CaptureFix
         f"forebay: error: {path}:1: closed",
         f"forebay: error: stopped at {path}:1: what follows was not sent",
     ]
+
+
+def test_sync_sends_one_record_at_a_time(path: Path) -> None:
+    path.write_text("1\n2\n3\n")
+    producer = FakeProducer()
+    assert produce(producer, path, sync=True) == 0
+    assert producer.batches == [1, 1, 1]
+
+
+def test_a_partitioner_chooses_where_nothing_else_does(path: Path) -> None:
+    asked: list[tuple[bytes | None, int]] = []
+
+    def choose(key: bytes | None, count: int) -> int | None:
+        asked.append((key, count))
+        return None if key == b"any" else 1
+
+    path.write_text("k:1\nany:2\n3\n")
+    layout = Layout(lines=LineFormat(key_delimiter=b":"))
+    producer = FakeProducer()
+    assert produce(producer, path, layout=layout, partitioner=choose) == 0
+    assert [sent.partition for sent in producer.sent] == [1, None, 1]
+    assert produce(producer, path, partitioner=choose) == 0
+    assert produce(producer, path, layout=layout, partitioner=choose, partition=2) == 0
+    assert [sent.partition for sent in producer.sent[3:]] == [1, 1, 1, 2, 2, 2]
+    assert asked == [(b"k", 3), (b"any", 3), (None, 3), (None, 3)]
+
+
+def test_a_tee_sees_what_is_sent_as_it_was_read(path: Path) -> None:
+    path.write_text("k:1\n:2\n3\n")
+    seen: list[Block] = []
+    layout = Layout(lines=LineFormat(key_delimiter=b":"))
+    assert produce(FakeProducer(), path, layout=layout, key=b"x", empty_is_null=True, count=2, tee=seen.append) == 0
+    assert [(block.values, block.keys) for block in seen] == [([b"1", b"2"], [b"k", b""])]
 
 
 def test_long_input_goes_in_parts_that_bound_what_is_open(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

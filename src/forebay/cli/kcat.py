@@ -1,0 +1,285 @@
+"""``forebay kcat``: kcat's command line for what it writes (-P) and lists (-L).
+
+Options are librdkafka's, read as ``forebay.compat`` reads them, so keys go to the same partitions as with kcat.  What
+kcat does on the way is done here, too: empty lines are no messages, and a file without -l is one message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from forebay.cli.blocks import Block
+from forebay.cli.failure import OK, CommandError
+from forebay.cli.flags import header_pairs
+from forebay.cli.inputs import STDIN, Layout
+from forebay.cli.lines import LineFormat
+from forebay.cli.produce import ProduceJob
+from forebay.cli.properties import BROKERS, pairs
+from forebay.cli.rows import unescape
+from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
+from forebay.compat._librdkafka_errors import KafkaException
+from forebay.compat._librdkafka_path import PARTITIONERS, hash_partition
+from forebay.config import ProducerConfig
+from forebay.model import ClusterDescription, TopicDescription
+
+PORT = 9092
+METADATA_S = 5.0
+"""kcat's own limit for metadata and transactional calls; -m changes it."""
+FILES = (".config/kcat.conf", ".config/kafkacat.conf")
+READING = {
+    "consume": "-C",
+    "group": "-G",
+    "query": "-Q",
+    "offset": "-o",
+    "until_end": "-e",
+    "form": "-f",
+    "show_offsets": "-O",
+    "unbuffered": "-u",
+    "deserializer": "-s",
+    "registry": "-r",
+}
+"""Flags of kcat that only its reading modes have, by their names here."""
+OF_CONSUMERS = re.compile(
+    r"group\.|fetch\.|(auto\.)?offset\.|queued\.|enable\.auto\.|auto\.commit\.|session\.timeout|heartbeat\.|"
+    r"partition\.assignment|coordinator\.query|isolation\.level|enable\.partition\.eof|check\.crcs|max\.partition\.fetch"
+)
+"""Options that a file for kcat may have for its consumer."""
+_BROKER = re.compile(r"(?:(?P<protocol>\w+)://)?(?P<host>\[[^\[\]]+\]|[^:\[\]]+)(?::(?P<port>\d+))?")
+
+
+class Options(NamedTuple):
+    """librdkafka's options of a command line, and what is asked about them."""
+
+    values: dict[str, str]
+    ask: str
+    """``list`` or ``dump`` (-X), or nothing."""
+
+
+def run(
+    values: Mapping[str, Any],
+    paths: Sequence[str],
+    *,
+    produce: Callable[[ProduceJob], int],
+    describe: Callable[[ProducerConfig, str | None], ClusterDescription],
+    write: Callable[[str], object],
+    environment: Mapping[str, str] = os.environ,
+) -> int:
+    """Does what the flags say; returns the exit code.
+
+    Args:
+        produce: sends a job.
+        describe: asks a cluster for one topic, or for all.
+
+    Raises:
+        CommandError: the flags are for reading, or make no sense.
+    """
+    options = options_of(values, environment)
+    if options.ask == "list":
+        from forebay.cli.config import render
+
+        write(render())
+        return OK
+    mode = mode_of(values, paths)
+    if mode == "-P" and values["topic"] is None:
+        raise CommandError("-t is missing: name the topic")
+    if values["metadata_s"] <= 0:
+        raise CommandError(f"-m {values['metadata_s']:g}: the time must be above 0 s")
+    read = _read(options.values)
+    # With -E a broker that is away is waited for until the messages are too old.
+    wait_ms = read.native["max.block.ms"] if values["go_on"] and mode == "-P" else values["metadata_s"] * 1000
+    config = read.native.replace({"max.block.ms": int(wait_ms), "partitioner.ignore.keys": True})
+    if options.ask == "dump":
+        write(config.describe())
+        return OK
+    if mode == "-L":
+        found = describe(config, values["topic"])
+        write(as_json(found, values["topic"]) if values["as_json"] else listing(found, config, values["topic"]))
+        return OK
+    return produce(job_of(values, paths, config, PARTITIONERS[read.partitioner]))
+
+
+def mode_of(values: Mapping[str, Any], paths: Sequence[str]) -> str:
+    """``-P`` or ``-L``.
+
+    Raises:
+        CommandError: another mode, several, or none where kcat would read.
+    """
+    reading = [flag for name, flag in READING.items() if values[name] not in (None, False, ())]
+    if reading:
+        raise CommandError(
+            f"{reading[0]} is for reading, which forebay does not: use kcat, or look with `forebay tail`"
+        )
+    if values["produce"] and values["metadata"]:
+        raise CommandError("-P and -L exclude each other")
+    if values["metadata"]:
+        return "-L"
+    if not values["produce"] and not paths and sys.stdin.isatty():
+        raise CommandError("without -P kcat would read here, which forebay does not: give -P to write what you type")
+    return "-P"
+
+
+def options_of(values: Mapping[str, Any], environment: Mapping[str, str]) -> Options:
+    """From a file (-F, KCAT_CONFIG or in the home folder), then -X, then the flags for single options."""
+    found = file_options(values["config_file"], environment)
+    asks = [text for text in values["options"] if text in ("list", "dump")]
+    given = pairs([text for text in values["options"] if text not in ("list", "dump")], "-X")
+    found.update((name.removeprefix("topic."), value) for name, value in given.items())
+    if values["codec"] is not None:
+        found.pop("compression.type", None)
+        found["compression.codec"] = values["codec"]
+    brokers = values["brokers"] or found.pop("metadata.broker.list", None) or found.get("bootstrap.servers")
+    brokers = brokers or environment.get(BROKERS)
+    if brokers:
+        found["bootstrap.servers"] = with_ports(brokers, found.get("security.protocol", "plaintext"))
+    elif asks != ["list"]:
+        raise CommandError(f"-b is missing: name a broker, or set {BROKERS}")
+    return Options(found, asks[0] if asks else "")
+
+
+def file_options(path: str | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """The options of the file that kcat would read; those of consumers are left out."""
+    path = path or environment.get("KCAT_CONFIG") or environment.get("KAFKACAT_CONFIG")
+    if path is None:
+        home = Path(environment.get("HOME") or "/nonexistent")
+        path = next((str(home / name) for name in FILES if (home / name).is_file()), None)
+        if path is None:
+            return {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise CommandError(f"configuration file {path!r} cannot be read: {why}") from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        name, equals, value = line.strip().partition("=")
+        if not name or name.startswith("#"):
+            continue
+        if not equals:
+            raise CommandError(f"{path}:{number}: write property=value")
+        found[name.strip().removeprefix("topic.")] = value.strip()
+    return {name: value for name, value in found.items() if not OF_CONSUMERS.match(name)}
+
+
+def with_ports(brokers: str, protocol: str = "plaintext") -> str:
+    """``[protocol://]host[:port],...`` as ``host:port,...``, with librdkafka's default port.
+
+    Raises:
+        CommandError: an entry that is none, or that has another protocol than ``security.protocol``.
+    """
+    found = []
+    for entry in filter(None, map(str.strip, brokers.split(","))):
+        match = _BROKER.fullmatch(entry)
+        if match is None:
+            raise CommandError(f"-b {entry!r}: write host or host:port, an IPv6 address in brackets")
+        if match["protocol"] is not None and match["protocol"].lower() != protocol.lower():
+            raise CommandError(f"-b {entry!r}: give -X security.protocol={match['protocol'].lower()} too")
+        found.append(f"{match['host']}:{match['port'] or PORT}")
+    return ",".join(found)
+
+
+def _read(values: Mapping[str, str]) -> LibrdkafkaOptions:
+    try:
+        return read_options(values)
+    except KafkaException as error:
+        raise CommandError(error.args[0].str()) from None
+
+
+def job_of(values: Mapping[str, Any], paths: Sequence[str], config: ProducerConfig, partitioner: int) -> ProduceJob:
+    """What is sent: lines of standard input or (-l) of files, or each file as one message."""
+    key_delimiter = None if values["key_delimiter"] is None else unescape(values["key_delimiter"], "-K")
+    lines = LineFormat(unescape(values["delimiter"], "-D"), key_delimiter, skip_empty=True)
+    by_line = values["by_line"] or not paths
+    key, partition = values["key"], values["partition"]
+    return ProduceJob(
+        config=config,
+        topic=values["topic"],
+        paths=tuple(paths) or (STDIN,),
+        # A key is split off lines alone.
+        layout=Layout("lines", lines, decompress=False, limit=config["max.request.size"])
+        if by_line
+        else Layout("whole", decompress=False, limit=config["max.request.size"]),
+        key=None if key is None else os.fsencode(key),
+        headers=header_pairs(values["headers"]),
+        partition=None if partition in (None, -1) else partition,
+        empty_is_null=values["empty_is_null"],
+        skip_bad=values["go_on"],
+        count=values["count"],
+        partitioner=partial(hash_partition_of, partitioner),
+        tee=partial(copy_out, key_delimiter or b"", sys.stdout.buffer) if values["tee"] and by_line else None,
+        quiet=values["quiet"] or not values["verbose"],
+        verbosity=0 if values["quiet"] else max(0, values["verbose"] - 1, 2 * bool(values["debug"])),
+    )
+
+
+def hash_partition_of(kind: int, key: bytes | None, count: int) -> int | None:
+    """librdkafka's choice; None where it is a random one."""
+    chosen: int | None = hash_partition(kind, key, count)
+    return chosen
+
+
+def copy_out(delimiter: bytes, stream: Any, block: Block) -> None:
+    """Writes the lines as they were read, one after the other without their ends, as kcat does."""
+    parts = []
+    for row, value in enumerate(block.values):
+        key = None if block.keys is None else block.keys[row]
+        parts.append(value if key is None else key + delimiter + value)
+    stream.write(b"".join(parts))
+    stream.flush()
+
+
+# -L
+
+
+def listing(found: ClusterDescription, config: ProducerConfig, topic: str | None) -> str:
+    """The cluster as kcat lists it."""
+    first = config.bootstrap[0]
+    lines = [f"Metadata for {topic or 'all topics'} (from broker -1: {first.host}:{first.port}/bootstrap):"]
+    lines.append(f" {len(found.nodes)} brokers:")
+    for node in found.nodes:
+        controller = " (controller)" if found.controller is not None and node.id == found.controller.id else ""
+        lines.append(f"  broker {node.id} at {node.host}:{node.port}{controller}")
+    lines.append(f" {len(found.topics)} topics:")
+    for one in found.topics:
+        lines += _topic_lines(one)
+    return "\n".join(lines)
+
+
+def _topic_lines(topic: TopicDescription) -> list[str]:
+    wrong = "" if topic.error is None else f" {topic.error.message}"
+    lines = [f'  topic "{topic.name}" with {len(topic.partitions)} partitions:{wrong}']
+    for one in topic.partitions:
+        leader = -1 if one.leader is None else one.leader.id
+        replicas, in_sync = (",".join(map(str, ids)) for ids in (one.replicas, one.in_sync_replicas))
+        lines.append(f"    partition {one.partition}, leader {leader}, replicas: {replicas}, isrs: {in_sync}")
+    return lines
+
+
+def as_json(found: ClusterDescription, topic: str | None) -> str:
+    """The same as kcat's JSON."""
+    topics = []
+    for one in found.topics:
+        partitions = [
+            {
+                "partition": part.partition,
+                "leader": -1 if part.leader is None else part.leader.id,
+                "replicas": [{"id": number} for number in part.replicas],
+                "isrs": [{"id": number} for number in part.in_sync_replicas],
+            }
+            for part in one.partitions
+        ]
+        wrong = {} if one.error is None else {"error": one.error.message}
+        topics.append({"topic": one.name, **wrong, "partitions": partitions})
+    document = {
+        "query": {"topic": topic or "*"},
+        "controllerid": -1 if found.controller is None else found.controller.id,
+        "brokers": [{"id": node.id, "name": f"{node.host}:{node.port}"} for node in found.nodes],
+        "topics": topics,
+    }
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
