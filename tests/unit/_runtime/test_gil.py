@@ -42,11 +42,13 @@ def test_a_thread_gives_way_until_the_sender_has_it() -> None:
     gone_on: list[bool] = []
 
     def send() -> None:
-        while claim.waiting:  # a sleep ends after 2 ms at most
-            claim.give_way(0)
+        now = 0.0
+        while claim.waiting:
+            claim.give_way(now)  # it sleeps for 2 ms at most
+            now += 2 * PATIENCE_MS  # and then has patience again
         gone_on.append(claim.waiting)
 
-    thread = threading.Thread(target=send)
+    thread = threading.Thread(target=send, daemon=True)
     thread.start()
     while claim.asleep == 0:
         pass
