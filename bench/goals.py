@@ -253,6 +253,9 @@ GOALS: tuple[Goal, ...] = (
     Goal("2, 4, 8 threads, callback", "records/s of the worst over one", False, 1, fewest_of_threads(True)),
     Goal("import, construct, first ack", "ms", True, 150, plain("startup", "forebay", "total_ms")),
     *of_tls(),
+    *(Goal("exporters, 100 topics", f"% of one processor: {name}", True, 2,
+           plain("telemetry", f"{name}, 100 topic(s)", "share_percent"))
+      for name in ("Prometheus", "OpenTelemetry", "forebay top")),
     Goal("rows of 5 columns as JSON", "rows/s of CPU", False, 1e6, plain("rows", "rows_as_json", "rows_a_cpu_s")),
 )  # fmt: skip
 HEADS = ("what", "measure", "target", "measured", "met?")

@@ -79,6 +79,10 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
     "footprint": ("Memory of what is queued", (Bars("Resident", "bytes_a_record", "bytes a record"),)),
     "partitions": ("Partitions", (CPU, Bars("A batch", "batch_us", "µs of CPU"))),
     "threads": ("Sending threads", (RATE, CPU)),
+    "telemetry": (
+        "Looking at a producer",
+        (Bars("A look", "look_ms", "ms of CPU"), Bars("A record", "record_us", "µs")),
+    ),
     "startup": ("Import, construct, first acknowledgement", (Bars("Together", "total_ms", "ms"),)),
     "tls": ("TLS and logins", (CPU, RATE, Bars("Handshake", "handshake_ms", "ms of CPU"))),
     "append": ("A call of send()", (Bars("Nothing is sent", "idle_ns", "ns"), Bars("Sending", "sending_cpu_ns", "ns"))),

@@ -29,6 +29,7 @@ from bench import (
     sender_cost,
     spark,
     startup,
+    telemetry,
     threads,
     tls,
 )
@@ -40,7 +41,7 @@ PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, partitions, threads, startup,
-        append, memory, tls, instructions, rows_json,
+        append, memory, tls, instructions, rows_json, telemetry,
     )
 }  # fmt: skip
 
@@ -72,6 +73,7 @@ STEPS = (
             "tls",
             "instructions",
             "rows",
+            "telemetry",
         )
     ),
 )
