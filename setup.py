@@ -50,6 +50,7 @@ COMPILED = [
     "_accumulator.schedule",
     "_accumulator.drain",
     "_accumulator.appender",
+    "_accumulator.whole",
     "_accumulator.accumulator",
     "_accumulator.split",
     "_protocol.framing",
@@ -85,6 +86,8 @@ COMPILED = [
     "_send.pending",
     "compat._librdkafka_path",
     "compat.kafka._path",
+    "compat.aiokafka._send",
+    "compat.aiokafka._batch",
 ]
 
 OF_REQUESTS = ("_network.", "_protocol.", "_sender.", "_transactions.")

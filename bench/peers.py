@@ -48,6 +48,8 @@ VARIANTS = (
     Variant("forebay as kafka-python", "forebay as kafka-python"),
     Variant("forebay as kafka-python, callback", "forebay as kafka-python", True),
     Variant("forebay as kafka-python, key and 2 headers", "forebay as kafka-python", keyed=True),
+    Variant("forebay as aiokafka", "forebay as aiokafka"),
+    Variant("forebay as aiokafka, callback", "forebay as aiokafka", True),
     # Its own batches are of 1 MB; all others' are ours.
     Variant("confluent-kafka", "confluent-kafka"),
     Variant("confluent-kafka, callback", "confluent-kafka", True),

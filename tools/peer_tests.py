@@ -16,7 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.kafka import RealKafka
+from tools.certificates import identity
+from tools.kafka import Listener, RealKafka
 
 LEAST = 0.8
 """The share of the applicable tests that must pass."""
@@ -32,6 +33,10 @@ class Peer(NamedTuple):
     not_applicable: dict[str, str]
     topics: tuple[str, ...]
     """Made before."""
+    imports: tuple[tuple[str, str], ...] = ()
+    """Imports of the files that are changed, and into what."""
+    properties: tuple[tuple[str, str], ...] = ()
+    """Of the broker."""
 
 
 CONFLUENT_PLUGIN = """
@@ -79,6 +84,58 @@ kafka.partitioner.DefaultPartitioner = partitioner.DefaultPartitioner
 kafka.partitioner.murmur2 = partitioner.murmur2
 """
 
+# The fixtures of aiokafka's own conftest.py start brokers in containers.
+AIOKAFKA_PLUGIN = """
+import asyncio
+import gc
+import os
+import pathlib
+from types import SimpleNamespace
+import pytest
+from forebay.compat.aiokafka.producer import AIOKafkaProducer
+
+# What the tests read of the original's inner parts: a helper waits for a topic by the client.
+AIOKafkaProducer.client = property(lambda self: self)
+AIOKafkaProducer._sender = property(
+    lambda self: SimpleNamespace(_sender_task=self._aio, _acks=self._options.native["acks"])
+)
+AIOKafkaProducer._txn_manager = property(
+    lambda self: SimpleNamespace(producer_id=self.native.producer_id if self._aio else -1)
+    if self._options.native["enable.idempotence"] else None
+)
+
+async def wait_topic(self, client, topic):
+    await client.partitions_for(topic)
+
+@pytest.fixture(scope="class")
+def setup_test_class(request):
+    from tests import _testutil
+    _testutil.KafkaIntegrationTestCase.wait_topic = wait_topic
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    host, port = os.environ["PEER_BROKER"].split(":")
+    request.cls.loop, request.cls.hosts = loop, [f"{host}:{port}"]
+    request.cls.kafka_host, request.cls.kafka_port = host, int(port)
+    request.cls.kafka_ssl_port = int(os.environ["PEER_TLS"].split(":")[1])
+    request.cls.ssl_folder = pathlib.Path(os.environ["PEER_CERTIFICATES"])
+    request.cls.kafka_version = "4.0.0"
+    yield
+    loop.close()
+    asyncio.set_event_loop(None)
+
+@pytest.fixture(autouse=True)
+def collect_garbage():
+    yield
+    gc.collect()
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "ssl: needs a listener with TLS")
+"""
+
+INNER_CLIENT = "puts a mock into the original's inner client"
+INNER_METADATA = "changes the original's inner metadata"
+INNER_SENDER = "mocks the original's inner sender"
+INNER_MANAGER = "follows or changes the states of the original's inner transaction manager"
 ONE_CLIENT = "about the original's own consumer, whose class is not replaced"
 MOCK_BROKER = "puts the original's own broker in the place of the network"
 INSIDE = "about private methods or parts of the original"
@@ -122,6 +179,33 @@ PEERS = {
         },
         ("transactional_test_topic",),
     ),
+    "aiokafka": Peer(
+        ("tests/test_producer.py", "tests/test_transactional_producer.py", "tests/_testutil.py"),
+        (),
+        AIOKAFKA_PLUGIN,
+        {
+            "test_producer_notopic": INNER_CLIENT,
+            "test_producer_send_leader_notfound": INNER_METADATA,
+            "test_producer_send_timeout": INNER_CLIENT,
+            "test_producer_send_error": INNER_CLIENT,
+            "test_producer_correct_time_returned": INNER_CLIENT,
+            "test_producer_send_empty_batch": INNER_SENDER,
+            "test_producer_send_reenque_resets_waiters": INNER_CLIENT,
+            "test_producer_indempotence_no_duplicates": INNER_CLIENT,
+            "test_producer_invalid_leader_retry_metadata": INNER_METADATA,
+            "test_producer_leader_change_preserves_order": INNER_METADATA,
+            "test_producer_sender_errors_propagate_to_producer": INNER_SENDER,
+            "test_producer_transactional_raise_out_of_sequence": INNER_MANAGER,
+            "test_producer_transactional_aborting_previous_failure": INNER_MANAGER,
+            "test_producer_transactional_cancel_txn_methods": INNER_MANAGER,
+        },
+        (),
+        (
+            ("from aiokafka.producer import", "from forebay.compat.aiokafka.producer import"),
+            ("from aiokafka.errors import", "from forebay.compat.aiokafka.errors import"),
+        ),
+        (("num.partitions", "2"),),
+    ),
 }
 
 
@@ -132,15 +216,30 @@ def copy(peer: Peer, checkout: Path, folder: Path) -> None:
     for name in peer.files:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(checkout / name, target)
+        text = (checkout / name).read_text(encoding="utf-8")
+        for before, after in peer.imports:
+            text = text.replace(before, after)
+        target.write_text(text, encoding="utf-8")
         (target.parent / "__init__.py").touch()
     (folder / "peer_plugin.py").write_text(peer.plugin)
+
+
+def with_tls(folder: Path, properties: dict[str, str]) -> RealKafka:
+    """A Kafka that also listens with TLS; ``ca.crt``, and a client's certificate and key, are in ``folder``."""
+    import trustme
+
+    authority = trustme.CA()
+    (folder / "ca.crt").write_bytes(authority.cert_pem.bytes())
+    identity(folder, "client", authority.issue_cert("client.example"))
+    server = identity(folder, "server", authority.issue_cert("localhost", "127.0.0.1"))
+    tls = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(server.both)}
+    return RealKafka(quick_start=True, properties=properties, listeners=[Listener("SSL", "SSL", tls)])
 
 
 def run(client: str, checkout: Path, arguments: list[str]) -> int:
     """Prints what passed; 0 if enough did."""
     peer = PEERS[client]
-    with tempfile.TemporaryDirectory() as made, RealKafka(quick_start=True) as kafka:
+    with tempfile.TemporaryDirectory() as made, with_tls(Path(made), dict(peer.properties)) as kafka:
         folder = Path(made)
         for topic in peer.topics:
             kafka.create_topic(topic, 4)
@@ -150,13 +249,15 @@ def run(client: str, checkout: Path, arguments: list[str]) -> int:
         command += ["--timeout=120", "-k", f"not ({left_out})", *arguments, *peer.files]
         paths = os.pathsep.join([str(folder), str(Path("src").resolve())])
         environment = {**os.environ, "PYTHONPATH": paths, "PEER_BROKER": kafka.bootstrap_servers}
+        environment |= {"PEER_TLS": kafka.address_of("SSL"), "PEER_CERTIFICATES": made}
         # Without its standard input, which the guard of the broker uses.
         done = subprocess.run(
             command, cwd=folder, env=environment, text=True, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
     print(done.stdout[-20_000:], done.stderr[-2_000:], sep="\n")
-    passed = len(re.findall(r"^PASSED ", done.stdout, re.MULTILINE))
-    failed = len(re.findall(r"^(?:FAILED|ERROR) ", done.stdout, re.MULTILINE))
+    passed = len(re.findall(r"^PASSED \S+::", done.stdout, re.MULTILINE))
+    # A line of a log begins with ERROR, too.
+    failed = len(re.findall(r"^(?:FAILED|ERROR) \S+::", done.stdout, re.MULTILINE))
     for name, reason in peer.not_applicable.items():
         print(f"not applicable: {name}: {reason}")
     print(f"{client}: {passed} of {passed + failed} applicable tests pass; {len(peer.not_applicable)} do not apply")

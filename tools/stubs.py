@@ -27,10 +27,12 @@ PUBLIC = {
     "_network/selector": ["Selector"],
     "compat/_librdkafka_path": ["Events", "Message", "ProducePath"],
     "compat/kafka/_path": ["FutureRecordMetadata", "SendingPath"],
+    "compat/aiokafka/_send": ["DeliveryFuture", "SendCalls"],
+    "compat/aiokafka/_batch": ["AppendedMetadata", "BatchBuilder"],
     "_columnar/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.
-INNER = {"RecordFuture": {"metadata"}}
+INNER = {"RecordFuture": {"metadata"}, "DeliveryFuture": {"wake"}}
 # Those of object, and pickling, which no user calls.
 LEFT_OUT = {"__repr__", "__str__", "__reduce__", "__dealloc__", "__del__"}
 # A C type, and what Python makes of it.

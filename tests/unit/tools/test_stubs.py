@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cython
 
 from cython.cimports.forebay._other import Helper
+from cython.cimports.forebay._third import Record as Inner
 
 if TYPE_CHECKING:
     from forebay.model import Record

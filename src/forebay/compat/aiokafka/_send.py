@@ -1,0 +1,240 @@
+"""The way of a record in ``AIOKafkaProducer.send``, compiled: the native ``send``, and the future of its record.
+
+The road not taken is an ``asyncio.Future`` for each record, which costs more than all else that a record costs.
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop, CancelledError, InvalidStateError
+from collections.abc import Callable, Generator
+from contextvars import Context, copy_context
+from typing import Any
+
+import cython
+from cython.cimports.forebay._delivery.future import RecordFuture
+from cython.cimports.forebay._delivery.metadata import RecordMetadata as Found
+from cython.cimports.forebay._delivery.result import DONE, BatchResult
+from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
+
+from forebay._runtime.event_loop import handover_of
+from forebay.compat.aiokafka._mapping import of_record, raised
+from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
+from forebay.errors import KafkaError as NativeError
+
+
+@cython.final
+@cython.cclass
+class Origin:
+    """What the futures of one producer share; made on the loop's thread.
+
+    Args:
+        loop: the producer's.
+        has_answers: False for acks=0, where nobody learns of a record.
+    """
+
+    def __init__(self, loop: AbstractEventLoop, has_answers: bool) -> None:
+        self.loop = loop
+        self.handover = handover_of(loop)
+        self.has_answers = has_answers
+
+
+@cython.final
+@cython.freelist(256)
+@cython.cclass
+class DeliveryFuture:
+    """The delivery of one record or batch.  It can be awaited, and has the methods of an ``asyncio.Future``.
+
+    ``asyncio.isfuture(future)`` is True, ``isinstance(future, asyncio.Future)`` False.  It asks the native future when
+    it is asked itself, so one that nobody looks at costs little.  If it is cancelled, the record goes on.
+    """
+
+    if not cython.compiled:
+        _record: RecordFuture
+        _origin: Origin
+        _outcome: Any
+        _callbacks: list[Any] | None
+        _cancel_message: Any
+        _cancelled: bool
+        _subscribed: bool
+        _asyncio_future_blocking = False
+
+    def __init__(self) -> None:
+        raise TypeError("a DeliveryFuture is made by AIOKafkaProducer.send() and send_batch() alone")
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def is_there(self) -> cython.bint:
+        return self._record._batch.leaf(self._record._index).state == DONE
+
+    def done(self) -> bool:
+        """True once the outcome is known, or the future was cancelled."""
+        return self._cancelled or self.is_there()
+
+    def cancelled(self) -> bool:
+        """True if it was cancelled."""
+        return self._cancelled
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Nobody waits for the outcome any more; the record goes on.  False if it is done."""
+        if self._cancelled or self.is_there():
+            return False
+        self._cancelled = True
+        self._cancel_message = msg
+        if self._subscribed:
+            self._record._unsubscribe(self)
+        self.schedule()
+        return True
+
+    def result(self) -> RecordMetadata | Any:
+        """Where the record went; None with acks=0.
+
+        Raises:
+            forebay.compat.aiokafka.errors.KafkaError: it could not be delivered.
+            asyncio.CancelledError: the future was cancelled.
+            asyncio.InvalidStateError: the outcome is not known yet.
+        """
+        found = self.outcome()
+        if isinstance(found, Exception):
+            raise found.with_traceback(None)
+        return found
+
+    def exception(self) -> Exception | None:
+        """The error of a record that could not be delivered, else None; raises as ``result`` otherwise."""
+        found = self.outcome()
+        return found if isinstance(found, Exception) else None
+
+    @cython.cfunc
+    def outcome(self) -> Any:
+        if self._cancelled:
+            raise self._make_cancelled_error()
+        if not self.is_there():
+            raise InvalidStateError("Result is not set: the record is still on its way.")
+        if self._outcome is None:
+            error = self._record.exception(0)
+            if error is not None:
+                self._outcome = of_record(error)
+            elif self._origin.has_answers:
+                self._outcome = self.metadata()
+        return self._outcome
+
+    @cython.cfunc
+    def metadata(self) -> object:
+        found: Found = self._record.metadata()
+        part: BatchResult = self._record._batch.leaf(self._record._index)
+        topic: Any = found._topic
+        partition: Any = found._partition
+        where = TopicPartition(topic, partition)
+        by_broker: cython.int = 1 if part.log_append_time >= 0 else 0
+        return RecordMetadata(topic, partition, where, found._offset, found._timestamp, by_broker, None)
+
+    def _make_cancelled_error(self) -> CancelledError:
+        message = self._cancel_message
+        return CancelledError() if message is None else CancelledError(message)
+
+    def get_loop(self) -> AbstractEventLoop:
+        """The producer's event loop."""
+        loop: AbstractEventLoop = self._origin.loop
+        return loop
+
+    def add_done_callback(
+        self, function: Callable[[DeliveryFuture], object], *, context: Context | None = None
+    ) -> None:
+        """Has the loop call ``function(future)`` once it is done."""
+        if context is None:
+            context = copy_context()
+        if self._callbacks is None:
+            self._callbacks = []
+        self._callbacks.append((function, context))
+        if not self._subscribed and not self._cancelled:
+            self._subscribed = not self._record._subscribe(self)
+        if not self._subscribed or self._cancelled:
+            self.schedule()
+
+    def remove_done_callback(self, function: Callable[[DeliveryFuture], object]) -> int:
+        """Forgets a callback; how often it was there."""
+        if self._callbacks is None:
+            return 0
+        kept = [pair for pair in self._callbacks if pair[0] != function]
+        removed = len(self._callbacks) - len(kept)
+        self._callbacks = kept
+        return removed
+
+    def wake(self) -> None:
+        """The outcome is known.  Any thread."""
+        self._origin.handover.put(self._tell)
+
+    def _tell(self) -> None:
+        self._subscribed = False
+        self.schedule()
+
+    @cython.cfunc
+    def schedule(self) -> cython.void:
+        if self._callbacks is None:
+            return
+        callbacks: list[Any] = self._callbacks
+        self._callbacks = None
+        call_soon: Any = self._origin.loop.call_soon
+        for function, context in callbacks:
+            call_soon(function, self, context=context)
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata | Any]:
+        if not self._cancelled and not self.is_there():
+            self._asyncio_future_blocking = True
+            yield self
+        return self.result()
+
+    __iter__ = __await__
+
+    def __repr__(self) -> str:
+        if self._cancelled:
+            return "<DeliveryFuture cancelled>"
+        return f"<DeliveryFuture of {self._record!r}>"
+
+
+@cython.cfunc
+def new_delivery(record: RecordFuture, origin: Origin) -> DeliveryFuture:
+    made: DeliveryFuture = DeliveryFuture.__new__(DeliveryFuture)
+    made._record = record
+    made._origin = origin
+    made._outcome = None
+    made._callbacks = None
+    made._cancel_message = None
+    made._cancelled = False
+    made._subscribed = False
+    made._asyncio_future_blocking = False
+    return made
+
+
+@cython.cclass
+class SendCalls:
+    """What ``AIOKafkaProducer.send`` needs; AIOKafkaProducer is its subclass.  The loop's thread only."""
+
+    if not cython.compiled:
+        _native: Any = None
+        _origin: Any = None
+
+    def _bind(self, native: SendPath | None, origin: Origin | None) -> None:
+        self._native = native
+        self._origin = origin
+
+    @cython.annotation_typing(False)
+    def _take(
+        self, topic: Any, value: Any, key: Any, partition: Any, timestamp_ms: Any, headers: Any
+    ) -> DeliveryFuture | None:
+        """The native ``send``; None, and no trace, if it must wait, was not started, or there is no such partition."""
+        native: Any = self._native
+        if native is None:
+            return None
+        path: SendPath = native
+        try:
+            if path._state != OPEN:
+                raise path._refusal()
+            if type(topic) is not str:
+                raise TypeError(f"topic must be a str, got {type(topic).__name__}")
+            sent: Any = path.dispatch(topic, value, key, headers, partition, timestamp_ms, None, RETURN)
+        except NativeError as error:
+            raise raised(error) from error
+        return None if sent is None else new_delivery(sent, self._origin)
+
+    def _delivery(self, record: RecordFuture) -> DeliveryFuture:
+        return new_delivery(record, self._origin)
