@@ -1,6 +1,6 @@
 """A declared job: sources, a transform, a mapping to record fields, a format, a topic; PySpark runs it on any master.
 
-``loading`` reads and judges the file without Spark; ``runner`` does what it says.
+``loading`` reads and checks the file without Spark; ``runner`` does what it says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A job as one frozen value, as ``load`` makes it of a job file, and what people are shown of it."""
+"""A job as one frozen value, which ``load`` makes of a job file, and the lines that show it to people."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HIDDEN = "[hidden]"
-SECRET = re.compile(r"secret|password|passwd|token|credential|access.?key|private|jaas|user\.info", re.IGNORECASE)
+_SECRETS = r"secret|password|passwd|token|credential|(?:access|account).?key|private|jaas|user\.info|\bsas\b"
+SECRET = re.compile(_SECRETS, re.IGNORECASE)
 """Names of options, Spark's and others', whose values are not shown; the producer's say it themselves."""
 CREDENTIALS = re.compile(r"(?<=//)[^/\s@]+(?=@)")
+PARAMETERS = re.compile(rf"([?&;](?:[\w.]*(?:{_SECRETS})[\w.]*)=)[^&;\s]+", re.IGNORECASE)
+"""The parameters of a URL, such as that of a database, whose values are not shown."""
 TRIGGER_NOW = "available now"
 FIELDS = ("key", "value", "headers", "partition", "timestamp", "topic")
 """What a Kafka record has, as columns of the sink."""
@@ -29,7 +32,7 @@ class Source:
     table: str | None = None
     """A table of Spark's catalogue."""
     sql: str | None = None
-    """A query over what Spark has without this job; ``range(10)`` and tables of a catalogue, say."""
+    """A query over what Spark has without this job, such as ``range(10)`` and tables of a catalogue."""
 
     def __str__(self) -> str:
         if self.table is not None:
@@ -94,7 +97,7 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where rows go, and what is told of it."""
+    """Where rows go, and where counters and the report go."""
 
     topic: str | None = None
     topics: tuple[str, ...] = ()
@@ -140,7 +143,7 @@ class Job:
 def job_lines(job: Job) -> Iterator[tuple[str, str]]:
     """(What it is, what it says), from the sources to the sink."""
     for source in job.sources:
-        yield "source", CREDENTIALS.sub(HIDDEN, str(source))
+        yield "source", without_secrets(str(source))
         yield from _options(f"source {source.name} option", source.options)
     if job.query is not None:
         yield "transform", " ".join(job.query.split())
@@ -194,4 +197,9 @@ def _producer(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _options(where: str, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in options.items():
-        yield f"{where} {name}", HIDDEN if SECRET.search(name) else CREDENTIALS.sub(HIDDEN, value)
+        yield f"{where} {name}", HIDDEN if SECRET.search(name) else without_secrets(value)
+
+
+def without_secrets(text: str) -> str:
+    """A text whose URLs have neither a login nor a password among their parameters."""
+    return PARAMETERS.sub(rf"\1{HIDDEN}", CREDENTIALS.sub(HIDDEN, text))

@@ -32,7 +32,7 @@ ALLOWED: dict[str, tuple[str, ...] | None] = {
     "spark": ("master", "conf"),
     "stream": ("checkpoint", "trigger", "output_mode", "stop_after", "name"),
 }
-"""The keys of each table; None is for options with dots in their names, which are judged elsewhere."""
+"""The keys of each table; None is for options with dots in their names, which are checked elsewhere."""
 SECTIONS = ("job", "source", "sources", *(name for name in ALLOWED if not name.startswith(("job", "source"))))
 
 REGISTRY = (
@@ -72,7 +72,7 @@ def load(path: str | os.PathLike[str], overrides: Mapping[str, str] | None = Non
     """
     file = Path(path)
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
     except FileNotFoundError:
         raise JobError(f"job file {str(path)!r} does not exist") from None
     except OSError as error:

@@ -171,14 +171,20 @@ def _flat(table: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, s
     """Options as text; ``linger.ms = 5`` without quotes is a nested table in TOML and means the same."""
     flat: dict[str, str] = {}
     for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, where, f"{prefix}{key}.")
-        elif isinstance(value, bool):
-            flat[prefix + key] = "true" if value else "false"
-        elif isinstance(value, (str, int, float)):
-            flat[prefix + key] = str(value)
-        elif isinstance(value, list) and all(isinstance(item, str) for item in value):
-            flat[prefix + key] = ",".join(value)
-        else:
-            raise JobError(f"[{where}] {prefix}{key} must be a text, number, true or false, not {value!r}")
+        name = prefix + key
+        found = _flat(value, where, f"{name}.") if isinstance(value, Mapping) else {name: _as_text(value, where, name)}
+        twice = next((name for name in found if name in flat), None)
+        if twice is not None:
+            raise JobError(f"[{where}] {twice} is given twice, once with quotes around the whole name")
+        flat |= found
     return flat
+
+
+def _as_text(value: Any, where: str, name: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
+    raise JobError(f"[{where}] {name} must be a text, number, true or false, not {value!r}")

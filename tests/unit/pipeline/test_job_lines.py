@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from forebay.pipeline import load
-from forebay.pipeline.job import job_lines
+from forebay.pipeline.job import job_lines, without_secrets
 
 JOB = """
 [source]
@@ -55,3 +57,19 @@ def test_a_job_is_told_line_by_line(tmp_path: Path) -> None:
     assert found["sink deliveryGuarantee"] == "exactly-once"
     assert (found["producer bootstrap.servers"], found["producer sasl.jaas.config"]) == ("h:1", "[hidden]")
     assert (found["spark spark.executor.memory"], found["spark spark.hadoop.fs.s3a.secret.key"]) == ("1g", "[hidden]")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "jdbc:postgresql://h/db?user=u&password=sesame&ssl=true",
+            "jdbc:postgresql://h/db?user=u&password=[hidden]&ssl=true",
+        ),
+        ("jdbc:sqlserver://h;user=u;password=sesame", "jdbc:sqlserver://h;user=u;password=[hidden]"),
+        ("https://h/t?sv=1&sas_token=sesame", "https://h/t?sv=1&sas_token=[hidden]"),
+        ("SELECT 1", "SELECT 1"),
+    ],
+)
+def test_passwords_in_urls_are_hidden(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown

@@ -350,3 +350,15 @@ def test_the_page_describes_every_key_and_no_other() -> None:
     }
     _, _, registry = page.partition("| Key of `[registry]`")
     assert tuple(re.findall(r"^\| `([\w.]+)` \|", registry.partition("\n\n")[0], re.MULTILINE)) == REGISTRY_KEYS
+
+
+def test_a_mark_at_the_beginning_is_taken(folder: Path) -> None:
+    path = folder / "job.toml"
+    path.write_text(GOOD, encoding="utf-8-sig")
+    assert load(path).sink.topic == "rows"
+
+
+def test_an_option_in_both_spellings_is_refused(folder: Path) -> None:
+    text = GOOD.replace("linger.ms = 5", 'linger.ms = 5\n"linger.ms" = 6')
+    with pytest.raises(JobError, match=r"\[producer\] linger.ms is given twice"):
+        job_of(folder, text)

@@ -1,4 +1,4 @@
-"""Avro: a schema from columns, columns held against a schema, and one row's bytes by the package fastavro.
+"""Avro: a schema from columns, columns checked against a schema, and one row's bytes by the package fastavro.
 
 fastavro is compiled, has no dependencies, and writes rows that are dicts, which is what Arrow gives.  The road not
 taken: the package avro, which is many times slower.
@@ -158,7 +158,7 @@ def _field(field: T.StructField, name: str, path: str) -> Schema:
 
 
 def check(schema: Schema, kind: T.DataType, part: str) -> None:
-    """Holds a column against a given schema, before any row is read.
+    """Checks a column against a given schema, before any row is read.
 
     Raises:
         JobError: names the first field that does not fit, and the remedy.

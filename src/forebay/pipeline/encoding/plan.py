@@ -2,7 +2,8 @@
 
 JSON and CSV are made by Spark's own functions.  Avro, Protobuf and the framing are made in the tasks, and the ids of
 all schemas travel with the function.  Dead letters are rows of the same write with another topic: one pass, and the
-same guarantee.  The road not taken: a second write for them, which computes the rows twice.
+same guarantee.  The roads not taken: a second write for them, which computes the rows twice; and files, which a
+repeated or killed task would leave behind.
 """
 
 from __future__ import annotations

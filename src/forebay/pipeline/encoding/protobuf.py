@@ -1,4 +1,4 @@
-"""Protobuf: a message's descriptor from the file that protoc wrote, columns held against it, and one row's bytes.
+"""Protobuf: a message's descriptor from the file that protoc wrote, columns checked against it, and one row's bytes.
 
 The package protobuf is Google's own, and needs no code that was generated: a descriptor is enough.  The road not
 taken: its ``json_format``, which wants times and bytes as text.
@@ -238,7 +238,7 @@ def _is_map(field: Any) -> bool:
 
 
 def check(encoder: ProtobufEncoder, kind: T.DataType, part: str) -> None:
-    """Holds a column against the message, before any row is read.
+    """Checks a column against the message, before any row is read.
 
     Raises:
         JobError: names the first field that does not fit, and the remedy.

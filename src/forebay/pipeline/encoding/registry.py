@@ -10,16 +10,19 @@ import base64
 import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
-from urllib.request import HTTPSHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from forebay.pipeline.job import Registry
 from forebay.pipeline.table import JobError
 
 CONTENT = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_S = 10.0
+MOST = 16 * 1024 * 1024
+"""Bytes of an answer."""
 MAGIC = b"\0"
 NOT_FOUND = 404
 
@@ -93,7 +96,7 @@ class SchemaRegistry:
             if body is not None:
                 request.data = json.dumps(body).encode()
             try:
-                return json.loads(self._send(request, TIMEOUT_S))
+                answer = json.loads(self._send(request, TIMEOUT_S))
             except HTTPError as error:
                 with error:
                     if error.code == NOT_FOUND and missing:
@@ -102,10 +105,14 @@ class SchemaRegistry:
                     if error.code < 500:
                         raise JobError(f"[registry] {said}") from None
                     unreached.append(said)
-            except (URLError, OSError) as error:
-                unreached.append(f"{url}: {getattr(error, 'reason', None) or error}")
+            except (URLError, OSError, HTTPException) as error:
+                unreached.append(f"{url}: {getattr(error, 'reason', None) or error or type(error).__name__}")
             except ValueError:
                 raise JobError(f"[registry] {url}{path} did not answer in JSON; is it a Schema Registry?") from None
+            else:
+                if not isinstance(answer, dict):
+                    raise JobError(f"[registry] {url}{path} answered no JSON object; is it a Schema Registry?")
+                return answer
         raise JobError(f"[registry] no answer: {'; '.join(unreached)}")
 
     def _headers(self) -> dict[str, str]:
@@ -122,13 +129,20 @@ def _opener(options: Registry) -> Send:
         context = ssl.create_default_context(cafile=options.ca)
     except (ssl.SSLError, OSError) as error:
         raise JobError(f"[registry] ssl.ca.location {options.ca!r} holds no certificates in PEM: {error}") from None
-    opener = build_opener(HTTPSHandler(context=context))
+    opener = build_opener(HTTPSHandler(context=context), _NoRedirect())
 
     def send(request: Request, timeout: float) -> bytes:
         with opener.open(request, timeout=timeout) as response:
-            return response.read()  # type: ignore[no-any-return]
+            return response.read(MOST)  # type: ignore[no-any-return]
 
     return send
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirect is an error: it would carry the password to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 def subject_of(strategy: str, topic: str | None, part: str, record: Callable[[], str]) -> str:
@@ -159,8 +173,8 @@ def _registered(answer: Any) -> Registered:
 
 
 def _number(answer: Any, key: str) -> int:
-    value = answer.get(key) if isinstance(answer, dict) else None
-    if not isinstance(value, int):
+    value = answer.get(key)
+    if not isinstance(value, int) or not 0 <= value < 1 << 31:
         raise JobError(f"[registry] the answer has no {key}: {str(answer)[:200]}")
     return value
 
@@ -170,5 +184,5 @@ def _said(error: HTTPError) -> str:
     try:
         body = json.loads(error.read())
         return " ".join(str(body["message"]).split())
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, KeyError, TypeError, OSError, HTTPException):
         return str(error.reason)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.error import URLError
@@ -113,3 +115,43 @@ def test_subjects_and_prefixes() -> None:
     assert subject_of("RecordNameStrategy", "t", "key", lambda: "n.R") == "n.R"
     assert subject_of("TopicRecordNameStrategy", "t", "key", lambda: "n.R") == "t-n.R"
     assert prefix_of(258) == b"\0\0\0\1\2"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"[]", "answered no JSON object"),
+        (b'{"id": 4294967296}', "the answer has no id"),
+        (b'{"id": "1"}', "the answer has no id"),
+    ],
+)
+def test_an_answer_that_makes_no_sense(answer: bytes, words: str) -> None:
+    with pytest.raises(JobError, match=words):
+        SchemaRegistry(Registry(("http://r",)), lambda request, timeout: answer).register("s", SCHEMA, "AVRO")
+
+
+def serve_once(answer: bytes) -> str:
+    """The URL of a server that says ``answer`` to the first who connects."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with listener, listener.accept()[0] as connection:
+            connection.recv(65536)
+            connection.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_what_speaks_no_http_is_told() -> None:
+    url = serve_once(b"\x15\x03\x03\x00\x02\x02\x50")
+    with pytest.raises(JobError, match=r"\[registry\] no answer: http://"):
+        SchemaRegistry(Registry((url,))).register("s", SCHEMA, "AVRO")
+
+
+def test_a_redirect_is_not_followed(registry: FakeRegistry) -> None:
+    """It would carry the password to another host."""
+    url = serve_once(f"HTTP/1.1 302 Found\r\nLocation: {registry.url}/x\r\nContent-Length: 0\r\n\r\n".encode())
+    with pytest.raises(JobError, match="HTTP 302: Found"):
+        SchemaRegistry(Registry((url,), user_info="u:secret")).latest("s")
+    assert registry.requests == []
