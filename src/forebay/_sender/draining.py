@@ -61,6 +61,8 @@ class Draining:
         """
         delay: cython.double = INFINITY
         self.batches.begin()
+        if len(found.nodes) == 0:
+            return delay  # as in most turns: the picture of the cluster is not asked for
         cluster = self.metadata.cluster()
         for node_id in found.nodes:
             node = cluster.node(node_id)
