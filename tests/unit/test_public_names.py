@@ -103,6 +103,7 @@ DELIVERY = {
 CONTROL = {
     "close",
     "create_topic",
+    "describe_cluster",
     "describe_transaction",
     "describe_transactions",
     "end_transaction",
