@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from forebay.process import end_on_sigterm, per_process
     from forebay.producer import KafkaProducer
-    from forebay.rows import rows_as_json
+    from forebay.rows import rows_as_avro, rows_as_json
 
 __all__ = [
     "AsyncKafkaProducer",
@@ -48,6 +48,7 @@ __all__ = [
     "end_on_sigterm",
     "implementation",
     "per_process",
+    "rows_as_avro",
     "rows_as_json",
 ]
 
@@ -67,6 +68,7 @@ _HOMES = {
     "TransactionIdentity": "model",
     "end_on_sigterm": "process",
     "per_process": "process",
+    "rows_as_avro": "rows",
     "rows_as_json": "rows",
 }
 _MODULES = frozenset({"aio", "config", "errors", "interceptors", "metrics", "model", "serializers"})

@@ -174,7 +174,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
                 are read one after the other), a dict of columns, or a structured NumPy array; or the values alone, as
                 an Arrow array, a NumPy array or a list of bytes.
             value: bytes or text (as UTF-8), null for a tombstone.  None: all are.  A function of the table may make
-                the column, such as ``forebay.rows_as_json``.
+                the column, such as ``forebay.rows_as_json`` or ``rows_as_avro(...)``.
             key: as the value; decides the partition (murmur2, as in Java) where none is given.
             headers: a list of structs of key and value, or a map; in Python a list of what ``send`` takes.
             partition: integers; null lets the partitioner choose.  An int stands for all rows.

@@ -412,6 +412,8 @@ class NetworkClient:
         level, kind, text = describe_loss(state, error, timed_out)
         self._log.log(level, (kind, state.node), now, "%s", text)
         state.last_error = error
+        if self.states.on_loss is not None:
+            self.states.on_loss(state, error)
         self._drop(state, error, now, timed_out)
         self._updater.disconnected(state, error, now)
 

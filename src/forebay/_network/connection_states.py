@@ -227,6 +227,9 @@ class ConnectionStates:
         self._reconnect = ExponentialBackoff(options.reconnect_backoff_ms, options.reconnect_backoff_max_ms, random)
         self._setup = ExponentialBackoff(options.setup_timeout_ms, options.setup_timeout_max_ms, random)
         self.nodes: dict[int, NodeState] = {}
+        self.on_loss: Callable[[NodeState, KafkaError], object] | None = None
+        """Told of each connection that is lost or could not be made, before the node's state says so; by the client's
+        thread.  It must not raise."""
         self.credentials = object()
         """Any thread replaces it when the credentials change; then a refused login is tried again at once."""
 

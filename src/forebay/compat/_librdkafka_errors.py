@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from forebay import errors
@@ -206,6 +207,45 @@ def _code_of(error: BaseException, of_message: bool) -> int:
         return _LOCAL["_MSG_TIMED_OUT" if of_message else "_TIMED_OUT"][0]
     code = getattr(error, "code", None)
     return code if isinstance(code, int) else _LOCAL["_FAIL"][0]
+
+
+class BrokerErrors:
+    """What ``error_cb`` is told of brokers: each lost connection, and that none is left.  The client's thread adds.
+
+    An error that nobody has taken is not told a second time.
+
+    Args:
+        states: the connections of the native client.
+        put: takes a KafkaError.
+    """
+
+    def __init__(self, states: Any, put: Callable[[KafkaError], object]) -> None:
+        self._states = states
+        self._put = put
+        self._untaken: set[tuple[int, str]] = set()
+        self._all_down = False
+
+    def lost(self, state: Any, error: BaseException) -> None:
+        """For ``ConnectionStates.on_loss``."""
+        made = as_kafka_error(error)
+        self._tell(made)
+        others = [other for other in list(self._states.nodes.values()) if other is not state]
+        if state.established or any(other.established for other in others):
+            self._all_down = False
+        if not self._all_down and all(self._states.failed(other.node.id) for other in others):
+            self._all_down = True
+            count = len(others) + 1
+            self._tell(KafkaError(KafkaError._ALL_BROKERS_DOWN, f"{count}/{count} brokers are down"))
+
+    def _tell(self, error: KafkaError) -> None:
+        key = (error.code(), error.str())
+        if key not in self._untaken:
+            self._untaken.add(key)
+            self._put(error)
+
+    def taken(self, error: KafkaError) -> None:
+        """It may be told again."""
+        self._untaken.discard((error.code(), error.str()))
 
 
 def refusal(code: int, reason: str) -> KafkaException:

@@ -88,6 +88,11 @@ class Events:
         self.served.append(message)
         self.wake()
 
+    def put_error(self, error: KafkaError) -> None:
+        """Adds an error that is no message's.  Any thread."""
+        self.served.append(error)
+        self.wake()
+
     def wake(self) -> None:
         """Lets all go on that wait for an event."""
         for ticket in tuple(self.waiting) if self.waiting else ():
@@ -348,6 +353,9 @@ class ProducePath:
                 taken = None  # another thread serves, too
             if taken is None:
                 break
+            if type(taken) is not Message:
+                self._tell_broker_error(taken)
+                continue
             message = taken
             if self._for_all:
                 self._tell_error(message.error())
@@ -359,6 +367,9 @@ class ProducePath:
         return count
 
     def _tell_error(self, error: KafkaError | None) -> None:
+        """For ``error_cb``, of a message's outcome; of Producer."""
+
+    def _tell_broker_error(self, error: KafkaError) -> None:
         """For ``error_cb``; of Producer."""
 
     def _count_room(self) -> None:

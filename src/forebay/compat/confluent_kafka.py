@@ -24,7 +24,7 @@ from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import FORKED
 from forebay.compat._held import HeldMessages
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
-from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raised
+from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raised
 from forebay.compat._librdkafka_path import (
     CLOSED,
     TIMESTAMP_CREATE_TIME,
@@ -78,9 +78,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-ERROR_EVENTS = ("_TRANSPORT", "_AUTHENTICATION", "_SSL", "_ALL_BROKERS_DOWN", "_FENCED", "_FATAL")
-"""The errors of a message for which ``error_cb`` is called, too."""
-
 PURGED = "Purged before the topic was known"
 
 
@@ -118,6 +115,10 @@ class Producer(ProducePath):
     def _use(self, native: KafkaProducer, read: LibrdkafkaOptions) -> None:
         self._error_cb = read.error_cb
         events = Events(native._parts.clock, read.default_callback, read.only_errors)
+        if read.error_cb is not None:
+            states = native._parts.client.states
+            self._broker_errors = BrokerErrors(states, events.put_error)
+            states.on_loss = self._broker_errors.lost
         self._bind(native, events, HeldMessages(native, self._go_held, self._fail_held), read)
 
     def produce_batch(
@@ -218,7 +219,12 @@ class Producer(ProducePath):
             self._events.waiting.remove(ticket)
 
     def _tell_error(self, error: KafkaError | None) -> None:
-        if error is not None and self._error_cb is not None and (error.fatal() or error.name() in ERROR_EVENTS):
+        if error is not None and self._error_cb is not None and (error.fatal() or error.name() == "_FENCED"):
+            self._error_cb(error)
+
+    def _tell_broker_error(self, error: KafkaError) -> None:
+        self._broker_errors.taken(error)
+        if self._error_cb is not None:
             self._error_cb(error)
 
     def flush(self, timeout: float = -1) -> int:

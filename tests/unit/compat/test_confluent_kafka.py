@@ -107,7 +107,55 @@ def test_a_failed_message() -> None:
     ((error, message),) = events
     assert error.name() == "_MSG_TIMED_OUT" and message.error() == error and message.value() == b"bad"
     assert message.offset() is None and message.timestamp() == (TIMESTAMP_NOT_AVAILABLE, 0)
-    assert message.latency() is not None and not told
+    assert message.latency() is not None and [error.name() for error in told] == ["_TIMED_OUT"]
+
+
+def test_error_cb_is_told_of_lost_connections_without_a_message() -> None:
+    told: list[Any] = []
+    world = World(nodes=2)
+    producer = ours(world, error_cb=told.append)
+    world.cluster.down(0)
+    world.cluster.brokers[0].drop()
+    world.settle()
+    assert not told and len(producer) == 1
+    assert producer.poll(0) == 0 and [error.name() for error in told] == ["_TRANSPORT"]
+    world.cluster.down(1)
+    world.cluster.brokers[1].drop()
+    world.run(5000)
+    assert producer.poll(0) == 0
+    names = [error.name() for error in told[1:]]
+    assert names.count("_ALL_BROKERS_DOWN") == 1 and set(names) == {"_TRANSPORT", "_ALL_BROKERS_DOWN"}
+    # Of the attempts that failed in the same way meanwhile one is told.
+    assert len({str(error) for error in told[1:]}) == len(names)
+    told.clear()
+    world.run(5000)
+    producer.poll(0)
+    assert {error.name() for error in told} == {"_TRANSPORT"}
+    for node in range(2):
+        world.cluster.up(node)
+    producer.produce("test", b"v")
+    world.run(5000)
+    told.clear()
+    producer.poll(0)
+    for node in range(2):
+        world.cluster.down(node)
+        world.cluster.brokers[node].drop()
+    world.run(3000)
+    producer.poll(0)
+    assert [error.name() for error in told].count("_ALL_BROKERS_DOWN") == 1
+
+
+def test_what_error_cb_raises_goes_to_the_caller() -> None:
+    def fails(error: Any) -> None:
+        raise ValueError("mine")
+
+    world = World()
+    producer = ours(world, error_cb=fails)
+    world.cluster.down(0)
+    world.cluster.brokers[0].drop()
+    world.settle()
+    with pytest.raises(ValueError, match="mine"):
+        producer.poll(0)
 
 
 def test_what_a_callback_raises_goes_to_the_caller_of_poll() -> None:

@@ -13,16 +13,17 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forebay.pipeline.encoding import avro, protobuf
-from forebay.pipeline.encoding.avro import AvroEncoder
 from forebay.pipeline.encoding.protobuf import ProtobufEncoder
 from forebay.pipeline.encoding.registry import SchemaRegistry, prefix_of, subject_of
 from forebay.pipeline.encoding.rows import Part, RowStep
 from forebay.pipeline.job import Encoding, Job
 from forebay.pipeline.table import JobError
+from forebay.rows.avro import AvroEncoder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -162,7 +163,7 @@ class Planner:
         avro.check(schema, kind, one.part)
         encoder = AvroEncoder(schema)
         text = json.dumps(schema, separators=(",", ":"))
-        return Part(one.part, encoder, self._prefixes(one, Subject("AVRO", text, encoder.record_name)))
+        return Part(one.part, encoder, self._prefixes(one, Subject("AVRO", text, partial(avro.record_name, schema))))
 
     def _newest_avro(self, one: Encoding) -> Any:
         assert self._registry is not None and self._job.registry is not None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from forebay.errors import KafkaError
+from forebay.rows.tables import values_of
 from forebay.spark.failure import shown_alone
 
 MOST_SHOWN = 400
@@ -168,23 +169,6 @@ class RowStep:
         return [
             {"key": HEADERS + name, "value": None if text is None else text.encode()} for name, text in pairs.items()
         ]
-
-
-def values_of(column: Any) -> list[Any]:
-    """The column as Python's values, structs as dicts.
-
-    Field by field: Arrow's own way makes an object of Arrow for each field of each row.
-    """
-    import pyarrow as pa
-
-    if not pa.types.is_struct(column.type) or not column.type.num_fields:
-        return column.to_pylist(maps_as_pydicts="strict")  # type: ignore[no-any-return]
-    names = [field.name for field in column.type]
-    rows = zip(*(values_of(field) for field in column.flatten()), strict=True)
-    made = [dict(zip(names, row, strict=True)) for row in rows]
-    if not column.null_count:
-        return made
-    return [value if there else None for value, there in zip(made, column.is_valid().to_pylist(), strict=True)]
 
 
 def _with(batch: Any, changed: Mapping[str, Any]) -> Any:

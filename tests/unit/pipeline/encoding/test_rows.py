@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.pipeline.encoding.avro import AvroEncoder
-from forebay.pipeline.encoding.rows import EncodeError, Part, RowStep, values_of
+from forebay.pipeline.encoding.rows import EncodeError, Part, RowStep
+from forebay.rows.avro import AvroEncoder
 from forebay.spark.failure import HIDE
 
 SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}
@@ -46,22 +46,6 @@ def test_values_become_bytes_and_a_null_stays_null() -> None:
     assert made.column("value").to_pylist() == [b"\2x", None, b"\4yz"]
     assert made.column("key").to_pylist() == ["k0", "k1", "k2"]
     assert made.schema.field("value").type == pa.binary()
-
-
-def test_values_are_those_of_arrow_also_in_a_slice() -> None:
-    inner = pa.struct([("x", pa.int32()), ("m", pa.map_(pa.string(), pa.int32()))])
-    kind = pa.struct([("a", pa.string()), ("inner", inner), ("list", pa.list_(inner)), ("none", pa.struct([]))])
-    rows = [
-        {
-            "a": str(n),
-            "inner": None if n % 3 == 0 else {"x": n, "m": [("k", n)]},
-            "list": [{"x": n, "m": []}],
-            "none": {},
-        }
-        for n in range(9)
-    ]
-    column = pa.array([None if n % 4 == 1 else row for n, row in enumerate(rows)], kind).slice(1, 7)
-    assert values_of(column) == column.to_pylist(maps_as_pydicts="strict")
 
 
 def test_a_prefix_goes_by_the_topic_of_the_row() -> None:

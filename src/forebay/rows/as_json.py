@@ -10,14 +10,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from forebay.errors import IllegalArgumentError, KafkaError
-
-__all__ = ["rows_as_json"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from forebay.errors import IllegalArgumentError
+from forebay.rows.tables import arrow, as_table
 
 ESCAPED = r'[\x00-\x1f"\\]'
 SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
@@ -42,16 +36,10 @@ def rows_as_json(table: Any, *, columns: Iterable[str] | None = None) -> Any:
             or with NaN or infinity; names the column.
         KafkaError: pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-    except ImportError as error:
-        raise KafkaError("rows_as_json needs the package pyarrow: pip install pyarrow") from error
-    taken = _as_table(pa, table)
-    if columns is not None:
-        taken = taken.select(_known(list(columns), taken.column_names))
-    if not taken.column_names:
-        raise IllegalArgumentError("rows_as_json: the table has no column")
+    pa = arrow("rows_as_json")
+    import pyarrow.compute as pc
+
+    taken = as_table("rows_as_json", table, columns)
     pieces: list[Any] = []
     before = "{"
     for name, column in zip(taken.column_names, taken.columns, strict=True):
@@ -66,24 +54,6 @@ def rows_as_json(table: Any, *, columns: Iterable[str] | None = None) -> Any:
     pieces.append(before[:-1] + "}")
     large = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
     return pc.binary_join_element_wise(*large, pa.scalar("", pa.large_string()))
-
-
-def _as_table(pa: Any, table: Any) -> Any:
-    try:
-        if isinstance(table, pa.RecordBatch):
-            return pa.Table.from_batches([table])
-        return table if isinstance(table, pa.Table) else pa.table(table)
-    except (TypeError, ValueError, pa.ArrowException) as error:
-        raise TypeError(
-            f"rows_as_json takes a table with named columns; got {type(table).__name__}: {error}"
-        ) from error
-
-
-def _known(wanted: list[str], names: list[str]) -> list[str]:
-    for name in wanted:
-        if name not in names:
-            raise IllegalArgumentError(f"rows_as_json: column {name!r} is missing; columns: {', '.join(names)}")
-    return wanted
 
 
 def _text(pa: Any, pc: Any, name: str, column: Any) -> tuple[Any, bool]:
