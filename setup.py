@@ -84,6 +84,7 @@ COMPILED = [
     "_send.topics",
     "_send.path",
     "_send.pending",
+    "compat._librdkafka_partitioner",
     "compat._librdkafka_path",
     "compat.kafka._path",
     "compat.aiokafka._send",

@@ -50,6 +50,8 @@ FOREIGN = {"forebay/compat/": "Calls of another client keep their parameters."}
 TWIN = "The interpreted twin of the .pxd beside it."
 COMMAND = "One command of the command line."
 SMALL = {
+    "forebay/compat/_librdkafka_partitioner.py": "The partitioners of librdkafka, for produce and for users.",
+    "forebay/rows/tables.py": "What both functions of tables, and declared jobs, read a table by.",
     "forebay/_protocol/": "A module for each API of the protocol.",
     "forebay/errors/": "Tables of errors by their origin.",
     "forebay/compat/aiokafka/": "Modules under aiokafka's names.",

@@ -234,9 +234,9 @@ class SendPath:
 
     @cython.cfunc
     def known(self, topic: Any) -> TopicState | None:
-        # Most sends go to the same topic as the send before, by the same string.
         state: TopicState | None = self.accumulator.topics.get(plain_name(topic))
-        if state is not None and state.name is topic:
+        if state is not None and type(topic) is str:
+            state.name = topic  # most sends have the same string as the send before
             self.recent = state
         return state
 

@@ -25,7 +25,7 @@ from forebay.cli.properties import BROKERS, pairs
 from forebay.cli.rows import unescape
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import KafkaException
-from forebay.compat._librdkafka_path import PARTITIONERS, hash_partition
+from forebay.compat._librdkafka_partitioner import PARTITIONERS, hash_partition
 from forebay.config import ProducerConfig
 from forebay.model import ClusterDescription, TopicDescription
 
@@ -220,8 +220,8 @@ def job_of(values: Mapping[str, Any], paths: Sequence[str], config: ProducerConf
 
 def hash_partition_of(kind: int, key: bytes | None, count: int) -> int | None:
     """librdkafka's choice; None where it is a random one."""
-    chosen: int | None = hash_partition(kind, key, count)
-    return chosen
+    chosen: int = hash_partition(kind, key, count)
+    return None if chosen < 0 else chosen
 
 
 def copy_out(delimiter: bytes, stream: Any, block: Block) -> None:

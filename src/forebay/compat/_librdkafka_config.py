@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from forebay._assembly import system_surroundings
 from forebay._assembly.user_parts import partition_random
 from forebay.compat._librdkafka_errors import refusal
-from forebay.compat._librdkafka_path import PARTITIONERS
+from forebay.compat._librdkafka_partitioner import PARTITIONERS
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
 

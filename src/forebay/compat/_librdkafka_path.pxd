@@ -8,6 +8,7 @@ cdef class Message
 
 
 cdef class Events:
+    cdef object append                   # of what follows
     cdef readonly object served          # messages with their outcome, that poll() has not served; any thread
     cdef readonly list waiting           # tickets of calls that wait for an event; each call adds and removes its own
     cdef readonly object default_callback
@@ -50,12 +51,15 @@ cdef class ProducePath:
     cdef object _go(
         self,
         object topic,
-        object value,
-        object key,
+        bytes value,
+        bytes key,
         object headers,
         object partition,
         object timestamp,
         object wanted,
         bint was_held,
     )
-    cdef object number_for(self, TopicState state, object key)
+    cdef object append(
+        self, TopicState state, int number, bytes value, bytes key, object headers, object timestamp, object wanted
+    )
+    cdef int number_for(self, TopicState state, bytes key) except? -2

@@ -6,68 +6,38 @@ The sender's thread gives each Message its outcome and puts it into ``Events``; 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
-from zlib import crc32
 
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.topic import TopicState
+from cython.cimports.forebay._arguments import checked_timestamp
+from cython.cimports.forebay._delivery.metadata import RecordMetadata
+from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
 from cython.cimports.forebay._runtime.clock import Clock
-from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytes_pointer, murmur2
+from cython.cimports.forebay._runtime.primitives import (
+    RecordView,
+    SectionRoom,
+    record_view,
+    section_pointer,
+    view_of,
+)
 from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
+from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
 
 from forebay.compat._librdkafka_errors import KafkaError, as_kafka_error, raised, refusal
+from forebay.compat._librdkafka_partitioner import PARTITIONERS
+from forebay.compat._librdkafka_values import plain_bytes, plain_headers
 from forebay.errors import KafkaError as NativeError
 
 TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME = range(3)
 CLOSED = "Producer has been closed"
 FULL = "Local: Queue full: queue.buffering.max.kbytes is reached; call poll() and try again"
+RANDOM = cython.declare(cython.int, PARTITIONERS["random"])
+NO_HEADERS = cython.declare(bytes, b"\x00")
+NO_DEADLINE = cython.declare(cython.double, -1.0)
 FREE_PART = cython.declare(cython.Py_ssize_t, 16)
 """After ``queue.buffering.max.messages`` was reached, one part of so many must be free."""
-
-PARTITIONERS = {
-    name: kind
-    for kind, name in enumerate(
-        ("random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random")
-    )
-}
-"""librdkafka's names for them, and their kinds."""
-RANDOM = cython.declare(cython.int, 0)
-CONSISTENT = cython.declare(cython.int, 1)
-CONSISTENT_RANDOM = cython.declare(cython.int, 2)
-MURMUR2 = cython.declare(cython.int, 3)
-MURMUR2_RANDOM = cython.declare(cython.int, 4)
-FNV1A = cython.declare(cython.int, 5)
-FNV1A_RANDOM = cython.declare(cython.int, 6)
-
-
-@cython.ccall
-def hash_partition(kind: cython.int, key: bytes | None, count: cython.int) -> Any:
-    """The partition that the partitioner ``kind`` chooses for ``key``; None where it takes a random one."""
-    if kind == RANDOM or (key is None and kind in (CONSISTENT_RANDOM, MURMUR2_RANDOM, FNV1A_RANDOM)):
-        return None
-    data: bytes = b"" if key is None else key
-    if kind in (CONSISTENT, CONSISTENT_RANDOM):
-        if kind == CONSISTENT_RANDOM and len(data) == 0:
-            return None
-        checksum: cython.longlong = crc32(data)
-        return checksum % count
-    if kind in (MURMUR2, MURMUR2_RANDOM):
-        return (murmur2(bytes_pointer(data), len(data)) & MAX_INT32) % count
-    return fnv1a(data) % count
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def fnv1a(data: bytes) -> cython.longlong:
-    # FNV-1a of 32 bits; the absolute value of the signed number, as Sarama has it.
-    hashed: cython.longlong = 0x811C9DC5
-    at: cython.Py_ssize_t
-    for at in range(len(data)):
-        octet: cython.longlong = data[at]
-        hashed = ((hashed ^ octet) * 0x01000193) & 0xFFFFFFFF
-    return hashed if hashed < 0x80000000 else 0x100000000 - hashed
 
 
 @cython.final
@@ -77,6 +47,7 @@ class Events:
 
     def __init__(self, clock: Clock, default_callback: Any, only_errors: bool) -> None:
         self.served: Any = deque()
+        self.append = self.served.append
         self.waiting: list[Any] = []
         self.clock = clock
         self.default_callback = default_callback
@@ -85,12 +56,13 @@ class Events:
     @cython.ccall
     def put(self, message: Message) -> cython.void:
         """Adds one, and wakes who waits for it.  Any thread."""
-        self.served.append(message)
-        self.wake()
+        self.append(message)
+        if len(self.waiting) > 0:
+            self.wake()
 
     def put_error(self, error: KafkaError) -> None:
         """Adds an error that is no message's.  Any thread."""
-        self.served.append(error)
+        self.append(error)
         self.wake()
 
     def wake(self) -> None:
@@ -122,15 +94,15 @@ class Message:
     def __init__(self) -> None:
         raise TypeError("a Message is made by Producer.produce() alone")
 
-    def __call__(self, metadata: Any, error: BaseException | None) -> None:
+    def __call__(self, metadata: RecordMetadata, error: BaseException | None) -> None:
         """The outcome; by the sender's thread."""
         self._latency = self.events.clock.now() - self._begun
-        self._partition = metadata.partition
+        self._partition = metadata._partition
         if error is None:
             if self.events.only_errors:
                 return
-            self._offset = metadata.offset
-            self._timestamp = metadata.timestamp
+            self._offset = metadata._offset
+            self._timestamp = metadata._timestamp
         else:
             self._failure = error
         self.events.put(self)
@@ -266,8 +238,6 @@ class ProducePath:
             self._count_room()
         self._room -= 1
         wanted: Any = self._message_for(topic, key, value, headers, on_delivery if callback is None else callback)
-        if self._largest < (0 if value is None else len(value)) + (0 if key is None else len(key)):
-            raise refusal(10, f"Broker: Message size too large: value and key have more than {self._largest} bytes")
         self._go(topic, value, key, headers, partition, None if timestamp == 0 else timestamp, wanted, False)
 
     @cython.cfunc
@@ -289,15 +259,18 @@ class ProducePath:
     def _go(
         self,
         topic: Any,
-        value: Any,
-        key: Any,
+        value: bytes | None,
+        key: bytes | None,
         headers: Any,
         partition: Any,
         timestamp: Any,
         wanted: Any,
         was_held: cython.bint,
     ) -> object:
-        # A message that is checked and counted.
+        # A message that is counted.
+        size: cython.Py_ssize_t = (0 if value is None else len(value)) + (0 if key is None else len(key))
+        if size > self._largest:
+            raise refusal(10, f"Broker: Message size too large: value and key have more than {self._largest} bytes")
         native: SendPath = self._native
         if native._state != OPEN:
             raise raised(native._refusal())  # in a forked child, above all
@@ -310,16 +283,44 @@ class ProducePath:
             return None
         if not was_held and len(self._held_topics) > 0 and not self._held.release(topic):
             raise BufferError(FULL)
-        number: Any = partition
-        if partition == -1:
+        given: cython.longlong = partition
+        number: cython.int = -1
+        if given == -1:
             number = self.number_for(state, key)
-        elif partition < 0 or partition >= state.partition_count:
+        elif 0 <= given < state.partition_count:
+            number = given
+        else:
             raise refusal(
                 KafkaError._UNKNOWN_PARTITION,
                 f"Local: Unknown partition: topic {topic} has {state.partition_count} partitions, not {partition}",
             )
+        self.append(state, number, value, key, headers, timestamp, wanted)
+        return None
+
+    @cython.cfunc
+    def append(
+        self,
+        state: TopicState,
+        number: cython.int,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Any,
+        timestamp: Any,
+        wanted: Any,
+    ) -> object:
+        # As SendPath.dispatch, for what is bytes already and has its partition; -1 is the sticky one.
+        native: SendPath = self._native
+        sent: Any = None
         try:
-            sent = native.dispatch(topic, value, key, headers, number, timestamp, wanted, RETURN)
+            when: cython.longlong = native.clock.wall() if timestamp is None else checked_timestamp(timestamp)
+            record: RecordView = record_view(when, key, value, NO_HEADERS)
+            room: SectionRoom
+            if not cython.compiled:
+                room = SectionRoom()
+            if headers is not None and not with_plain_headers(view_of(record), section_pointer(room), headers):
+                section: bytes = encode_headers(headers) if headers else NO_HEADERS
+                record = record_view(when, key, value, section)
+            sent = native.append_record(state, number, view_of(record), wanted, RETURN, NO_DEADLINE)
         except NativeError as error:
             raise raised(error) from error
         if sent is None:
@@ -328,27 +329,29 @@ class ProducePath:
         return None
 
     @cython.cfunc
-    def number_for(self, state: TopicState, key: Any) -> object:
-        # None: the native sticky partition, as for librdkafka's with its sticky.partitioning.linger.ms.
-        number: Any = hash_partition(self._kind, key, state.partition_count)
-        if number is None and (not self._is_sticky or (key is not None and self._kind == RANDOM)):
+    @cython.exceptval(-2)
+    def number_for(self, state: TopicState, key: bytes | None) -> cython.int:
+        # -1: the native sticky partition, as for librdkafka's with its sticky.partitioning.linger.ms.
+        number: cython.int = hash_partition(self._kind, key, state.partition_count)
+        if number == -1 and (not self._is_sticky or (key is not None and self._kind == RANDOM)):
             # A key of the partitioner "random", or no sticky partitions at all.
             cluster: Any = state.cluster
             available = cluster.available_partitions(state.name)
             drawn = self._draw()
-            return available[drawn % len(available)] if available else drawn % state.partition_count
+            number = available[drawn % len(available)] if available else drawn % state.partition_count
         return number
 
     def _serve(self) -> int:
         """Calls the callbacks of the messages that have their outcome; how many it called."""
         served: Any = self._events.served
+        take: Any = served.popleft
         taken: Any
         message: Message
         count: cython.int = 0
         # As many as there are now: callbacks that produce could keep this going for ever.
         for _ in range(len(served)):
             try:
-                taken = served.popleft()
+                taken = take()
             except IndexError:
                 taken = None  # another thread serves, too
             if taken is None:
@@ -425,37 +428,3 @@ def are_plain(headers: Any) -> cython.bint:
         if type(pair) is not tuple or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not bytes:
             return False
     return True
-
-
-def plain_bytes(what: str, given: Any) -> bytes:
-    """A value or key as bytes.
-
-    Raises:
-        TypeError: it is neither text nor bytes.
-    """
-    if isinstance(given, str):
-        return given.encode()
-    if isinstance(given, (bytes, bytearray, memoryview)):
-        return bytes(given)
-    raise TypeError(f"{what} must be bytes, str or None, got {type(given).__name__}")
-
-
-def plain_headers(given: Any) -> list[tuple[str, bytes | None]]:
-    """Headers as pairs of str and bytes or None.
-
-    Raises:
-        TypeError: no list of pairs and no mapping, or something else in it.
-    """
-    if isinstance(given, Mapping):
-        given = list(given.items())
-    if not isinstance(given, list):
-        raise TypeError(f"headers must be a list of pairs or a dict, got {type(given).__name__}")
-    pairs = []
-    for pair in given:
-        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise TypeError(f"a header must be a pair (str, value), got {pair!r}")
-        name, value = pair
-        if value is not None and type(value) is not bytes:
-            value = plain_bytes(f"the value of header {name!r}", value)
-        pairs.append((name, value))
-    return pairs

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from forebay.compat._librdkafka_errors import KafkaError
-from forebay.compat._librdkafka_path import PARTITIONERS, hash_partition
+from forebay.compat._librdkafka_partitioner import PARTITIONERS, hash_partition
 
 OFFSET_INVALID = -1001
+
+
+_STAYS = "stays confluent-kafka's own, and goes together with this module: from confluent_kafka import {}"
+_ELSEWHERE = {
+    **dict.fromkeys(("Consumer", "DeserializingConsumer", "ConsumerGroupTopicPartitions", "Uuid"), _STAYS),
+    "AIOProducer": "is not here: use forebay.AsyncKafkaProducer, whose send() also takes headers",
+    "libversion": "is not here: forebay.__version__ is this package's, and there is no librdkafka",
+    "version": "is not here: forebay.__version__ is this package's",
+}
+
+
+def elsewhere(name: str) -> Exception:
+    """What the module raises for a name that it has not."""
+    if name in _ELSEWHERE:
+        return ImportError(f"{name} {_ELSEWHERE[name].format(name)}", name="forebay.compat.confluent_kafka")
+    return AttributeError(f"module 'forebay.compat.confluent_kafka' has no attribute {name!r}")
 
 
 class TopicPartition:
@@ -127,3 +144,53 @@ def murmur2(key: bytes, partition_count: int) -> int:
 def fnv1a(key: bytes, partition_count: int) -> int:
     """The partition that librdkafka's ``fnv1a`` chooses, as Sarama does."""
     return _hashed("fnv1a", key, partition_count)
+
+
+def check_message(index: int, message: Any) -> None:
+    """What ``produce_batch`` is given.
+
+    Raises:
+        TypeError: it is no dict, or a field is of another type.
+    """
+    if not isinstance(message, dict):
+        raise TypeError(f"Message at index {index} must be a dict, got {type(message).__name__}")
+    for field in ("value", "key"):
+        given = message.get(field)
+        if given is not None and not isinstance(given, (str, bytes, bytearray, memoryview)):
+            raise TypeError(f"Message {field} at index {index} must be bytes or str, got {type(given).__name__}")
+    if not isinstance(message.get("partition", 0), int):
+        raise TypeError(f"Message partition at index {index} must be int, got {message['partition']!r}")
+
+
+def plain_bytes(what: str, given: Any) -> bytes:
+    """A value or key as bytes.
+
+    Raises:
+        TypeError: it is neither text nor bytes.
+    """
+    if isinstance(given, str):
+        return given.encode()
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return bytes(given)
+    raise TypeError(f"{what} must be bytes, str or None, got {type(given).__name__}")
+
+
+def plain_headers(given: Any) -> list[tuple[str, bytes | None]]:
+    """Headers as pairs of str and bytes or None.
+
+    Raises:
+        TypeError: no list of pairs and no mapping, or something else in it.
+    """
+    if isinstance(given, Mapping):
+        given = list(given.items())
+    if not isinstance(given, list):
+        raise TypeError(f"headers must be a list of pairs or a dict, got {type(given).__name__}")
+    pairs = []
+    for pair in given:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise TypeError(f"a header must be a pair (str, value), got {pair!r}")
+        name, value = pair
+        if value is not None and type(value) is not bytes:
+            value = plain_bytes(f"the value of header {name!r}", value)
+        pairs.append((name, value))
+    return pairs

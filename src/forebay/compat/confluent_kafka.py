@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from forebay import _lifecycle
 from forebay._control.topics import describe_topics
@@ -43,7 +43,9 @@ from forebay.compat._librdkafka_values import (
     TopicMetadata,
     TopicPartition,
     as_cluster,
+    check_message,
     consistent,
+    elsewhere,
     fnv1a,
     murmur2,
 )
@@ -76,6 +78,12 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise elsewhere(name)
 
 
 PURGED = "Purged before the topic was known"
@@ -144,7 +152,7 @@ class Producer(ProducePath):
             raise TypeError(f"messages must be a list, got {type(messages).__name__}")
         common = on_delivery if callback is None else callback
         for index, message in enumerate(messages):
-            _check_message(index, message)
+            check_message(index, message)
         return sum([self._take(topic, message, partition, common) for message in messages])
 
     def _take(self, topic: str, message: dict[str, Any], partition: int, common: Any) -> bool:
@@ -422,17 +430,6 @@ class SerializingProducer(Producer):
         except Exception as error:
             code = KafkaError._KEY_SERIALIZATION if field == "key" else KafkaError._VALUE_SERIALIZATION
             raise KafkaException(KafkaError(code, str(error))) from error
-
-
-def _check_message(index: int, message: Any) -> None:
-    if not isinstance(message, dict):
-        raise TypeError(f"Message at index {index} must be a dict, got {type(message).__name__}")
-    for field in ("value", "key"):
-        given = message.get(field)
-        if given is not None and not isinstance(given, (str, bytes, bytearray, memoryview)):
-            raise TypeError(f"Message {field} at index {index} must be bytes or str, got {type(given).__name__}")
-    if not isinstance(message.get("partition", 0), int):
-        raise TypeError(f"Message partition at index {index} must be int, got {message['partition']!r}")
 
 
 def _seconds(timeout: float | None) -> float | None:

@@ -467,3 +467,14 @@ def test_what_cannot_be_called_is_no_callback(method: str, watched: bool) -> Non
             future.add_done_callback(5)
         world.settle()
     assert future.result(0).offset == 0
+
+
+def test_a_topic_is_known_by_the_string_of_its_latest_send() -> None:
+    """The next send by the same object needs no look-up; another equal string goes to the same topic."""
+    world = World(topics={"test": 1})
+    for name in ("".join(["te", "st"]), "".join(["t", "est"])):
+        world.producer.send(name, b"v")
+        assert world.accumulator.topics["test"].name is name
+        world.producer.send(name, b"v")
+    world.settle()
+    assert len(world.values("test")) == 4 and list(world.accumulator.topics) == ["test"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from forebay.compat import confluent_kafka as module
 from forebay.compat.confluent_kafka import (
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_NOT_AVAILABLE,
@@ -91,6 +92,19 @@ def test_random_partitions_use_all_of_them() -> None:
     world.settle(20)
     producer.poll(0)
     assert {message.partition() for _, message in events} == {0, 1, 2, 3}
+
+
+def test_an_empty_key_goes_where_a_message_without_one_goes() -> None:
+    """For the partitioner ``consistent_random``, also with a timestamp and headers of the caller's."""
+    world, events = World(topics={"test": 8}), Events()
+    producer = ours(world, on_delivery=events)
+    producer.produce("test", b"v")
+    producer.produce("test", b"v", b"")
+    producer.produce("test", b"v", "", timestamp=1234, headers=[("a", None)])
+    world.settle()
+    producer.poll(0)
+    assert len({message.partition() for _, message in events}) == 1 and len(events) == 3
+    assert events[2][1].timestamp() == (TIMESTAMP_CREATE_TIME, 1234) and events[2][1].headers() == [("a", None)]
 
 
 def test_a_failed_message() -> None:
@@ -344,3 +358,15 @@ def test_what_is_made_without_a_configuration() -> None:
         Producer()
     with pytest.raises(TypeError, match="expected configuration dict, got str"):
         Producer("localhost")  # type: ignore[arg-type]
+
+
+def test_names_that_are_elsewhere_say_where() -> None:
+    with pytest.raises(
+        ImportError, match=r"Consumer stays confluent-kafka's own.*from confluent_kafka import Consumer"
+    ):
+        exec("from forebay.compat.confluent_kafka import Consumer, Producer", {})
+    with pytest.raises(ImportError, match=r"AIOProducer is not here: use forebay.AsyncKafkaProducer"):
+        exec("from forebay.compat.confluent_kafka import AIOProducer", {})
+    with pytest.raises(ImportError, match="cannot import name 'nonsense'"):
+        exec("from forebay.compat.confluent_kafka import nonsense", {})
+    assert not hasattr(module, "nonsense")

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from forebay._protocol.metadata import MetadataPartition, MetadataResponse, MetadataTopic
-from forebay.compat._librdkafka_values import TopicPartition, as_cluster, consistent, fnv1a, murmur2
+from forebay.compat._librdkafka_values import (
+    TopicPartition,
+    as_cluster,
+    consistent,
+    fnv1a,
+    murmur2,
+    plain_bytes,
+    plain_headers,
+)
 from forebay.model import Node
 
 
@@ -31,3 +39,18 @@ def test_a_metadata_answer() -> None:
     assert cluster.topics["t"].partitions[0] == (0, 1, [1, 2], [1], None) and cluster.topics["t"].error is None
     error = cluster.topics["absent"].error
     assert error is not None and error.name() == "UNKNOWN_TOPIC_OR_PART"
+
+
+def test_values() -> None:
+    assert plain_bytes("value", "ä") == "ä".encode()
+    assert plain_bytes("value", bytearray(b"x")) == plain_bytes("value", memoryview(b"x")) == b"x"
+    with pytest.raises(TypeError, match="key must be bytes, str or None, got int"):
+        plain_bytes("key", 1)
+
+
+def test_headers() -> None:
+    assert plain_headers({"a": "ä", "b": None}) == [("a", "ä".encode()), ("b", None)]
+    assert plain_headers([("a", b"1"), ("a", "")]) == [("a", b"1"), ("a", b"")]
+    for wrong in (("a", "b"), ["a"], {"a": 1}, [("a", "b", "c")], "ab", [(b"a", b"b")]):
+        with pytest.raises(TypeError):
+            plain_headers(wrong)

@@ -1,0 +1,1 @@
+cpdef int hash_partition(int kind, bytes key, int count) except? -2
