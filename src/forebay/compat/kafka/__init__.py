@@ -3,6 +3,10 @@
 ``docs/from_kafka_python.md`` lists what differs.  Consumers and admin clients stay those of kafka-python.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from forebay.compat.kafka import errors, structs
 from forebay.compat.kafka.partitioner import DefaultPartitioner, Partitioner, StickyPartitioner
 from forebay.compat.kafka.producer import FutureRecordMetadata, KafkaProducer, RecordMetadata
@@ -25,3 +29,13 @@ __all__ = [
     "errors",
     "structs",
 ]
+
+_STAY = ("ConsumerRebalanceListener", "KafkaAdminClient", "KafkaClient", "KafkaConsumer")
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        # An ImportError, for whoever imports them in the same line as the producer.
+        if name in _STAY:
+            raise ImportError(f"{name} is not a producer's: write `from kafka import {name}`, beside this import")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -106,3 +106,10 @@ def test_offsets_need_a_transaction() -> None:
 def test_options_that_cannot_be_leave_nothing_open() -> None:
     with pytest.raises(ValueError, match="Unrecognized configs: nonsense"):
         KafkaProducer(nonsense=1)
+
+
+def test_what_stays_the_originals() -> None:
+    with pytest.raises(ImportError, match="from kafka import KafkaConsumer"):
+        from forebay.compat.kafka import KafkaConsumer  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(ImportError, match="cannot import name 'nonsense'"):
+        from forebay.compat.kafka import nonsense  # type: ignore[attr-defined]  # noqa: F401
