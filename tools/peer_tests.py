@@ -63,6 +63,7 @@ KAFKA_PLUGIN = """
 import os
 os.environ["KAFKA_URI"] = "kafka://" + os.environ["PEER_BROKER"]
 os.environ["KAFKA_VERSION"] = "4.0.0"
+os.makedirs("servers/4.0.0/kafka-bin", exist_ok=True)  # asked for, though nothing is started
 import kafka.errors, kafka.partitioner, kafka.serializer
 from forebay.compat import kafka as ours
 from forebay.compat.kafka import partitioner
