@@ -19,7 +19,7 @@ from bench.sink import AcknowledgingSink
 
 INTERVAL_S = {"Prometheus": 15.0, "OpenTelemetry": 60.0, "forebay top": 1.0}
 """How often each looks by default (Prometheus' example configuration; the SDK's; the command's)."""
-LOOKS = 50
+LOOKS = 20
 TOPICS = (1, 100)
 RECORDS = 20_000
 
@@ -51,7 +51,7 @@ def opentelemetry(producer: Any) -> Callable[[], Any]:
     ProducerMeters(MeterProvider([reader], shutdown_on_exit=False), [producer])
 
     def look() -> Any:
-        # The dearest case: so many records since the last look that the histogram takes all it may.
+        # So many records since the last look that the histogram takes all values that it may.
         for _, sensors in producer._parts.metrics.topics():
             sensors.ack_time.record_even(1, 10, 100_000)
         return reader.get_metrics_data()

@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forebay._columnar import BatchDelivery
     from forebay._delivery.future import RecordFuture
+    from forebay._description.values import ProducerDescription
     from forebay._version import VERSION as __version__
     from forebay.aio import AsyncKafkaProducer
     from forebay.config import ProducerConfig
@@ -39,6 +40,7 @@ __all__ = [
     "KafkaProducer",
     "OffsetAndMetadata",
     "ProducerConfig",
+    "ProducerDescription",
     "ProducerRecord",
     "RecordFuture",
     "RecordMetadata",
@@ -61,6 +63,7 @@ _HOMES = {
     "KafkaProducer": "producer",
     "OffsetAndMetadata": "model",
     "ProducerConfig": "config",
+    "ProducerDescription": "_description.values",
     "ProducerRecord": "model",
     "RecordFuture": "_delivery.future",
     "RecordMetadata": "model",

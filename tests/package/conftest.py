@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = ("src", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 # Of the extras: modules that take part in the types of what forebay has for them.
-OF_EXTRAS = ("click", "pyspark", "py4j", "rich")
+OF_EXTRAS = ("click", "opentelemetry", "prometheus_client", "pyspark", "py4j", "rich")
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +58,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(home)}))
     for name in OF_EXTRAS:
         found = importlib.util.find_spec(name)
-        assert found is not None
-        assert found.origin is not None
-        (packages / name).symlink_to(Path(found.origin).parent)
+        assert found is not None and found.submodule_search_locations
+        # The first folder: several distributions share that of opentelemetry.
+        (packages / name).symlink_to(found.submodule_search_locations[0])
     return home

@@ -47,6 +47,15 @@ def small(**config: Any) -> World:
     return world
 
 
+def test_it_tells_of_itself_as_the_producer_does() -> None:
+    world = World(client_id="me", linger_ms=100)
+    producer = ours(world)
+    world.send(b"v")
+    seen = producer.describe()
+    assert (seen.client_id, seen.unfinished) == ("me", 1)
+    assert producer.metrics().value("record-send-total") == 0
+
+
 # Sending
 
 

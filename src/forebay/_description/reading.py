@@ -1,7 +1,7 @@
 """``describe``: reads a producer's parts from any thread, as they are.
 
-No lock is taken.  A list is copied in one step, and then its elements are read, which their owners may change
-meanwhile.  So nothing here is waited for, and a signal handler may call it.
+A list is copied in one step, and then its elements are read, which their owners may change meanwhile.  No lock is held
+while a value is made, so nobody waits for a look, and a signal handler may look.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The inside of a producer as values; ``reading.describe`` makes them.
 
-They are a picture without a lock: each number was true, but not all at one moment.
+Each number was true, but not all of them at one moment: nothing is stopped for a look.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Insight:
-    """A base of KafkaProducer.  Any thread, signal handlers and callbacks too: nothing here waits or takes a lock."""
+    """A base of KafkaProducer.  Any thread, signal handlers and callbacks too: nothing here waits."""
 
     _parts: Parts
 

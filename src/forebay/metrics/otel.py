@@ -37,8 +37,8 @@ def __dir__() -> list[str]:
 
 SENDING = {"messaging.system": "kafka", "messaging.operation.name": "send", "messaging.operation.type": "send"}
 """Attributes of everything here."""
-MOST_VALUES = 1000
-"""Of a topic's records between two collections, how many at most go into the histogram one by one."""
+MOST_VALUES, MOST_OF_ALL = 1_000, 10_000
+"""Of the records between two collections, how many go into the histogram one by one: of a topic, and of all topics."""
 MIDDLES_S = [*(bound * 0.75 / 1000 for bound in BOUNDS_MS), BOUNDS_MS[-1] * 1.5 / 1000]
 """A value for each bucket, in seconds."""
 OTHER_ERROR = "_OTHER"
@@ -52,8 +52,8 @@ class ProducerMeters:
 
     ``messaging.client.sent.messages`` counts records that have their end, by topic; those that failed have the
     attribute ``error.type``.  ``messaging.client.operation.duration`` has the seconds from send to acknowledgement.  An
-    instrument takes values one by one, so at most 1,000 of a topic's records go in for each collection.  Of more
-    records it gets a thousand values with the same distribution.  The others are Kafka's,
+    instrument takes values one by one, so a collection gives it at most about 1,000 values of a topic, and 10,000 of
+    all.  If there were more records, those values have the same distribution.  The others are Kafka's,
     ``org.apache.kafka.producer...``, in seconds and bytes.
 
     Args:
@@ -94,11 +94,14 @@ class ProducerMeters:
         latest: dict[str, list[Observation]] = {}
         sent: list[Observation] = []
         seen: set[tuple[str, str]] = set()
-        for client_id, producer in self._watched.producers():
-            for reading in readings(producer):
+        found = [(client_id, list(readings(producer))) for client_id, producer in self._watched.producers()]
+        topics = sum(reading.name.kind is Kind.HISTOGRAM for _, of_one in found for reading in of_one)
+        most = min(MOST_VALUES, max(1, MOST_OF_ALL // max(1, topics)))
+        for client_id, of_one in found:
+            for reading in of_one:
                 attributes = {"messaging.client.id": client_id, **_attributes(reading.name)}
                 if reading.name.kind is Kind.HISTOGRAM:
-                    seen.add(self._measure(reading, client_id, attributes))
+                    seen.add(self._measure(reading, client_id, attributes, most))
                     sent.append(Observation(reading.number, SENDING | attributes))
                 elif (reading.name.group, reading.name.name) == (names.TOPIC, "record-error-total") and reading.value:
                     failed = SENDING | attributes | {"error.type": OTHER_ERROR}
@@ -112,12 +115,12 @@ class ProducerMeters:
     def _reader(self, name: str) -> Callable[[CallbackOptions], list[Observation]]:
         return lambda options: self._latest.get(name, [])
 
-    def _measure(self, reading: Reading, client_id: str, attributes: Attributes) -> tuple[str, str]:
-        """Puts what is new in the topic's buckets into the histogram."""
+    def _measure(self, reading: Reading, client_id: str, attributes: Attributes, most: int) -> tuple[str, str]:
+        """Puts what is new in the topic's buckets into the histogram, about ``most`` values of it."""
         key = (client_id, dict(reading.name.tags)["topic"])
         before = self._measured.get(key, (0,) * len(reading.buckets))
         fresh = [now - then for now, then in zip(reading.buckets, before, strict=True)]
-        scale = min(1.0, MOST_VALUES / max(1, sum(fresh)))
+        scale = min(1.0, most / max(1, sum(fresh)))
         for middle, count in zip(MIDDLES_S, fresh, strict=True):
             for _ in range(math.ceil(count * scale)):
                 self._durations.record(middle, SENDING | attributes)

@@ -82,6 +82,15 @@ def test_values_go_into_the_histogram_once_and_a_thousand_at_most() -> None:
     assert sent.value == 400_010
 
 
+def test_many_topics_share_what_goes_into_the_histogram() -> None:
+    world = Known()
+    collected = Collected(world.producer)
+    for number in range(100):
+        world.parts.metrics.topic(f"t{number}", world.now).ack_time.record_even(3, 3, 5_000)
+    durations = collected.points()["messaging.client.operation.duration"]
+    assert [point.count for point in durations] == [100] * 100
+
+
 def test_kafka_s_own_metrics_in_base_units() -> None:
     world = Known(client_id="me")
     world.send(b"v")
