@@ -92,22 +92,30 @@ def test_each_micro_batch_is_there_once_also_if_spark_repeats_it(
     folder, state = tmp_path / "in", tmp_path / "state"
     folder.mkdir()
 
-    def run() -> None:
+    def run(**trigger: Any) -> None:
         lines = spark.readStream.schema("value STRING").text(str(folder))
         lines = lines.selectExpr("substring_index(value, '-', -1) AS key", "value")
-        query = lines.writeStream.format("forebay").options(**options, checkpointLocation=str(state))
-        query.trigger(availableNow=True).start().awaitTermination(120)
+        writer = lines.writeStream.format("forebay").options(**options, checkpointLocation=str(state))
+        query = writer.trigger(**trigger).start()
+        if "processingTime" in trigger:
+            query.processAllAvailable()
+            query.stop()
+        assert query.awaitTermination(120), "it ends by itself"
 
-    for number in range(3):
+    # All triggers that a Python sink can have.
+    triggers: list[dict[str, Any]] = [{"availableNow": True}, {"once": True}, {"processingTime": "100 milliseconds"}]
+    for number, trigger in enumerate(triggers):
         text = "".join(f"value-{row}\n" for row in range(number * 100, number * 100 + 100))
         (folder / f"{number}.txt").write_text(text)
-        run()
+        run(**trigger)
     assert_exactly(kafka.bootstrap_servers, place, expected(0, 300))
-    # As if the driver had died before Spark noted the last micro-batch.
-    for entry in (state / "commits").iterdir():
-        if entry.name.strip(".").startswith("2"):
-            entry.unlink()
-    run()
+    for trigger in triggers:
+        # As if the driver had died before Spark noted the last micro-batch.
+        for entry in (state / "commits").iterdir():
+            if entry.name.strip(".").startswith("2"):
+                entry.unlink()
+        run(**trigger)
+        assert (state / "commits" / "2").exists(), "it was repeated"
     assert_exactly(kafka.bootstrap_servers, place, expected(0, 300))
 
 
