@@ -6,6 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forebay.pipeline.job import FIELDS, Job, Source
@@ -73,15 +74,8 @@ def _call(job: Job, frames: Mapping[str, DataFrame], session: SparkSession) -> D
 
     assert job.function is not None
     function = _imported(job, session)
-    places = {**frames, SESSION: session}
-    wanted = inspect.signature(function).parameters
-    for name, parameter in wanted.items():
-        if name not in places and parameter.default is parameter.empty:
-            raise JobError(
-                f"[transform] {job.function} has a parameter {name!r}, which is no source. Allowed: {', '.join(places)}"
-            )
-    arguments = {name: value for name, value in places.items() if name in wanted}
     where = f"[transform] {job.function}"
+    arguments = _arguments(function, frames, session, where)
     try:
         made = judged(lambda: function(**arguments), where)
     except JobError:
@@ -94,11 +88,31 @@ def _call(job: Job, frames: Mapping[str, DataFrame], session: SparkSession) -> D
     return made  # type: ignore[no-any-return]
 
 
+def _arguments(
+    function: Callable[..., Any], frames: Mapping[str, DataFrame], session: SparkSession, where: str
+) -> Mapping[str, Any]:
+    """What the function names of the sources and the session; ``**frames`` gets all other sources."""
+    try:
+        wanted = inspect.signature(function).parameters
+    except (TypeError, ValueError) as error:
+        raise JobError(f"{where}: its parameters cannot be read: {error}") from None
+    places = {**frames, SESSION: session}
+    kinds = {parameter.kind for parameter in wanted.values()}
+    for name, parameter in wanted.items():
+        several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if name not in places and parameter.default is parameter.empty and not several:
+            raise JobError(f"{where} has a parameter {name!r}, which is no source. Allowed: {', '.join(places)}")
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        return {name: value for name, value in places.items() if name != SESSION or name in wanted}
+    return {name: value for name, value in places.items() if name in wanted}
+
+
 def _imported(job: Job, session: SparkSession) -> Callable[..., Any]:
     """The function; its module is looked for beside the job file first, and then goes to the executors too."""
     assert job.function is not None
     module_name, _, name = job.function.partition(":")
     folder = str(job.path.parent)
+    _forget_other(module_name, job.path.parent / f"{module_name}.py")
     sys.path.insert(0, folder)
     try:
         module = importlib.import_module(module_name)
@@ -116,6 +130,16 @@ def _imported(job: Job, session: SparkSession) -> Callable[..., Any]:
     if file is not None and file == str(job.path.parent / f"{module_name}.py"):
         judged(lambda: session.addArtifacts(file, pyfile=True), f"[transform] {job.function}")
     return function  # type: ignore[no-any-return]
+
+
+def _forget_other(name: str, own: Path) -> None:
+    """Has Python import the module beside the job file, also if another job of this process had one of that name."""
+    loaded = sys.modules.get(name)
+    if loaded is None or not own.exists() or getattr(loaded, "__file__", None) == str(own):
+        return
+    if name in sys.stdlib_module_names:
+        raise JobError(f"[transform] module {name!r} has the name of a module of Python's own: rename {own}")
+    del sys.modules[name]
 
 
 def map_rows(job: Job, frame: DataFrame) -> DataFrame:

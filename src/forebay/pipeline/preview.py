@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.pipeline.frames import build_frame, map_rows
 from forebay.pipeline.job import FIELDS, Job, job_lines
 from forebay.pipeline.runner import check_sink, encoded
-from forebay.pipeline.session import judged, open_session
+from forebay.pipeline.session import close_session, judged, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ def preview(job: Job, session: SparkSession | None = None, *, report: Callable[[
         return "\n".join(lines)
     finally:
         if opened is not None:
-            opened.stop()
+            close_session(opened)
 
 
 def _table(job: Job) -> Iterator[str]:

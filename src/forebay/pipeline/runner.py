@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from forebay.pipeline import report as pages
 from forebay.pipeline.frames import build_frame, map_rows
 from forebay.pipeline.job import Job
 from forebay.pipeline.loading import load
-from forebay.pipeline.session import Show, is_connect, judged, master_of, open_session, watched
+from forebay.pipeline.session import Show, close_session, is_connect, judged, master_of, open_session, watched
 from forebay.pipeline.streaming import Interrupted, StreamRun, read_counters, run_stream
 from forebay.pipeline.table import JobError
 
@@ -84,7 +85,7 @@ def run(
         return PipelineResult(INTERRUPTED, "interrupted")
     finally:
         if opened is not None:
-            opened.stop()
+            close_session(opened)
 
 
 def _run(job: Job, session: SparkSession, report: Report, show: Show) -> PipelineResult:
@@ -138,16 +139,33 @@ def write(job: Job, frame: DataFrame, show: Show = _nothing) -> Mapping[str, Any
             with watched(frame.sparkSession, show):
                 judged(writer.save, "write")
             return _told(job, _counters(job, path), [])
-    path = job.sink.metrics or f"{job.stream.checkpoint.rstrip('/')}.counters.json"
     done = StreamRun()
-    try:
-        run_stream(job.stream, frame, _written_with(job, frame, path), show, done)
-    finally:
-        # A stream that failed after hours has a report too.
-        counters = _told(job, _counters(job, path), done.batches)
+    with stream_counters(job.sink.metrics, job.stream.checkpoint) as path:
+        try:
+            run_stream(job.stream, frame, _written_with(job, frame, path), show, done)
+        finally:
+            # A stream that failed after hours has a report too.
+            counters = _told(job, _counters(job, path), done.batches)
     if done.signal is not None:
         raise Interrupted(done.signal, counters)
     return counters
+
+
+@contextmanager
+def stream_counters(metrics: str | None, checkpoint: str) -> Iterator[str]:
+    """The file of a stream's counters: as the job says, else beside the checkpoint, so that a restart adds to it.
+
+    A checkpoint elsewhere has no place for it.  Then the counters are those of one run, in a file that is removed.
+    """
+    if metrics is not None:
+        yield metrics
+    elif "://" in checkpoint:
+        with tempfile.TemporaryDirectory(prefix="forebay-") as folder:
+            yield os.path.join(folder, "counters.json")
+    else:
+        place = Path(f"{checkpoint.rstrip('/')}.counters.json")
+        place.parent.mkdir(parents=True, exist_ok=True)  # Spark makes this folder too, but later
+        yield str(place)
 
 
 def _told(job: Job, counters: Mapping[str, Any], batches: list[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -157,7 +175,7 @@ def _told(job: Job, counters: Mapping[str, Any], batches: list[Mapping[str, Any]
 
 
 def check_sink(job: Job) -> None:
-    """Lets the sink judge its options, before Spark starts.
+    """Lets the sink check its options, before Spark starts.
 
     Raises:
         JobError: names the option.

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -77,6 +77,12 @@ def open_session(job: Job) -> SparkSession:
         session.sparkContext.setLogLevel("OFF")  # the failures arrive as exceptions, with the reason
     register(session)
     return session
+
+
+def close_session(session: SparkSession) -> None:
+    """Stops a session; one whose JVM has ended cannot be stopped, and the job's result says so already."""
+    with suppress(Exception):
+        session.stop()
 
 
 def _prepare(master: str) -> None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from forebay._runtime.clock import Clock, SystemClock
 from forebay.pipeline.job import TRIGGER_NOW, Stream
 from forebay.pipeline.session import Show, judged
-from forebay.spark.commit import MOST_REMEMBERED
+from forebay.pipeline.table import JobError
+from forebay.spark.commit import FORMAT, MOST_REMEMBERED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,19 +64,24 @@ def run_stream(stream: Stream, frame: DataFrame, options: Mapping[str, str], sho
         JobError: Spark refused it, or a micro-batch failed; the last line of the reason.
         KeyboardInterrupt: a second signal.
     """
-    query = judged(lambda: _started(stream, frame, options), "stream")
     clock = SystemClock()
     with _signals(done):
+        # Started in here, because a signal meanwhile must not leave a running stream behind.
+        query = judged(lambda: _started(stream, frame, options), "stream")
         try:
             judged(lambda: _follow(query, stream, done, show, clock), "stream")
-            if query.isActive:
-                _let_finish(query, clock)
         finally:
-            done.batches = [_plain(progress) for progress in query.recentProgress]
-            query.stop()
+            judged(lambda: _stop(query, done), "stream")
     failed = query.exception()
     if failed is not None and done.signal is None:
         judged(lambda: _raise(failed), "stream")
+
+
+def _stop(query: Any, done: StreamRun) -> None:
+    try:
+        done.batches = [_plain(progress) for progress in query.recentProgress]
+    finally:
+        query.stop()
 
 
 def _started(stream: Stream, frame: DataFrame, options: Mapping[str, str]) -> Any:
@@ -109,11 +115,12 @@ def _update_batches(options: Mapping[str, str]) -> Callable[[DataFrame, int], No
 
 
 def _follow(query: Any, stream: Stream, done: StreamRun, show: Show, clock: Clock) -> None:
-    """Waits until the stream has ended, or has to."""
+    """Waits until the stream has ended, or has to; then the micro-batch that runs may end."""
     ends = None if stream.stop_after_s is None else clock.now() + stream.stop_after_s * 1000
     rows, seen = 0, -1
     while not query.awaitTermination(POLL_S):
         if done.signal is not None or (ends is not None and clock.now() >= ends):
+            _let_finish(query, clock)
             return
         progress = query.lastProgress
         if progress is not None and progress["batchId"] != seen:
@@ -166,11 +173,20 @@ def _plain(progress: Any) -> Mapping[str, Any]:
 
 
 def read_counters(path: str) -> dict[str, Any]:
-    """What the file holds; nothing if there is none, since a stream that found nothing to do commits nothing."""
+    """What the file holds; nothing if there is none, since a stream that found nothing to do commits nothing.
+
+    Raises:
+        JobError: something else is in the file.
+    """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+    except ValueError as error:
+        raise JobError(f"[sink] metrics {path!r} holds no counters of a job: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise JobError(f"[sink] metrics {path!r} holds no counters of a job; name another file")
+    return found
 
 
 def added(old: Values, new: Values, batch_id: int) -> dict[str, Any]:

@@ -73,3 +73,28 @@ def test_a_bad_function_is_one_line(folder: Path, code: str, message: str) -> No
     with pytest.raises(JobError, match=message) as caught:
         build_frame(of(folder, code), Fake())  # type: ignore[arg-type]
     assert str(caught.value).startswith("[transform] ") and "\n" not in str(caught.value)
+
+
+def test_a_function_may_take_all_sources_by_name(folder: Path) -> None:
+    session: Any = Fake()
+    code = "def made(session, *more, **frames):\n    session.got = more, frames\n    return session\n"
+    build_frame(of(folder, code), session)
+    assert session.got == ((), {"a": "rows of A", "b": "rows of B"})
+
+
+def test_each_job_has_the_module_beside_it(folder: Path) -> None:
+    """Also if another job of this process had one of the same name."""
+    for number in (1, 2):
+        place = folder / str(number)
+        place.mkdir()
+        session: Any = Fake()
+        build_frame(of(place, f"def made(session):\n    session.got = {number}\n    return session\n"), session)
+        assert session.got == number
+
+
+def test_a_module_of_python_s_own_name_is_refused(folder: Path) -> None:
+    (folder / "json.py").write_text("def made(a): return a\n")
+    bad = job(path=folder / "job.toml", sources=(Source("a", table="A"),), function="json:made")
+    with pytest.raises(JobError, match="module 'json' has the name of a module of Python's own: rename .*json.py"):
+        build_frame(bad, Fake())  # type: ignore[arg-type]
+    assert "json" in sys.modules

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from forebay.pipeline import load, run
+from forebay.pipeline.runner import stream_counters
+from forebay.pipeline.session import close_session
 
 JOB = '[source]\nformat = "rate"\n[sink]\ntopic = "t"\n{sink}\n[producer]\nbootstrap.servers = "h:1"\n'
 
@@ -54,3 +56,23 @@ def test_no_java_is_said_before_spark_starts(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(job).error == "no Java: Spark needs Java 17 or later on the PATH, or JAVA_HOME"
+
+
+def test_the_counters_of_a_stream_have_a_place_wherever_its_checkpoint_is(tmp_path: Path) -> None:
+    with stream_counters("/m.json", "s3://b/c") as path:
+        assert path == "/m.json"
+    with stream_counters(None, str(tmp_path / "not" / "there" / "c/")) as path:
+        assert path == str(tmp_path / "not" / "there" / "c.counters.json")
+        Path(path).touch()
+    assert Path(path).exists()
+    with stream_counters(None, "s3://bucket/c") as path:
+        Path(path).touch()
+    assert not Path(path).exists()
+
+
+def test_a_session_whose_java_has_ended_is_closed_without_a_word() -> None:
+    class Gone:
+        def stop(self) -> None:
+            raise ConnectionRefusedError("no JVM")
+
+    close_session(Gone())  # type: ignore[arg-type]

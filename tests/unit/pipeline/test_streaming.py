@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forebay.pipeline.job import Stream
-from forebay.pipeline.streaming import Interrupted, StreamRun, run_stream
+from forebay.pipeline.streaming import Interrupted, StreamRun, read_counters, run_stream
 from forebay.pipeline.table import JobError
 from forebay.spark.commit import save
 from tests.unit.spark.test_commit import report
@@ -177,6 +177,43 @@ def test_an_error_is_its_last_line() -> None:
     error = StreamingQueryException("Job aborted\nforebay.pipeline.encoding.rows.EncodeError: row 3: why")
     with pytest.raises(JobError, match="^stream: row 3: why$"):
         run(Query(ends=1, error=error))
+
+
+def test_a_file_that_holds_no_counters_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.json"
+    for text in ("[1", "[]", '{"a": 1}'):
+        path.write_text(text)
+        with pytest.raises(JobError, match="metrics.json' holds no counters of a job"):
+            read_counters(str(path))
+    assert read_counters(str(tmp_path / "none")) == {}
+
+
+def test_a_signal_amid_the_start_stops_the_stream() -> None:
+    query = Query()
+    query.status["isTriggerActive"] = False
+
+    class Slow(Frame):
+        def start(self) -> Query:
+            os.kill(os.getpid(), signal.SIGTERM)
+            return super().start()
+
+    done = StreamRun()
+    run_stream(STREAM, Slow(query), {"topic": "t"}, lambda *values: None, done)  # type: ignore[arg-type]
+    assert (done.signal, query.stopped_at) == (signal.SIGTERM, 1)
+
+
+def test_a_query_that_cannot_be_asked_any_more_is_stopped_all_the_same() -> None:
+    from py4j.protocol import Py4JNetworkError
+
+    class Gone(Query):
+        @property
+        def recentProgress(self) -> list[Any]:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    query = Gone(ends=1)
+    with pytest.raises(JobError, match="^stream: "):
+        run(query)
+    assert query.stopped_at is not None
 
 
 def test_an_interruption_has_the_exit_code_of_its_signal() -> None:
