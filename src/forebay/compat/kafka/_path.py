@@ -12,7 +12,7 @@ from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import plain_name
 from cython.cimports.forebay._delivery.future import RecordFuture
 from cython.cimports.forebay._delivery.metadata import RecordMetadata as NativeMetadata
-from cython.cimports.forebay._runtime.primitives import bytes_pointer
+from cython.cimports.forebay._runtime.primitives import bytes_pointer, utf8_size
 from cython.cimports.forebay._runtime.primitives import murmur2 as hash_bytes
 from cython.cimports.forebay._send.path import OPEN, WAIT, SendPath
 
@@ -350,5 +350,5 @@ def header_size(headers: list[Any]) -> cython.Py_ssize_t:
             name, value = pair
         if not isinstance(name, str) or not isinstance(value, bytes):
             raise TypeError(f"a header must be a pair (str, bytes), got {pair!r}")
-        size += len(value) + (len(name) if name.isascii() else len(name.encode()))
+        size += len(value) + utf8_size(name)
     return size
