@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from bench import (
     append,
+    cli,
     codecs,
     columns,
     footprint,
@@ -41,7 +42,7 @@ PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, partitions, threads, startup,
-        append, memory, tls, instructions, rows_json, telemetry,
+        append, memory, tls, instructions, rows_json, telemetry, cli,
     )
 }  # fmt: skip
 
@@ -74,6 +75,7 @@ STEPS = (
             "instructions",
             "rows",
             "telemetry",
+            "cli",
         )
     ),
 )

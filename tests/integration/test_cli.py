@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from forebay import KafkaProducer
+from forebay.errors import KafkaError
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory, real_kafka
 from tests.support.readback import read_all
@@ -393,6 +395,59 @@ def test_debug_shows_the_traceback() -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith("Traceback") and done.stderr.splitlines()[-1].startswith("forebay: error: no broker")
+
+
+# -- looking --------------------------------------------------------------------------------------------------
+
+
+def test_topics_and_the_newest_records(any_broker: Broker, topic: TopicFactory) -> None:
+    name = topic(any_broker, 2)
+    brokers = ["-b", any_broker.bootstrap_servers]
+    line = {"key": "k", "value": "v", "headers": {"h": "1"}, "partition": 1, "timestamp": 1_700_000_000_000}
+    later = {"value": None, "partition": 0, "timestamp": 1_700_000_000_500}
+    text = "".join(f"{json.dumps(each)}\n" for each in (later, line))
+    assert forebay("produce", *brokers, "-t", name, "--format", "json", "--envelope", text=text)[0] == 0
+    code, out, err = forebay("topics", *brokers)
+    assert (code, err) == (0, [])
+    assert re.search(rf"^{name} +2 +\d+ +0 +0$", out, re.M)
+    code, out, _ = forebay("topics", *brokers, "--json", name)
+    assert [each["partition"] for each in json.loads(out)[0]["partitions"]] == [0, 1]
+    code, out, err = forebay("tail", *brokers, name)
+    assert (code, err) == (0, [])
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["2023-11-14T22:13:20.000Z", "1", "0", "k", "v"],
+        ["2023-11-14T22:13:20.500Z", "0", "0", "null", "null"],
+    ]
+    code, out, _ = forebay("tail", *brokers, "-n", "1", "-p", "1", "--json", name)
+    (found,) = map(json.loads, out.splitlines())
+    assert (found["key"], found["headers"]) == ("k", [{"name": "h", "value": "1"}])
+    for command in ("topics", "tail"):
+        code, out, err = forebay(command, *brokers, f"{name}-gone")
+        assert (code, out, len(err)) == (1, "", 1) and f"topic '{name}-gone'" in err[0]
+
+
+def test_transactions_are_listed_described_and_aborted(kafka: Any, topic: TopicFactory) -> None:
+    name = topic(kafka)
+    brokers = ["-b", kafka.bootstrap_servers]
+    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id=name) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(name, b"left open").result(30)
+        code, out, err = forebay("transactions", "list", *brokers, "--prefix", name, "--state", "Ongoing")
+        assert (code, err) == (0, [])
+        assert out.splitlines()[1].split()[::2] == [name, "Ongoing"]
+        code, out, _ = forebay("transactions", "describe", *brokers, "--json", name)
+        assert (code, json.loads(out)[0]["partitions"]) == (0, [f"{name}-0"])
+        code, out, err = forebay("transactions", "abort", *brokers, name, text="n\n")
+        assert (code, out) == (1, "") and "nothing was aborted" in err[-1]
+        code, out, err = forebay("transactions", "abort", *brokers, "-y", name)
+        assert (code, out, err) == (0, f"aborted the transaction of '{name}'\n", [])
+        code, _, err = forebay("transactions", "abort", *brokers, "-y", name)
+        assert code == 1 and "has no open transaction: its state is " in err[0]
+        with pytest.raises(KafkaError):
+            producer.commit_transaction(30)
+    code, _, err = forebay("transactions", "describe", *brokers, f"{name}-gone")
+    assert (code, len(err)) == (1, 1) and "no coordinator knows the transactional id" in err[0]
 
 
 # -- transactions ---------------------------------------------------------------------------------------------

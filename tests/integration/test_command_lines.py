@@ -16,6 +16,9 @@ from forebay.cli.commands import execute
 from forebay.testing import EmbeddedBroker
 from tests.integration.command_lines import CONSOLE, FILES, KCAT, Line
 from tests.support.readback import ReadBack, ReadRecord
+from tests.support.readme import ROOT, Snippet, snippets
+from tests.support.readme import run as run_block
+from tools.kafka import RealKafka
 
 COMMANDS = {
     "kcat": "kcat",
@@ -113,3 +116,17 @@ def test_the_line_does_what_it_does_there(
     assert {each.headers for each in found} <= {line.headers}
     if line.partition is not None:
         assert {each.partition for each in found} == {line.partition}
+
+
+PAGE = ROOT / "docs" / "command_line.md"
+
+
+@pytest.mark.parametrize("block", [block for block in snippets(PAGE) if block.language == "sh"], ids=str)
+def test_the_blocks_of_the_page_run(block: Snippet, kafka: RealKafka, tmp_path: Path) -> None:
+    done = run_block(block, tmp_path, kafka.bootstrap_servers, 60)
+    assert done.returncode == 0, done.stderr
+    sent = block.text.count("produce -") - block.text.count("produce -q")
+    assert done.stderr.count(" records acknowledged, 0 failed") == sent, done.stderr
+    assert "error" not in done.stderr
+    if "completion" in block.text:
+        assert all("forebay" in path.read_text() for path in tmp_path.glob("forebay*"))

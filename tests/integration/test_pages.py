@@ -1,7 +1,8 @@
 """The Python blocks of the pages of docs/ that need no Spark, each alone, as it stands, on the run's real Kafka.
 
-Pages with their own tests: security-recipes.md (test_recipes.py), spark.md, pipeline.md and from_spark_kafka.md
-(tests/spark).  exactly_once.md and security.md have parts of programs, which are only parsed here.
+Pages with their own tests: command_line.md (test_command_lines.py), security-recipes.md (test_recipes.py), spark.md,
+pipeline.md and from_spark_kafka.md (tests/spark).  exactly_once.md and security.md have parts of programs, which are
+only parsed here.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tools.kafka import RealKafka
 from tools.reference_pages import write_pages
 
 DOCS = ROOT / "docs"
-RUN_ELSEWHERE = {"security-recipes.md", "spark.md", "pipeline.md", "from_spark_kafka.md"}
+RUN_ELSEWHERE = {"command_line.md", "security-recipes.md", "spark.md", "pipeline.md", "from_spark_kafka.md"}
 PARTS = {"exactly_once.md", "security.md"}
 PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in RUN_ELSEWHERE | PARTS)
 BLOCKS = [(page, block) for page in PAGES for block in snippets(page) if block.language == "python"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandE
 if TYPE_CHECKING:
     from forebay.cli.produce import ProduceJob
     from forebay.config import ProducerConfig
+    from forebay.control import Control
     from forebay.model import ClusterDescription
 
 
@@ -104,6 +105,94 @@ def console_producer(**values: Any) -> int:
     from forebay.cli import console as command
 
     return produced(command.job_of(values))
+
+
+@cli.command()
+@flags.apply(flags.CLUSTER)
+@click.argument("topic", required=False)
+def topics(topic: str | None, as_json: bool, **values: Any) -> int:
+    """List the topics, or with TOPIC its partitions.  It makes no topic."""
+    from forebay.cli import cluster as command
+
+    with controlled(values) as control:
+        command.topics(control, topic, write, as_json=as_json)
+    return OK
+
+
+@cli.command()
+@flags.apply(flags.CLUSTER)
+@click.option("-n", "count", type=click.IntRange(1), default=10, show_default=True, help="How many records.")
+@click.option("-p", "partition", type=click.IntRange(0), metavar="N", help="Of this partition alone.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_committed", "read_uncommitted"]),
+    default="read_committed",
+    show_default=True,
+    help="Whether records of open and aborted transactions are left out.",
+)
+@click.argument("topic")
+def tail(topic: str, **values: Any) -> int:
+    """Show the newest records of a topic, the oldest of them first."""
+    from forebay.cli import cluster as command
+
+    shown = {name: values.pop(name) for name in ("count", "partition", "isolation", "as_json")}
+    with controlled(values) as control:
+        command.tail(control, topic, write, **shown)
+    return OK
+
+
+@cli.group()
+def transactions() -> None:
+    """Transactions of the cluster, those of other producers too."""
+
+
+@transactions.command("list")
+@flags.apply(flags.CLUSTER)
+@click.option("--state", "states", multiple=True, metavar="STATE", help="In this state only, such as Ongoing.")
+@click.option("--producer-id", "producer_ids", type=int, multiple=True, metavar="ID", help="Of this producer only.")
+@click.option("--prefix", metavar="TEXT", help="Ids that begin with this.")
+def list_transactions(**values: Any) -> int:
+    """List the transactional ids."""
+    from forebay.cli import cluster as command
+
+    wanted = {name: values.pop(name) for name in ("states", "producer_ids", "prefix", "as_json")}
+    with controlled(values) as control:
+        command.list_transactions(control, write, **wanted)
+    return OK
+
+
+@transactions.command("describe")
+@flags.apply(flags.CLUSTER)
+@click.argument("ids", nargs=-1, required=True, metavar="TRANSACTIONAL_ID...")
+def describe_transactions(ids: Sequence[str], as_json: bool, **values: Any) -> int:
+    """Show what the coordinators know of transactional ids."""
+    from forebay.cli import cluster as command
+
+    with controlled(values) as control:
+        command.describe_transactions(control, ids, write, as_json=as_json)
+    return OK
+
+
+@transactions.command("abort")
+@flags.apply(flags.CLUSTER[:-1])
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.argument("transactional_id")
+def abort_transaction(transactional_id: str, yes: bool, **values: Any) -> int:
+    """Abort what is open under a transactional id, and fence its producer."""
+    from forebay.cli import cluster as command
+
+    with controlled(values) as control:
+        command.abort_transaction(
+            control, transactional_id, write, sure=lambda question: yes or click.confirm(question, err=True)
+        )
+    return OK
+
+
+def controlled(values: Mapping[str, Any]) -> Control:
+    """A Control by the flags of ``flags.CLUSTER``."""
+    from forebay.control import Control
+
+    return Control(flags.configuration(flags.given_options(values, "-X"), 0))
 
 
 def produced(job: ProduceJob) -> int:

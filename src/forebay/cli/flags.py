@@ -115,6 +115,11 @@ def _of_kcat_only(*names: str, takes: str | None = None) -> Option:
     return click.option(*names, metavar=takes, hidden=True)
 
 
+CLUSTER: list[Option] = [
+    *_connection(("-X", "--command-property"), ("-F", "--command-config")),
+    click.option("--json", "as_json", is_flag=True, help="Write JSON, not a table."),
+]
+
 KCAT: list[Option] = [
     click.option("-P", "produce", is_flag=True, help="Write; what it does if it is not said."),
     click.option("-L", "metadata", is_flag=True, help="List brokers and topics."),

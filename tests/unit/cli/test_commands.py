@@ -22,8 +22,8 @@ def test_help_lists_every_command_and_documents_every_flag() -> None:
     runner = CliRunner()
     shown = runner.invoke(cli, ["--help"])
     assert shown.exit_code == 0
-    own = {"produce", "kcat", "console-producer", "perf", "broker", "top"}
-    assert set(cli.commands) == own | {"config", "pipeline"}
+    own = {"produce", "kcat", "console-producer", "perf", "broker", "top", "topics", "tail"}
+    assert set(cli.commands) == own | {"config", "pipeline", "transactions"}
     assert all(f"\n  {name} " in shown.output for name in cli.commands)
     for name in sorted(own):
         options = [each for each in cli.commands[name].params if isinstance(each, click.Option)]
@@ -85,6 +85,12 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
         ("console-producer --bootstrap-server h:1", "--topic is missing"),
         ("console-producer --bootstrap-server h:1 --topic t --timeout x", "--timeout: Invalid value 'x' for option"),
         ("console-producer --bootstrap-server h:1 --topic t --reader-config /nonexistent/f", "cannot be read"),
+        ("topics", "no broker is named"),
+        ("tail -b h:1", "Missing argument 'TOPIC'. (forebay tail --help"),
+        ("tail -b h:1 -n 0 t", "Invalid value for '-n'"),
+        ("tail -b h:1 --isolation none t", "Invalid value for '--isolation'"),
+        ("transactions describe -b h:1", "Missing argument"),
+        ("transactions bogus", "No such command 'bogus'"),
         ("broker --topics :3", "topic ':3': write a name"),
         ("broker --advertise ::1", "advertise '::1': write HOST or HOST:PORT"),
         ("config xyzzy", "No option contains 'xyzzy'"),

@@ -1,0 +1,236 @@
+"""``forebay topics``, ``tail`` and ``transactions``: what a Control tells of a cluster, as plain tables or as JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from forebay.cli.failure import FAILED, CommandError, reason
+from forebay.control import Control
+from forebay.model import TailRecord, TopicDescription
+
+Write = Callable[[str], object]
+ONGOING = "Ongoing"
+LONGEST = 200
+"""Characters of a key or value in a table; JSON has all of them."""
+
+
+def topics(control: Control, topic: str | None, write: Write, *, as_json: bool) -> None:
+    """All topics, or the partitions of one.
+
+    Raises:
+        CommandError: there is no such topic.
+    """
+    found = control.describe_cluster(topic).topics
+    if topic is not None:
+        check(found[0], topic)
+    if as_json:
+        write(json.dumps([_document(each) for each in found], ensure_ascii=False))
+    elif topic is not None:
+        rows = [
+            (
+                part.partition,
+                "none" if part.leader is None else part.leader.id,
+                ",".join(map(str, part.replicas)),
+                ",".join(map(str, part.in_sync_replicas)),
+            )
+            for part in found[0].partitions
+        ]
+        _table(("partition", "leader", "replicas", "in sync"), rows, write)
+    else:
+        _table(("topic", "partitions", "replicas", "not in sync", "no leader"), [_row(each) for each in found], write)
+
+
+def check(found: TopicDescription, topic: str) -> None:
+    """Raises CommandError if the broker could not describe the topic."""
+    if found.error is not None:
+        raise CommandError(f"topic {topic!r}: {reason(found.error)}", FAILED)
+
+
+def _row(topic: TopicDescription) -> tuple[object, ...]:
+    parts = topic.partitions
+    behind = sum(len(part.in_sync_replicas) < len(part.replicas) for part in parts)
+    leaderless = sum(part.leader is None for part in parts)
+    return topic.name, len(parts), max((len(part.replicas) for part in parts), default=0), behind, leaderless
+
+
+def _document(topic: TopicDescription) -> dict[str, Any]:
+    return {
+        "topic": topic.name,
+        "internal": topic.is_internal,
+        "partitions": [
+            {
+                "partition": part.partition,
+                "leader": None if part.leader is None else part.leader.id,
+                "replicas": part.replicas,
+                "in_sync_replicas": part.in_sync_replicas,
+            }
+            for part in topic.partitions
+        ],
+        **({} if topic.error is None else {"error": reason(topic.error)}),
+    }
+
+
+def tail(
+    control: Control,
+    topic: str,
+    write: Write,
+    *,
+    count: int,
+    partition: int | None,
+    isolation: str,
+    as_json: bool,
+) -> None:
+    """The newest records of a topic, the oldest of them first.
+
+    Raises:
+        CommandError: there is no such topic or partition.
+    """
+    found = control.describe_cluster(topic).topics[0]
+    check(found, topic)
+    numbers = [part.partition for part in found.partitions]
+    if partition is not None and partition not in numbers:
+        raise CommandError(f"partition {partition} of topic {topic!r}: it has {len(numbers)} partition(s)")
+    records = [
+        (number, record)
+        for number in (numbers if partition is None else [partition])
+        for record in control.read_tail(topic, number, max_records=count, isolation=isolation)
+    ]
+    # By their time; records of a partition keep their order.
+    records.sort(key=lambda pair: (pair[1].timestamp, pair[0], pair[1].offset))
+    newest = records[-count:]
+    if as_json:
+        for number, record in newest:
+            write(json.dumps(_record(number, record), ensure_ascii=False))
+        return
+    rows = [
+        (time_text(record.timestamp), number, record.offset, _shown(record.key), _shown(record.value))
+        for number, record in newest
+    ]
+    _table(("time", "partition", "offset", "key", "value"), rows, write)
+
+
+def _record(partition: int, record: TailRecord) -> dict[str, Any]:
+    return {
+        "partition": partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_cell("key", record.key),
+        **_cell("value", record.value),
+        "headers": [{"name": name, **_cell("value", value)} for name, value in record.headers],
+    }
+
+
+def _cell(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Text as it is; under another name, and in base64, what is not UTF-8."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def _shown(data: bytes | None) -> str:
+    if data is None:
+        return "null"
+    text = data.decode(errors="backslashreplace")
+    text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(data)} bytes)"
+
+
+def list_transactions(
+    control: Control,
+    write: Write,
+    *,
+    states: Sequence[str],
+    producer_ids: Sequence[int],
+    prefix: str | None,
+    as_json: bool,
+) -> None:
+    """The transactional ids that the cluster knows."""
+    found = control.list_transactions(states=states, producer_ids=producer_ids, prefix=prefix)
+    if as_json:
+        write(json.dumps([each._asdict() for each in found], ensure_ascii=False))
+    else:
+        _table(("transactional id", "producer id", "state"), found, write)
+
+
+def describe_transactions(control: Control, ids: Sequence[str], write: Write, *, as_json: bool) -> None:
+    """What the coordinators know of some transactional ids.
+
+    Raises:
+        CommandError: they do not know one; after the others were written.
+    """
+    found = control.describe_transactions(ids)
+    known = {name: each for name, each in found.items() if each is not None}
+    if as_json:
+        documents = [
+            {"transactional_id": name, **each._asdict(), "partitions": [str(where) for where in each.partitions]}
+            for name, each in known.items()
+        ]
+        write(json.dumps(documents, ensure_ascii=False))
+    else:
+        head = ("transactional id", "state", "producer id", "epoch", "timeout ms", "begun", "coordinator", "partitions")
+        rows = [
+            (
+                name,
+                each.state,
+                each.producer_id,
+                each.producer_epoch,
+                each.timeout_ms,
+                time_text(each.start_time_ms),
+                each.coordinator,
+                " ".join(map(str, each.partitions)) or "-",
+            )
+            for name, each in known.items()
+        ]
+        _table(head, rows, write)
+    unknown = [name for name, each in found.items() if each is None]
+    if unknown:
+        raise CommandError(f"no coordinator knows the transactional id {', '.join(map(repr, unknown))}", FAILED)
+
+
+def abort_transaction(control: Control, transactional_id: str, write: Write, *, sure: Callable[[str], bool]) -> None:
+    """Aborts what is open under an id, and fences its producer (InitProducerId, as Kafka's own tool does it).
+
+    Args:
+        sure: asked before anything is done.
+
+    Raises:
+        CommandError: nothing is open, or the answer was no.
+    """
+    found = control.describe_transaction(transactional_id)
+    if found.state != ONGOING:
+        raise CommandError(f"{transactional_id!r} has no open transaction: its state is {found.state}", FAILED)
+    where = " ".join(map(str, found.partitions)) or "no partition"
+    begun = time_text(found.start_time_ms)
+    question = (
+        f"Abort the transaction of {transactional_id!r}, begun {begun}, on {where}, and fence its producer "
+        f"{found.producer_id} (epoch {found.producer_epoch})?"
+    )
+    if not sure(question):
+        raise CommandError("nothing was aborted", FAILED)
+    control.init_producer_id(transactional_id, transaction_timeout_ms=found.timeout_ms)
+    write(f"aborted the transaction of {transactional_id!r}")
+
+
+def time_text(ms: int) -> str:
+    """A time of Kafka's in UTC; ``-`` for none."""
+    if ms < 0:
+        return "-"
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return str(ms)  # beyond the year 9999
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]], write: Write) -> None:
+    """Columns as wide as their widest cell; the last one is not filled up."""
+    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
