@@ -123,6 +123,11 @@ def size_of(column: Any) -> int:
     return pc.sum(pc.binary_length(column)).as_py() or 0
 
 
+def cells_of(column: Any) -> list[bytes | None]:
+    """The cells of a column of values or keys, each as bytes."""
+    return [cell.encode() if isinstance(cell, str) else cell for cell in _listed(column)]
+
+
 def _of_rows(rows: list[Row]) -> Block:
     numbers, values, keys, headers, partitions, timestamps = (list(column) for column in zip(*rows, strict=True))
     return Block(

@@ -286,5 +286,7 @@ def header_pairs(texts: Iterable[str]) -> HeaderPairs:
         name, equals, value = text.partition("=")
         if not name:
             raise CommandError(f"-H {text!r}: write name=value, or a name alone for null")
+        if any("\udc80" <= each <= "\udcff" for each in name):
+            raise CommandError(f"-H {text!r}: a header's name must be UTF-8")
         found.append((name, os.fsencode(value) if equals else None))
     return found

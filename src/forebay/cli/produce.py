@@ -18,7 +18,7 @@ from typing import Any
 from forebay._columnar import BatchDelivery
 from forebay._runtime.clock import Clock
 from forebay.cli import inputs, sending
-from forebay.cli.blocks import Block, Input
+from forebay.cli.blocks import Block, Input, cells_of
 from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, told
 from forebay.cli.inputs import Layout
 from forebay.cli.progress import Display, LogLines, display
@@ -242,7 +242,7 @@ class _Run:
         while waiting:
             part = waiting.pop()
             self._sending = f"{name}:{part.numbers[0]} to {part.numbers[-1]}"
-            partitions = self._partitions_of(part)
+            partitions = self._partition_column(part)
             try:
                 delivery = self._producer.send_batch(
                     self._job.topic,
@@ -269,7 +269,7 @@ class _Run:
         self._tally.follow(name, block, delivery)
         self._sending = ""
 
-    def _partitions_of(self, block: Block) -> Any:
+    def _partition_column(self, block: Block) -> Any:
         own, choose = self._job.partition, self._job.partitioner
         if own is None and block.partitions is None and choose is not None:
             if block.keys is None:
@@ -306,10 +306,11 @@ class _Run:
         """Sends the rows one by one, for serializers of the user's, which columns do not pass."""
         send, settled, topic = self._producer.send, self._tally.settled, self._job.topic
         nothing: list[None] = [None] * len(block.numbers)
-        partitions = self._partitions_of(block)
+        partitions = self._partition_column(block)
         columns = (
             block.numbers,
-            *(nothing if each is None else each for each in (block.values, block.keys, block.headers)),
+            *(nothing if each is None else cells_of(each) for each in (block.values, block.keys)),
+            block.headers or nothing,
             [partitions] * len(nothing) if isinstance(partitions, int) else partitions or nothing,
             block.timestamps or nothing,
         )

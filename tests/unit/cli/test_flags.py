@@ -101,6 +101,9 @@ def test_headers() -> None:
     assert flags.header_pairs(["a=1=2", "b=", "c"]) == [("a", b"1=2"), ("b", b""), ("c", None)]
     with pytest.raises(CommandError, match="-H '=x'"):
         flags.header_pairs(["=x"])
+    assert flags.header_pairs(["ä\t=\udcff"]) == [("ä\t", b"\xff")]
+    with pytest.raises(CommandError, match="a header's name must be UTF-8"):
+        flags.header_pairs(["a\udcff=x"])
 
 
 def test_what_a_configuration_adjusts_is_told_with_v_only(capsys: pytest.CaptureFixture[str]) -> None:

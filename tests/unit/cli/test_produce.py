@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from forebay.cli.blocks import Block
@@ -16,6 +18,7 @@ from forebay.cli.inputs import Layout
 from forebay.cli.jsonl import JsonFormat
 from forebay.cli.lines import LineFormat
 from forebay.cli.produce import ProduceJob, run
+from forebay.cli.table import TableFormat
 from forebay.config import ProducerConfig
 from forebay.errors import (
     BufferExhaustedError,
@@ -197,6 +200,19 @@ def test_serializers_of_the_user_s_see_every_record(path: Path) -> None:
     assert produce(producer, path, config=config, layout=layout, partition=2) == 0
     assert producer.batches == []
     assert producer.sent == [Sent("t", b"a", b"k", (), 2, None), Sent("t", b"b", None, [("h", b"1")], 1, 5)]
+
+
+def test_serializers_of_the_user_s_get_bytes_of_parquet(tmp_path: Path) -> None:
+    table: Any = pa.table({"id": [1, None], "name": ["a", "b"]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    producer = FakeProducer()
+    config = ProducerConfig(bootstrap_servers="localhost:9092", value_serializer=lambda topic, value: value)
+    layout = Layout(table=TableFormat("id"))
+    assert produce(producer, tmp_path / "x.parquet", config=config, layout=layout) == 0
+    assert [(sent.value, sent.key) for sent in producer.sent] == [
+        (b'{"id":1,"name":"a"}', b"1"),
+        (b'{"id":null,"name":"b"}', None),
+    ]
 
 
 def test_bad_input_ends_it_unless_it_may_be_skipped(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
