@@ -188,6 +188,8 @@ def test_a_broker_that_is_not_there() -> None:
         f"forebay: error: topic 't' on 127.0.0.1:{port}: Topic t not present in metadata after 700 ms"
     )
     assert "Connection refused" in err[0]
+    code, out, err = forebay("topics", "-b", f"127.0.0.1:{port}", "-X", "max.block.ms=500")
+    assert (code, out, len(err)) == (1, "", 1) and "Connection refused" in err[0]
 
 
 def answer_http(server: socket.socket) -> None:

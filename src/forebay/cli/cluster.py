@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from forebay.cli.failure import FAILED, CommandError, reason
+from forebay.cli.progress import Display, LogLines
+from forebay.config import ProducerConfig
 from forebay.control import Control
 from forebay.model import TailRecord, TopicDescription
 
@@ -16,6 +19,13 @@ Write = Callable[[str], object]
 ONGOING = "Ongoing"
 LONGEST = 200
 """Characters of a key or value in a table; JSON has all of them."""
+
+
+@contextlib.contextmanager
+def opened(config: ProducerConfig) -> Iterator[Control]:
+    """A Control whose log is not shown: what it cannot get over is the command's error."""
+    with LogLines(Display()), Control(config) as control:
+        yield control
 
 
 def topics(control: Control, topic: str | None, write: Write, *, as_json: bool) -> None:

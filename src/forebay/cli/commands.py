@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -188,11 +189,11 @@ def abort_transaction(transactional_id: str, yes: bool, **values: Any) -> int:
     return OK
 
 
-def controlled(values: Mapping[str, Any]) -> Control:
+def controlled(values: Mapping[str, Any]) -> AbstractContextManager[Control]:
     """A Control by the flags of ``flags.CLUSTER``."""
-    from forebay.control import Control
+    from forebay.cli import cluster as command
 
-    return Control(flags.configuration(flags.given_options(values, "-X"), 0))
+    return command.opened(flags.configuration(flags.given_options(values, "-X"), 0))
 
 
 def produced(job: ProduceJob) -> int:
@@ -206,9 +207,9 @@ def produced(job: ProduceJob) -> int:
 
 def described(config: ProducerConfig, topic: str | None) -> ClusterDescription:
     """The cluster as one of its brokers describes it."""
-    from forebay.control import Control
+    from forebay.cli import cluster as command
 
-    with Control(config) as control:
+    with command.opened(config) as control:
         return control.describe_cluster(topic)
 
 
