@@ -68,14 +68,17 @@ class Handover:
         calls = self._calls
         loop = asyncio.get_running_loop()
         end = loop.time() + LONGEST_RUN_S
-        while calls and loop.time() < end:
-            for _ in range(min(len(calls), CALLS_BETWEEN_LOOKS)):
-                self._call(calls.popleft())
-        # Cleared before the queue is read for the last time: what is put after that asks again.
-        self._asked = False
-        if calls:
-            self._asked = True
-            loop.call_soon(self._run)
+        try:
+            while calls and loop.time() < end:
+                for _ in range(min(len(calls), CALLS_BETWEEN_LOOKS)):
+                    self._call(calls.popleft())
+        finally:
+            # Also after SystemExit and KeyboardInterrupt, which end the loop's run but not always the loop.
+            # Cleared before the queue is read for the last time: what is put after that asks again.
+            self._asked = False
+            if calls:
+                self._asked = True
+                loop.call_soon(self._run)
 
     @staticmethod
     def _call(call: Callable[[], object]) -> None:

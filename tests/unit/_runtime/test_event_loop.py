@@ -102,6 +102,26 @@ def test_what_a_call_raises_is_logged_and_the_next_comes(caplog: pytest.LogCaptu
     loop.close()
 
 
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_a_call_that_ends_the_run_takes_no_other_with_it(kind: type[BaseException]) -> None:
+    loop = asyncio.new_event_loop()
+    handover = Handover(loop)
+    got: list[int] = []
+
+    def ends() -> None:
+        raise kind
+
+    handover.put(ends)
+    handover.put(partial(got.append, 1))
+    with pytest.raises(kind):
+        run_once(loop)
+    run_once(loop)
+    handover.put(partial(got.append, 2))
+    run_once(loop)
+    assert got == [1, 2]
+    loop.close()
+
+
 def test_a_loop_that_is_closed_or_gone_is_said(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "forebay.callbacks")
     loop = asyncio.new_event_loop()

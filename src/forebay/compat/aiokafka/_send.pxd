@@ -2,10 +2,16 @@ from forebay._delivery.future cimport RecordFuture
 from forebay._send.path cimport SendPath
 
 
+cdef class DeliveryFuture
+
+
 cdef class Origin:
     cdef readonly object loop
-    cdef readonly object handover
     cdef readonly bint has_answers
+    cdef readonly object ready           # futures with an outcome; any thread adds, the loop's takes
+    cdef bint asked                      # the loop will call ``drain``
+    cdef object where                    # the partition of the metadata that was made last
+    cdef void put(self, DeliveryFuture future)
 
 
 # The loop's thread only, but for ``wake``.
@@ -13,7 +19,7 @@ cdef class DeliveryFuture:
     cdef RecordFuture _record
     cdef Origin _origin
     cdef object _outcome                 # RecordMetadata or the error, once it was asked for
-    cdef list _callbacks                 # pairs of function and context
+    cdef list _callbacks                 # flat: function, context, function ...
     cdef object _cancel_message
     cdef bint _cancelled
     cdef bint _subscribed
@@ -22,6 +28,7 @@ cdef class DeliveryFuture:
     cdef object outcome(self)
     cdef object metadata(self)
     cdef void schedule(self)
+    cdef int tell(self) except -1
 
 
 cdef class SendCalls:

@@ -5,7 +5,9 @@ The road not taken is an ``asyncio.Future`` for each record, which costs more th
 
 from __future__ import annotations
 
+import logging
 from asyncio import AbstractEventLoop, CancelledError, InvalidStateError
+from collections import deque
 from collections.abc import Callable, Generator
 from contextvars import Context, copy_context
 from typing import Any
@@ -16,16 +18,21 @@ from cython.cimports.forebay._delivery.metadata import RecordMetadata as Found
 from cython.cimports.forebay._delivery.result import DONE, BatchResult
 from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
 
-from forebay._runtime.event_loop import handover_of
+from forebay._runtime.event_loop import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S
 from forebay.compat.aiokafka._mapping import of_record, raised
 from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
 from forebay.errors import KafkaError as NativeError
+
+logger = logging.getLogger("forebay.callbacks")
 
 
 @cython.final
 @cython.cclass
 class Origin:
-    """What the futures of one producer share; made on the loop's thread.
+    """What the futures of one producer share: how their outcomes come to the event loop.
+
+    It works as ``forebay._runtime.event_loop.Handover``, for many futures at the cost of few calls.  The callbacks of a
+    future run here, and not by a handle of the loop for each.
 
     Args:
         loop: the producer's.
@@ -34,8 +41,41 @@ class Origin:
 
     def __init__(self, loop: AbstractEventLoop, has_answers: bool) -> None:
         self.loop = loop
-        self.handover = handover_of(loop)
         self.has_answers = has_answers
+        self.ready: Any = deque()
+        self.asked = False
+        self.where: Any = None
+
+    @cython.cfunc
+    def put(self, future: DeliveryFuture) -> cython.void:
+        """Has the loop tell a future's callbacks.  Any thread; never raises."""
+        self.ready.append(future)
+        if not self.asked:
+            self.asked = True
+            try:
+                self.loop.call_soon_threadsafe(self.drain)
+            except RuntimeError as error:
+                count = len(self.ready)
+                self.ready.clear()
+                self.asked = False
+                logger.warning("%d outcome(s) cannot be handed over: %s", count, str(error))
+
+    def drain(self) -> None:
+        """Tells the callbacks of the futures that are ready; what does not fit in its time comes in the next turn."""
+        ready: Any = self.ready
+        future: DeliveryFuture
+        end: cython.double = self.loop.time() + LONGEST_RUN_S
+        try:
+            while len(ready) > 0 and self.loop.time() < end:
+                for _ in range(min(len(ready), CALLS_BETWEEN_LOOKS)):
+                    future = ready.popleft()
+                    future.tell()
+        finally:
+            # Cleared before the queue is read for the last time: what is put after that asks again.
+            self.asked = False
+            if len(ready) > 0:
+                self.asked = True
+                self.loop.call_soon(self.drain)
 
 
 @cython.final
@@ -81,7 +121,7 @@ class DeliveryFuture:
         self._cancelled = True
         self._cancel_message = msg
         if self._subscribed:
-            self._record._unsubscribe(self)
+            self._record._batch.unsubscribe(self, self._record._index)
         self.schedule()
         return True
 
@@ -100,6 +140,9 @@ class DeliveryFuture:
 
     def exception(self) -> Exception | None:
         """The error of a record that could not be delivered, else None; raises as ``result`` otherwise."""
+        part: BatchResult = self._record._batch.leaf(self._record._index)
+        if part.state == DONE and part.error is None and not self._cancelled:
+            return None  # without metadata that nobody asks for
         found = self.outcome()
         return found if isinstance(found, Exception) else None
 
@@ -123,7 +166,9 @@ class DeliveryFuture:
         part: BatchResult = self._record._batch.leaf(self._record._index)
         topic: Any = found._topic
         partition: Any = found._partition
-        where = TopicPartition(topic, partition)
+        where: Any = self._origin.where
+        if where is None or where[1] != partition or where[0] != topic:
+            where = self._origin.where = TopicPartition(topic, partition)
         by_broker: cython.int = 1 if part.log_append_time >= 0 else 0
         return RecordMetadata(topic, partition, where, found._offset, found._timestamp, by_broker, None)
 
@@ -143,10 +188,11 @@ class DeliveryFuture:
         if context is None:
             context = copy_context()
         if self._callbacks is None:
-            self._callbacks = []
-        self._callbacks.append((function, context))
+            self._callbacks = [function, context]
+        else:
+            self._callbacks += [function, context]
         if not self._subscribed and not self._cancelled:
-            self._subscribed = not self._record._subscribe(self)
+            self._subscribed = not self._record._batch.subscribe(self, self._record._index)
         if not self._subscribed or self._cancelled:
             self.schedule()
 
@@ -154,28 +200,48 @@ class DeliveryFuture:
         """Forgets a callback; how often it was there."""
         if self._callbacks is None:
             return 0
-        kept = [pair for pair in self._callbacks if pair[0] != function]
-        removed = len(self._callbacks) - len(kept)
+        pairs = zip(self._callbacks[::2], self._callbacks[1::2], strict=True)
+        kept = [part for pair in pairs if pair[0] != function for part in pair]
+        removed = (len(self._callbacks) - len(kept)) // 2
         self._callbacks = kept
         return removed
 
     def wake(self) -> None:
         """The outcome is known.  Any thread."""
-        self._origin.handover.put(self._tell)
-
-    def _tell(self) -> None:
-        self._subscribed = False
-        self.schedule()
+        self._origin.put(self)
 
     @cython.cfunc
     def schedule(self) -> cython.void:
+        """Leaves the callbacks to the loop."""
         if self._callbacks is None:
             return
         callbacks: list[Any] = self._callbacks
         self._callbacks = None
-        call_soon: Any = self._origin.loop.call_soon
-        for function, context in callbacks:
-            call_soon(function, self, context=context)
+        at: cython.Py_ssize_t
+        for at in range(0, len(callbacks), 2):
+            self._origin.loop.call_soon(callbacks[at], self, context=callbacks[at + 1])
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def tell(self) -> cython.int:
+        """Calls the callbacks; as a loop does, it raises only SystemExit and KeyboardInterrupt."""
+        self._subscribed = False
+        if self._callbacks is None:
+            return 0
+        callbacks: list[Any] = self._callbacks
+        self._callbacks = None
+        at: cython.Py_ssize_t
+        for at in range(0, len(callbacks), 2):
+            try:
+                callbacks[at + 1].run(callbacks[at], self)
+            except (SystemExit, KeyboardInterrupt):
+                self._callbacks = callbacks[at + 2 :]
+                self.schedule()
+                raise
+            except BaseException as error:  # noqa: BLE001 - as asyncio.Handle
+                what = f"Exception in callback {callbacks[at]!r}"
+                self._origin.loop.call_exception_handler({"message": what, "exception": error, "future": self})
+        return 0
 
     def __await__(self) -> Generator[Any, None, RecordMetadata | Any]:
         if not self._cancelled and not self.is_there():

@@ -182,6 +182,7 @@ class AIOKafkaProducer(SendCalls):
         if self._aio is not None:
             with mapped(raised):
                 await asyncio.to_thread(self._aio._producer.close)
+            await self._tell_callbacks()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -329,6 +330,11 @@ class AIOKafkaProducer(SendCalls):
         if self._aio is not None:
             with mapped(raised):
                 await self._aio.flush()
+            await self._tell_callbacks()
+
+    async def _tell_callbacks(self) -> None:
+        while self._origin.ready:
+            await asyncio.sleep(0)
 
     async def partitions_for(self, topic: str) -> set[int]:
         """The numbers of a topic's partitions.

@@ -14,7 +14,7 @@ from forebay.compat.aiokafka import AIOKafkaProducer, errors
 from forebay.compat.aiokafka._send import DeliveryFuture
 from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
 from tests.fakes.broker import PRODUCE
-from tests.fakes.loop import drive
+from tests.fakes.loop import ManualLoop, drive
 from tests.fakes.produce import Answer, answer_produce
 from tests.fakes.world import World
 
@@ -125,6 +125,63 @@ def test_callbacks_come_in_the_order_of_the_records() -> None:
 
     used(world, use)
     assert told == list(range(50))
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_a_callback_that_ends_the_run_takes_no_other_with_it(kind: type[BaseException]) -> None:
+    """Later callbacks of the same future and of others come when the loop runs again."""
+    world = World()
+    told: list[int] = []
+
+    def ends(_done: DeliveryFuture) -> None:
+        raise kind
+
+    async def first(producer: AIOKafkaProducer) -> None:
+        for number in range(3):
+            future = await one(producer)
+            future.add_done_callback(ends if number == 0 else partial(tell, number))
+            future.add_done_callback(partial(tell, 10 + number))
+
+    def tell(number: int, _done: DeliveryFuture) -> None:
+        told.append(number)
+
+    loop = ManualLoop(world.clock)
+    producer = loop.run_until_complete(made(world))
+    loop.run_until_complete(first(producer))
+    world.settle()
+    with pytest.raises(kind):
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.run_until_complete(asyncio.sleep(0))
+    assert sorted(told) == [1, 2, 10, 11, 12]
+    loop.run_until_complete(first(producer))
+    loop.close()
+
+
+async def made(world: World) -> AIOKafkaProducer:
+    producer = AIOKafkaProducer._around(world.producer)
+    producer._closed = True
+    return producer
+
+
+def test_a_callback_that_raises_is_told_to_the_loop() -> None:
+    world = World()
+    contexts: list[dict[str, Any]] = []
+    told: list[Any] = []
+
+    def fails(_done: DeliveryFuture) -> None:
+        raise ZeroDivisionError
+
+    async def use(producer: AIOKafkaProducer) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: contexts.append(context))
+        future = await one(producer)
+        future.add_done_callback(fails)
+        future.add_done_callback(told.append)
+        await producer.flush()
+        assert told == [future] and contexts[0]["future"] is future
+
+    used(world, use)
+    (context,) = contexts
+    assert isinstance(context["exception"], ZeroDivisionError) and "Exception in callback" in context["message"]
 
 
 def test_wait_gather_shield_and_timeouts() -> None:
