@@ -28,7 +28,7 @@ cdef class DeliveryFuture:
     cdef object outcome(self)
     cdef object metadata(self)
     cdef void schedule(self)
-    cdef int tell(self) except -1
+    cdef int tell(self) except? -1
 
 
 cdef class SendCalls:
