@@ -152,7 +152,7 @@ def test_http_elsewhere_is_said(posted: Posted, caplog: pytest.LogCaptureFixture
     oauth_bearer(ProducerConfig({**options, URL: "http://127.0.0.1/t"}), ManualClock(), lambda: 0.5)
     assert not caplog.records
     oauth_bearer(ProducerConfig({**options, URL: "http://login.example/t"}), ManualClock(), lambda: 0.5)
-    assert "everybody in between" in caplog.text and caplog.records[0].levelno == logging.WARNING
+    assert "everybody on the way" in caplog.text and caplog.records[0].levelno == logging.WARNING
 
 
 def test_the_region_of_msk(monkeypatch: pytest.MonkeyPatch) -> None:

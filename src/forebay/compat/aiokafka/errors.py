@@ -178,6 +178,8 @@ class BrokerResponseError(KafkaError):
     errno: int
     message: str
     description: str = ""
+    retriable: bool = False
+    invalid_metadata: bool = False
 
     def __init_subclass__(cls, *, errno: int, **options: Any) -> None:
         super().__init_subclass__(**options)
