@@ -105,7 +105,7 @@ docs: $(STAMP)  ## The documentation site, into build/site
 TEST_PARTS := integration spark interpreted unit three-brokers package docs
 SIDE_BY_SIDE = $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-test: check build jars  ## Everything: checks, both forms, brokers, Spark (15 minutes on 2 cores)
+test: check build jars  ## Everything: checks, both forms, brokers, Spark (20 minutes on 2 cores)
 	+$(SIDE_BY_SIDE) $(TEST_PARTS)
 
 test-fast: check unit  ## Checks and the compiled form's tests without brokers

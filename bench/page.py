@@ -79,6 +79,7 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
     "footprint": ("Memory of what is queued", (Bars("Resident", "bytes_a_record", "bytes a record"),)),
     "partitions": ("Partitions", (CPU, Bars("A batch", "batch_us", "µs of CPU"))),
     "threads": ("Sending threads", (RATE, CPU)),
+    "cli": ("The command line", (CPU, RATE)),
     "telemetry": (
         "Looking at a producer",
         (Bars("A look", "look_ms", "ms of CPU"), Bars("A record", "record_us", "µs")),

@@ -386,10 +386,13 @@ class Connection:
 
 
 def serve(listener: socket.socket, log: Log) -> None:
-    """Takes connections for ever."""
+    """Takes connections until the listener is shut down."""
     port = listener.getsockname()[1]
     while True:
-        peer, _ = listener.accept()
+        try:
+            peer, _ = listener.accept()
+        except OSError:
+            return
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         threading.Thread(target=Connection(peer, log, port).serve, daemon=True).start()
 

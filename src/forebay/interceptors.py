@@ -59,7 +59,7 @@ class ProducerInterceptors:
         self._acknowledgement = tuple(
             (name, method, _takes_headers(method)) for name, method in _methods(self._all, "on_acknowledgement")
         )
-        self.takes_headers = any(takes for _, _, takes in self._acknowledgement)
+        self.takes_headers: bool = any(takes for _, _, takes in self._acknowledgement)
         """Whether headers have to be kept for ``on_acknowledgement``."""
         self._remaining = list(self._all)
         # Counted in one step, without a lock: a signal handler that sends may come in between.

@@ -35,9 +35,9 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-logger = logging.getLogger("forebay.metrics")
+logger: logging.Logger = logging.getLogger("forebay.metrics")
 
-FAMILIES = {
+FAMILIES: dict[Kind, Any] = {
     Kind.TOTAL: CounterMetricFamily,
     Kind.COUNT_TOTAL: CounterMetricFamily,
     Kind.AVG: SummaryMetricFamily,
@@ -45,7 +45,11 @@ FAMILIES = {
     Kind.GAUGE: GaugeMetricFamily,
     Kind.HISTOGRAM: HistogramMetricFamily,
 }
-LABELS = {names.PRODUCER: ("client_id",), names.TOPIC: ("client_id", "topic"), names.NODE: ("client_id", "node")}
+LABELS: dict[str, tuple[str, ...]] = {
+    names.PRODUCER: ("client_id",),
+    names.TOPIC: ("client_id", "topic"),
+    names.NODE: ("client_id", "node"),
+}
 BOUNDS = [*(repr(bound / 1000) for bound in BOUNDS_MS), "+Inf"]
 """Of the histogram's buckets, in seconds."""
 

@@ -31,17 +31,13 @@ from forebay.model import Node, OffsetAndMetadata, PartitionInfo, ProducerRecord
 from forebay.testing.records import ReadRecord
 from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of
 
-logger = logging.getLogger("forebay.callbacks")
+logger: logging.Logger = logging.getLogger("forebay.callbacks")
 
 NODE = Node(1, "mock", 9092)
-TRANSACTIONAL = (
-    "init_transactions",
-    "begin_transaction",
-    "send_offsets_to_transaction",
-    "commit_transaction",
-    "abort_transaction",
-)
-FAILING = ("send", "flush", "close", "partitions_for", *TRANSACTIONAL)
+FAILING = [
+    *("send", "flush", "close", "partitions_for", "init_transactions", "begin_transaction"),
+    *("send_offsets_to_transaction", "commit_transaction", "abort_transaction"),
+]
 """The methods that ``fail`` takes."""
 
 
@@ -77,6 +73,13 @@ class MockProducer:
         IllegalArgumentError: a topic would have no partition.
     """
 
+    transaction_initialized: bool = False
+    in_transaction: bool = False
+    closed: bool = False
+    fenced: bool = False
+    commit_count: int = 0
+    abort_count: int = 0
+
     def __init__(
         self,
         config: Mapping[str, Any] | None = None,
@@ -93,9 +96,9 @@ class MockProducer:
         counts = partitions.values() if isinstance(partitions, Mapping) else [partitions]
         if any(count < 1 for count in counts):
             raise IllegalArgumentError(f"partitions must be at least 1, not {partitions!r}")
-        self.config = ProducerConfig(given, **options)
+        self.config: ProducerConfig = ProducerConfig(given, **options)
         self.client_id: str = self.config["client.id"] or "mock-producer"
-        self.auto_complete = auto_complete
+        self.auto_complete: bool = auto_complete
         self._partitions = partitions
         self._clock = SystemClock() if clock is None else clock
         self._users = make_user_parts(
@@ -111,10 +114,7 @@ class MockProducer:
         self._offsets: list[dict[str, dict[TopicPartition, OffsetAndMetadata]]] = []
         self._uncommitted_offsets: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         self.transactional_id: str | None = self.config["transactional.id"]
-        self.transaction_initialized = self.in_transaction = self.closed = False
-        self.fenced = False
         self._failing: dict[str, BaseException] = {}
-        self.commit_count = self.abort_count = 0
 
     # What a test looks at and decides
 

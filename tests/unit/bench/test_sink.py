@@ -51,9 +51,14 @@ def test_a_stream_gives_what_is_taken_and_passes_over_what_is_skipped(seed: int)
 def test_topics_that_go_by_their_ids_are_counted_by_their_names() -> None:
     log = Log(2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=serve, args=(listener, log), daemon=True).start()
+        taking = threading.Thread(target=serve, args=(listener, log), daemon=True)
+        taking.start()
         with KafkaProducer({"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}"}) as producer:
             where = [producer.send(f"topic-{number % 2}", b"v", partition=0).result(10) for number in range(6)]
+        # Before it is closed: the thread would go on with whatever gets the same descriptor.
+        listener.shutdown(socket.SHUT_RDWR)
+        taking.join(10)
+    assert not taking.is_alive()
     assert [(found.topic, found.offset) for found in where] == [
         (f"topic-{number % 2}", number // 2) for number in range(6)
     ]

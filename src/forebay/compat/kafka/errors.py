@@ -61,8 +61,8 @@ class AuthorizationError(BrokerResponseError):
 class NoError(BrokerResponseError):
     """Code 0, which is no error."""
 
-    errno = 0
-    message = "NO_ERROR"
+    errno: int | None = 0
+    message: str | None = "NO_ERROR"
 
 
 class KafkaTimeoutError(RetriableError):
