@@ -304,14 +304,20 @@ class RealKafka:
     ) -> None:
         """Creates a topic and returns when every partition's leader answers for it.
 
-        Metadata names a leader before that broker leads, so a record sent at once may get NOT_LEADER_OR_FOLLOWER.
+        Metadata names a leader before that broker leads, so a record sent at once may get NOT_LEADER_OR_FOLLOWER.  A
+        topic that is there already is taken: librdkafka repeats a request whose answer is late.
         """
+        from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
-        admin.create_topics([topic])[name].result(30.0)
+        try:
+            admin.create_topics([topic])[name].result(30.0)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
         deadline = time.monotonic() + 30.0
         while missing := _without_leader(admin, name, partitions):
             if time.monotonic() > deadline:
