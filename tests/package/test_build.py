@@ -30,10 +30,14 @@ def edited(modules):
 inner["translate"] = edited
 setup(name="tiny", ext_modules=[Extension("tiny", ["tiny.py"])], cmdclass={"build_ext": program["BuildModules"]})
 """
-#: Stands in for Python: counts the builds, and edits a source in the first one.
+#: Stands in for Python: counts the builds, and edits a source in the first one.  Until the system's clock of files,
+#: which ticks every few ms, tells that edit from the build's begin.
 FAKE_PYTHON = """#!/bin/sh
 echo "$@" >> builds
-[ "$(grep -c build_ext builds)" -gt 1 ] || echo "edited" >> src/forebay/module.py
+[ "$(grep -c build_ext builds)" -gt 1 ] && exit
+until [ -n "$(find src/forebay/module.py -newer "$(find . -name '*.begun')")" ]; do
+    echo "edited" >> src/forebay/module.py
+done
 """
 
 
