@@ -62,17 +62,14 @@ class Run(NamedTuple):
         return Run(numbers, [line for line in self.lines if line], self.size)
 
 
-class LineInput:
-    """Lines of a binary stream."""
+class StreamInput:
+    """A binary stream that is read to its end.  ``limit`` is the most bytes that a record may have."""
 
-    def __init__(
-        self, name: str, stream: Any, layout: LineFormat, *, limit: int, size: int | None = None, owned: bool = False
-    ) -> None:
+    def __init__(self, name: str, stream: Any, *, limit: int, size: int | None = None, owned: bool = False) -> None:
         self.name = name
         self.size = size
         self._owned = owned
         self._stream = stream
-        self._format = layout
         self._limit = limit
         self._read = 0
 
@@ -84,6 +81,14 @@ class LineInput:
         """Closes the stream where it is ours: standard input is not."""
         if self._owned:
             self._stream.close()
+
+
+class LineInput(StreamInput):
+    """Lines of a binary stream."""
+
+    def __init__(self, name: str, stream: Any, layout: LineFormat, **reading: Any) -> None:
+        super().__init__(name, stream, **reading)
+        self._format = layout
 
     def blocks(self) -> Iterator[Block | BadRow]:
         """The records of each read; what was typed or piped in slowly is not held."""
@@ -214,25 +219,8 @@ def _headers(text: bytes, syntax: HeaderSyntax, marker: bytes | None) -> HeaderP
     return pairs
 
 
-class WholeInput:
+class WholeInput(StreamInput):
     """A file that is one record; an empty one is none."""
-
-    def __init__(self, name: str, stream: Any, *, limit: int, size: int | None = None, owned: bool = False) -> None:
-        self.name = name
-        self.size = size
-        self._owned = owned
-        self._stream = stream
-        self._limit = limit
-        self._read = 0
-
-    def position(self) -> int:
-        """Bytes read so far, of a compressed file those of the file."""
-        return self._read if self.size is None else int(self._stream.tell())
-
-    def close(self) -> None:
-        """Closes the stream where it is ours: standard input is not."""
-        if self._owned:
-            self._stream.close()
 
     def blocks(self) -> Iterator[Block | BadRow]:
         """The record, or the bad row of a file that is too long, which is not read to its end."""
