@@ -23,6 +23,8 @@ from tools.kafka import LEGACY_KAFKA_VERSION, JarsUnavailable, KafkaFailed, Real
 
 WITHOUT = "FOREBAY_WITHOUT_KAFKA"
 
+_NUMBERS = itertools.count()
+
 
 class Broker(Protocol):
     """What the embedded broker and a real one have in common."""
@@ -98,12 +100,12 @@ def any_broker(request: pytest.FixtureRequest) -> Broker:
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> TopicFactory:
     """``topic(broker, 6)``: a fresh topic, named after the test."""
-    numbers = itertools.count()
     base = re.sub(r"[^A-Za-z0-9._-]", "-", request.node.name)[:200]
 
     def make(broker: Broker, partitions: int = 1, **options: Any) -> str:
-        # The process id, because a session's broker may outlive one run of the tests.
-        name = f"{base}-{os.getpid()}-{next(numbers)}"
+        # The process id, because a session's broker may outlive one run of the tests.  The number is never used twice
+        # in a process, because two files may have a test of the same name.
+        name = f"{base}-{os.getpid()}-{next(_NUMBERS)}"
         broker.create_topic(name, partitions, **options)
         return name
 
