@@ -66,6 +66,8 @@ SUPPORTED: Mapping[int, Range] = MappingProxyType(
         ApiKey.SASL_AUTHENTICATE: (0, 2),
         ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
         ApiKey.LIST_TRANSACTIONS: (0, 2),
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: (0, 0),
+        ApiKey.PUSH_TELEMETRY: (0, 0),
     }
 )
 """What this package encodes and decodes itself."""
