@@ -84,6 +84,9 @@ SMALL = {
     "forebay/_send/insight.py": "A base of KafkaProducer, as _send/transactional.py is.",
     "forebay/_description/text.py": "The only form of a description that needs nothing else.",
     "forebay/_sender/producer_id.py": "The one request of an idempotent producer without transactions.",
+    "forebay/_telemetry/offer.py": "What every producer imports of telemetry, so it has to be small.",
+    "forebay/_transactions/pending.py": "A request until its answer, and their order.",
+    "forebay/_transactions/result.py": "A type that four packages share, without the rest of transactions.",
     "forebay/_transactions/state.py": "The table of states.",
     "forebay/_version.py": "The build reads it without importing the package.",
     "forebay/cli/console.py": "The flags of one foreign command.",
@@ -211,7 +214,8 @@ def declared(name: str, declarations: str) -> set[str]:
     """The fields that a .pxd declares for a class."""
     body = re.search(rf"^cdef class {name}\b.*:\n((?:[ \t].*\n|\n)*)", declarations, re.MULTILINE)
     lines = body[1].splitlines() if body else []
-    return {line.rpartition(" ")[2].lstrip("*") for line in lines if re.fullmatch(r" +cdef [^(:]+", line)}
+    bare = [line.partition("#")[0].rstrip() for line in lines]
+    return {line.rpartition(" ")[2].lstrip("*") for line in bare if re.fullmatch(r" +cdef [^(:]+", line)}
 
 
 def complaints_of_classes(tree: ast.AST, file: str) -> Iterator[str]:

@@ -103,6 +103,11 @@ class AsyncKafkaProducer(FromSources):
         """The inside of the producer; see ``KafkaProducer.describe``."""
         return self._producer.describe()
 
+    async def client_instance_id(self, timeout: float | None = None) -> str:
+        """The id that brokers know this producer's metrics by; see ``KafkaProducer.client_instance_id``."""
+        result, limit = self._producer._instance_call(timeout)
+        return self._producer._instance_id(await _is_there(result, limit, asyncio.get_running_loop()))
+
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of ``topic``; waits for metadata at most ``max.block.ms``.
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from forebay._delivery.future import RecordFuture
-from forebay._transactions.pending import TransactionalResult
+from forebay._transactions.result import TransactionalResult
 from forebay.errors import BufferExhaustedError, KafkaError, TimeoutError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from tests.fakes.broker import API_VERSIONS, INIT_PRODUCER_ID, METADATA, PRODUCE, Received

@@ -29,6 +29,7 @@ from forebay.model import ProducerRecord, RecordMetadata, TopicPartition
 from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, PRODUCE, Topic
 from tests.fakes.coordinator import END_TXN, TransactionalWorld
 from tests.fakes.loop import drive
+from tests.fakes.telemetry import INSTANCE_TEXT, world_with_receiver
 from tests.fakes.waiting import Watching
 from tests.fakes.world import PumpedThread, World
 
@@ -54,6 +55,15 @@ def test_it_tells_of_itself_as_the_producer_does() -> None:
     seen = producer.describe()
     assert (seen.client_id, seen.unfinished) == ("me", 1)
     assert producer.metrics().value("record-send-total") == 0
+
+
+def test_the_id_that_brokers_know_it_by() -> None:
+    world, _ = world_with_receiver()
+    assert drive(world, lambda: ours(world).client_instance_id(5)) == INSTANCE_TEXT
+    assert drive(world, lambda: ours(world).client_instance_id(0)) == INSTANCE_TEXT
+    elsewhere = World()
+    with pytest.raises(TimeoutError, match="no connected broker takes client telemetry"):
+        drive(elsewhere, lambda: ours(elsewhere).client_instance_id(0.05))
 
 
 # Sending

@@ -28,7 +28,7 @@ DEFAULTS = {
     "metadata.recovery.rebootstrap.trigger.ms": 300000, "send.buffer.bytes": 131072, "receive.buffer.bytes": 32768,
     "socket.connection.setup.timeout.ms": 10000, "socket.connection.setup.timeout.max.ms": 30000,
     "connections.max.idle.ms": 540000, "metric.reporters": (), "metrics.num.samples": 2,
-    "metrics.sample.window.ms": 30000, "metrics.recording.level": "INFO", "enable.metrics.push": False,
+    "metrics.sample.window.ms": 30000, "metrics.recording.level": "INFO", "enable.metrics.push": True,
     "security.protocol": "PLAINTEXT", "ssl.protocol": "TLSv1.3", "ssl.enabled.protocols": ("TLSv1.2", "TLSv1.3"),
     "sasl.mechanism": "GSSAPI", "sasl.login.refresh.window.factor": 0.8, "sasl.jaas.config": None,
 }  # fmt: skip
@@ -107,7 +107,6 @@ def test_unknown_key(key: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "lack"),
     [
-        ("enable.metrics.push", True, "telemetry"),
         ("metric.reporters", "a.B", "reporters"),
     ],
 )

@@ -59,6 +59,8 @@ FOR_OTHERS = {
     "forebay._description.reading": "for who looks into a producer",
     "forebay._description.server": "for describe.socket",
     "forebay._sender.transactional": "for transactions",
+    "forebay._telemetry.reporter": "for clusters that take metrics",
+    "forebay._telemetry.dialog": "as the reporter",
     "forebay._transactions.session": "for transactions",
     "forebay._transactions.requests": "for transactions",
     "forebay.errors._others": "for codes that no producer meets",

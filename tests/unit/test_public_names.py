@@ -33,6 +33,7 @@ PRODUCER = {
     "abort_transaction",
     "begin_transaction",
     "client_id",
+    "client_instance_id",
     "close",
     "commit_transaction",
     "config",

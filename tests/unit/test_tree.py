@@ -23,7 +23,6 @@ TESTED_ELSEWHERE = {
     "__init__.py": "this file",
     "_arrow/abi.py": "tests/unit/_arrow/test_columns.py, which reads every layout through it",
     "_runtime/clock_source.py": "tests/unit/_runtime/test_clock.py: the two numbers are only what _clock makes of them",
-    "_metrics/names.py": "a table; tests/unit/_metrics/test_producer.py reads every row of it",
     "_network/options.py": "a declaration, used by every test of the client",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
     "_send/topics.py": "tests/scenario/test_metadata_wait.py, through send(), partitions_for() and PendingSend",

@@ -176,6 +176,10 @@ class RecordAccumulator:
         """True while any batch has no outcome."""
         return len(self.incomplete_batches.batches) > 0
 
+    def unfinished_records(self) -> int:
+        """Records in batches without an outcome."""
+        return sum([batch.record_count for batch in self.incomplete()])
+
     def close(self) -> None:
         """Refuses further appends; records in batches stay there."""
         self.incomplete_batches.close()

@@ -34,6 +34,7 @@ from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import get_ident, refusal
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
+from forebay._telemetry.offer import InstanceId, TelemetryOffer
 from forebay._transactions.manager import TransactionManager
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from forebay._description.server import DescriptionServer
     from forebay._network.sasl.login import Login
     from forebay._sender.transactional import TransactionalRequests
+    from forebay._telemetry.reporter import TelemetryReporter
     from forebay._transactions.session import TransactionSession
 
 logger = logging.getLogger("forebay.producer")
@@ -99,6 +101,8 @@ class Parts(NamedTuple):
     """Username and password, where the producer logs in with them."""
     shown: DescriptionServer | None
     """``describe.socket``."""
+    telemetry: TelemetryOffer | None
+    """``enable.metrics.push``."""
 
 
 class _Built:
@@ -145,8 +149,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
     resolver = built.keep(around.resolver())
     options = _network_options(config, client_id, prefix, around)
     client = _client(around, resolver, metadata, metrics, options=options, built=built)
-    accumulator.closer.wake = client.wakeup
-    metadata.in_use = accumulator.in_use
+    accumulator.closer.wake, metadata.in_use = client.wakeup, accumulator.in_use
     report = _reporter(prefix, clock)
     transactions = _transactions(config, around)
     session = _session(config, around, transactions, accumulator)
@@ -162,7 +165,8 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         requests=requests,
     )
     shown = socket_of(config, client_id, prefix, built.keep)
-    ends = _ends(client, clock, metadata, resolver, options.helper, metrics, shown)
+    telemetry = _telemetry(config, around, prefix, sender=sender, client=client, metrics=metrics, session=session)
+    ends = _ends(client, clock, metadata, resolver, options.helper, metrics, shown, telemetry)
     thread = SenderThread(
         name=f"kafka-producer-network-thread | {client_id}",
         sender=sender,
@@ -170,7 +174,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         patience_ms=config["delivery.timeout.ms"] + config["request.timeout.ms"],
         resources=(accumulator.closer.end, *ends, users.close_all),
     )
-    others = (users, report, transactions, session, getattr(options.sasl, "login", None), shown)
+    others = (users, report, transactions, session, getattr(options.sasl, "login", None), shown, telemetry)
     parts = Parts(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, *others)
     show(parts, prefix)
     return parts
@@ -348,6 +352,43 @@ def _sender_options(config: ProducerConfig, prefix: str) -> SenderOptions:
         max_in_flight=max_in_flight,
         log_prefix=prefix,
     )
+
+
+def _telemetry(
+    config: ProducerConfig,
+    around: Surroundings,
+    prefix: str,
+    *,
+    sender: Sender,
+    client: NetworkClient,
+    metrics: ProducerMetrics,
+    session: TransactionSession | None,
+) -> TelemetryOffer | None:
+    if not config["enable.metrics.push"]:
+        return None
+    clock = around.clock
+    started_ms = clock.wall()
+
+    def begin(instance: InstanceId) -> TelemetryReporter:
+        from forebay._telemetry.dialog import TelemetryDialog  # only where a cluster takes metrics
+        from forebay._telemetry.reporter import Source, TelemetryReporter
+
+        def labels() -> dict[str, str]:
+            # The only one of KIP-714's labels that a producer has here: it may change (set_transactional_id).
+            return {} if session is None else {"transactional_id": session.dialog.transactional_id}
+
+        return TelemetryReporter(
+            dialog=TelemetryDialog(around.random, clock.now()),
+            client=client,
+            source=Source(metrics.readings, labels, clock.wall, started_ms),
+            request_timeout_ms=config["request.timeout.ms"],
+            log_prefix=prefix,
+            instance=instance,
+        )
+
+    offer = TelemetryOffer(begin, lambda reporter: setattr(sender, "telemetry", reporter), prefix)
+    client.versions.listener = offer.heard
+    return offer
 
 
 def _reporter(prefix: str, clock: Clock) -> Callable[[BaseException, Any], None]:

@@ -42,7 +42,7 @@ def describe(parts: Any) -> ProducerDescription:
         time_ms=int(parts.clock.wall()),
         uptime_ms=parts.clock.wall() - started,
         state="closed" if parts.thread.finished else "closing" if parts.sender.closing else "open",
-        unfinished=parts.sender.unfinished_records(),
+        unfinished=parts.accumulator.unfinished_records(),
         topics=tuple(_topic(name, sensors) for name, sensors in sorted(parts.metrics.topics())),
         partitions=tuple(sorted(partitions, key=lambda each: -each.age_ms)),
         idle_partitions=len(queues) - len(busy),

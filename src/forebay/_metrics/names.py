@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from forebay._metrics.registry import Kind
+from forebay._metrics.registry import Kind, MetricName
 
 PRODUCER = "producer-metrics"
 TOPIC = "producer-topic-metrics"
@@ -172,3 +172,9 @@ GAUGES = {
     "buffer-available-bytes": Gauge("Buffer memory that is free, pooled or not.", "bytes"),
 }
 """Of the producer, by name."""
+
+
+def telemetry_name(name: MetricName) -> str:
+    """The metric's name as brokers hear of it (KIP-714), such as ``org.apache.kafka.producer.record.send.total``."""
+    group = name.group.replace("-", ".").replace(".metrics", "")
+    return ".".join(["org.apache.kafka", group, name.name.replace("-", ".")])

@@ -6,7 +6,7 @@ replaced as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -90,9 +90,15 @@ class ApiVersions:
         self.max_usable_produce_magic = CURRENT_MAGIC
         """The newest record format that every known broker takes: a batch may move to another leader."""
         self.features = Features(UNKNOWN_EPOCH, MappingProxyType({}))
+        self.listener: Callable[[BrokerVersions], None] | None = None
+        """Called with each answer to a version check, once the broker takes requests; must not raise."""
 
     def get(self, node_id: int) -> BrokerVersions | None:
         return self._nodes.get(node_id)
+
+    def offering(self, *api_keys: int) -> list[int]:
+        """The connected nodes that support all of these."""
+        return [node_id for node_id, found in self._nodes.items() if all(key in found.ranges for key in api_keys)]
 
     def update(self, node_id: int, versions: BrokerVersions) -> None:
         self._nodes[node_id] = versions
@@ -101,6 +107,8 @@ class ApiVersions:
         if response.finalized_features_epoch > self.features.epoch:
             # A broker that lags behind does not undo a newer epoch.
             self.features = Features(response.finalized_features_epoch, response.finalized_features)
+        if self.listener is not None:
+            self.listener(versions)
 
     def remove(self, node_id: int) -> None:
         if self._nodes.pop(node_id, None) is not None:

@@ -1,22 +1,32 @@
-"""What a producer tells of itself: its metrics and its inside."""
+"""What a producer tells of itself: its metrics, its inside, and who it is to brokers that take its metrics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from forebay._assembly import Parts
+from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.registry import MetricsSnapshot
+from forebay.errors import IllegalArgumentError, IllegalStateError, TimeoutError
+from forebay.errors._base import own_copy
 
 if TYPE_CHECKING:
     from forebay._description.values import ProducerDescription
+    from forebay._transactions.result import TransactionalResult
 
 
 class Insight:
-    """A base of KafkaProducer.  Any thread, signal handlers and callbacks too: nothing here waits."""
+    """A base of KafkaProducer.
+
+    Any thread, signal handlers and callbacks too: nothing here waits but ``client_instance_id``.
+    """
 
     _parts: Parts
 
     def _check_not_forked(self) -> None:
+        raise NotImplementedError
+
+    def _on_sender_thread(self) -> bool:
         raise NotImplementedError
 
     def metrics(self) -> MetricsSnapshot:
@@ -34,3 +44,49 @@ class Insight:
         from forebay._description.reading import describe  # only those who look
 
         return describe(self._parts)
+
+    def client_instance_id(self, timeout: float | None = None) -> str:
+        """The id that brokers know this producer's metrics by (KIP-714), as Kafka writes it: 22 characters of base64.
+
+        It stays the same for the life of the producer.  The first call may wait for a broker to give it.
+
+        Args:
+            timeout: seconds; None for ``max.block.ms``.
+
+        Raises:
+            TimeoutError: no broker gave it in time; most clusters have no plugin that takes metrics.
+            IllegalStateError: ``enable.metrics.push`` is false, or the extra ``telemetry`` is not installed; or called
+                from a delivery callback, where it would wait for itself.
+            KafkaError: a broker refused, and telemetry has ended.
+        """
+        result, limit = self._instance_call(timeout)
+        return self._instance_id(result.wait(limit))
+
+    def _instance_call(self, timeout: float | None) -> tuple[TransactionalResult, float]:
+        """What is waited for, and how many ms at most."""
+        self._check_not_forked()
+        if timeout is not None and timeout < 0:
+            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        telemetry = self._parts.telemetry
+        if telemetry is None:
+            raise IllegalStateError("Telemetry is not enabled: set enable.metrics.push to true")
+        result = telemetry.instance.result
+        if not result.done:
+            telemetry.check_installed()
+            if self._on_sender_thread():
+                raise IllegalStateError(
+                    "client_instance_id() cannot wait in a delivery callback: it would wait for itself"
+                )
+            check_wait("client_instance_id()")
+        return result, self._parts.config["max.block.ms"] if timeout is None else timeout * 1000
+
+    def _instance_id(self, is_known: bool) -> str:
+        telemetry = self._parts.telemetry
+        assert telemetry is not None
+        if telemetry.instance.text:
+            return telemetry.instance.text
+        if not is_known:
+            raise TimeoutError(f"No client instance id in time: {telemetry.obstacle()}")
+        error = telemetry.instance.result.error
+        assert error is not None
+        raise own_copy(error)

@@ -32,7 +32,7 @@ from forebay.errors._base import own_copy
 from forebay.model import TopicPartition, TransactionIdentity
 
 if TYPE_CHECKING:
-    from forebay._transactions.pending import TransactionalResult
+    from forebay._transactions.result import TransactionalResult
     from forebay._transactions.session import TransactionSession
     from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata
 
@@ -254,7 +254,7 @@ class TransactionalCalls:
             IllegalStateError: no transaction, an empty one, or records without an outcome.
             KafkaError: a record failed: the transaction can only be aborted.
         """
-        return self._session("detach_transaction").detach(self._parts.sender.unfinished_records)
+        return self._session("detach_transaction").detach(self._parts.accumulator.unfinished_records)
 
     def set_transactional_id(self, transactional_id: str) -> None:
         """Gives this producer another transactional.id, on the same connections; ``init_transactions`` must follow.

@@ -15,7 +15,7 @@ from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.incomplete import IncompleteBatches
 from forebay._sender.expiry import IN_FLIGHT
 from forebay._sender.outcomes import BatchOutcomes
-from forebay._transactions.pending import TransactionalResult
+from forebay._transactions.result import TransactionalResult
 from forebay.errors import PurgedError
 
 QUEUED = "queued"

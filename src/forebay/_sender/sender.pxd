@@ -28,6 +28,7 @@ cdef class Sender:
     cdef readonly object requests
     cdef object dialog                   # of a transactional producer
     cdef object producer_ids
+    cdef public object telemetry         # of a cluster that takes metrics, else None
     cdef object log
     cdef object answered                 # on_produce
     cdef readonly BatchOutcomes outcomes

@@ -97,10 +97,10 @@ class Sender:
         self.producer_ids = ProducerIdRequests(
             client, transactions, options.request_timeout_ms, fail_waiting=self.outcomes.fail_waiting
         )
+        self.telemetry: Any = None
         self.draining = Draining(accumulator, client, metadata, transactions, self.outcomes, options.max_request_size)
         self.answered = self.on_produce  # made once, not for each request
-        self.acks = options.acks
-        self.timeout_ms = options.request_timeout_ms
+        self.acks, self.timeout_ms = options.acks, options.request_timeout_ms
         self.delivery_timeout_ms = options.delivery_timeout_ms
         self.guarantee_order = options.guarantee_order
         self.cluster_version = -1
@@ -154,6 +154,10 @@ class Sender:
         self._expire(now)
         if len(self.purges) > 0:
             self._purge(now)
+        # Before batches take all the room of a connection.
+        telling: cython.double = INFINITY
+        if self.telemetry is not None:
+            telling = self.telemetry.turn(now, self.closing and not self._has_records())
         delay: cython.double = -1 if self.transactions is None else self._prepare(now)
         waking: cython.double = self.accumulator.pool.serve_deferred(now, len(self.in_flight) == 0)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
@@ -163,7 +167,7 @@ class Sender:
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
             delay = 0  # a failure may change what there is to do, and an end may wait for just that
         self.unfinished_turn = False
-        self.client.poll(min(delay, waking), now)
+        self.client.poll(min(delay, waking, telling), now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
         return None
@@ -177,16 +181,14 @@ class Sender:
         return None
 
     def has_work(self) -> bool:
-        """True while a batch has no outcome, or a transaction no end.
+        """True while a batch has no outcome, a transaction no end, or a last push of metrics (a second) no answer.
 
-        Other requests do not count: an end that waited for them would wait ``request.timeout.ms`` for a server that
-        never answers.
+        Other requests do not count: a server that never answers would hold the end up for ``request.timeout.ms``.
         """
-        return self.accumulator.has_incomplete() or (self.dialog is not None and self.dialog.has_work())
+        return self._has_records() or (self.telemetry is not None and self.telemetry.owes_last_push())
 
-    def unfinished_records(self) -> int:
-        """Records in batches without an outcome."""
-        return sum(batch.record_count for batch in self.accumulator.incomplete())
+    def _has_records(self) -> bool:
+        return self.accumulator.has_incomplete() or (self.dialog is not None and self.dialog.has_work())
 
     def failed_records(self) -> int:
         """All records that failed so far."""

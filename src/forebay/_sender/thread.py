@@ -19,7 +19,7 @@ from forebay._sender.sender import FORCED, Sender
 from forebay.errors import KafkaError
 
 if TYPE_CHECKING:
-    from forebay._transactions.pending import TransactionalResult
+    from forebay._transactions.result import TransactionalResult
 
 logger = logging.getLogger("forebay.sender")
 
@@ -162,7 +162,7 @@ class SenderThread:
 
     def _give_up_and_close(self) -> None:
         self.sender.accumulator.close()
-        self.lost = self.sender.unfinished_records()
+        self.lost = self.sender.accumulator.unfinished_records()
         # With those that failed meanwhile: perhaps no caller waits for them, and the log leaves out repeated lines.
         unacknowledged = self.lost + self.sender.failed_records() - self._failed_before
         # Outcomes first: a log handler or filter may raise.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from forebay._transactions.errors import for_call
 from forebay._transactions.initialization import Coordinator, InitProducerIdCall
 from forebay._transactions.partitions import TransactionPartitions
-from forebay._transactions.pending import Pending, RequestQueue, TransactionalResult
+from forebay._transactions.pending import Pending, RequestQueue
 from forebay._transactions.requests import (
     FIRST_OF_V2,
     AddPartitionsCall,
@@ -26,6 +26,7 @@ from forebay._transactions.requests import (
     Identity,
     TxnOffsetCommitCall,
 )
+from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import SOURCES, State, illegal_call
 from forebay.errors import (
     IllegalStateError,

@@ -12,8 +12,8 @@ from forebay._protocol.find_coordinator import TRANSACTION
 from forebay._transactions.dialog import BROKEN, FENCED, LastCall, TransactionDialog
 from forebay._transactions.errors import for_call
 from forebay._transactions.initialization import Coordinator, InitProducerIdCall
-from forebay._transactions.pending import TransactionalResult
 from forebay._transactions.requests import FIRST_OF_V2, AddOffsetsCall, TxnOffsetCommitCall
+from forebay._transactions.result import TransactionalResult
 from forebay._transactions.state import State, illegal_call
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError, ProducerFencedError
 from forebay.errors._base import AnyError

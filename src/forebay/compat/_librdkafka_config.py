@@ -60,7 +60,6 @@ _HARMLESS = frozenset(
         "max.poll.interval.ms",
         "client.software.name",
         "client.software.version",
-        "enable.metrics.push",
     ]
 )
 """What is taken and has no effect: it is so here in any case, or it is about the inside of librdkafka."""

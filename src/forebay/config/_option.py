@@ -47,7 +47,6 @@ class Feature(enum.Enum):
     TRANSACTIONS = "transactions"
     TLS = "TLS"
     SASL = "SASL"
-    TELEMETRY = "telemetry push (KIP-714)"
     REPORTERS = "metric reporters"
     JVM = "Java virtual machine"
     OAUTHBEARER = "SASL OAUTHBEARER"

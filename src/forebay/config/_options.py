@@ -270,9 +270,9 @@ _METRICS = (
         ours=True, not_empty=True,
     ),
     Option(
-        "enable.metrics.push", BOOLEAN, False, LOW,
-        "Send metrics to the brokers (KIP-714). Java's default is true; here nothing is sent.",
-        feature=Feature.TELEMETRY,
+        "enable.metrics.push", BOOLEAN, True, LOW,
+        "Send this producer's metrics to a cluster that asks for them (KIP-714). It needs the extra telemetry; without "
+        "it, and where no broker takes metrics, nothing is asked or sent.",
     ),
 )  # fmt: skip
 

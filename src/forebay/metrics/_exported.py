@@ -113,12 +113,6 @@ def prometheus_name(name: MetricName) -> str:
     return "_".join([PREFIXES[name.group], *words, *([unit] if unit else [])])
 
 
-def telemetry_name(name: MetricName) -> str:
-    """The metric's name as brokers hear of it (KIP-714), such as ``org.apache.kafka.producer.record.send.total``."""
-    words = [*name.group.removesuffix("-metrics").split("-"), *name.name.split("-")]
-    return ".".join(["org.apache.kafka", *words])
-
-
 def in_base_unit(name: MetricName, value: float) -> float:
     """A value of the metric in seconds or bytes."""
     return value * UNITS[name.unit][1] if name.unit else value

@@ -22,10 +22,11 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, g
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 
 from forebay._metrics import names
+from forebay._metrics.names import telemetry_name
 from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._metrics.sensor import BOUNDS_MS
 from forebay._version import VERSION
-from forebay.metrics._exported import Watched, in_base_unit, readings, tags_of, telemetry_name
+from forebay.metrics._exported import Watched, in_base_unit, readings, tags_of
 from forebay.model import ProducerRecord, RecordMetadata
 
 __all__ = ["ProducerMeters", "TracingInterceptor"]

@@ -79,3 +79,17 @@ def test_api_the_broker_does_not_have() -> None:
 )
 def test_who_throttles(api_key: int, version: int, ours: bool) -> None:
     assert client_throttles(api_key, version) is ours
+
+
+def test_who_offers_apis_and_who_hears_of_it() -> None:
+    known = ApiVersions()
+    heard: list[BrokerVersions] = []
+    known.listener = heard.append
+    modern = BrokerVersions(ApiVersionsResponse(0, {71: (0, 0), 72: (0, 0)}, finalized_features_epoch=-1))
+    first, second = broker(), broker((0, 13))
+    for node_id, versions in ((0, first), (1, modern), (2, second)):
+        known.update(node_id, versions)
+    assert heard == [first, modern, second]
+    assert (known.offering(71, 72), known.offering(0), known.offering(0, 71)) == ([1], [0, 2], [])
+    known.remove(1)
+    assert known.offering(71) == []

@@ -22,6 +22,6 @@ def test_metrics_and_description_are_of_now() -> None:
 def test_a_copy_in_a_forked_child_tells_nothing() -> None:
     world = World()
     world.producer._set_state(FORKED)
-    for call in (world.producer.metrics, world.producer.describe):
+    for call in (world.producer.metrics, world.producer.describe, world.producer.client_instance_id):
         with pytest.raises(ForkedProducerError):
             call()

@@ -278,7 +278,7 @@ def test_forced_end_fails_what_is_left() -> None:
     world.accumulator.end_flush()
     waiting = world.send(partition=1)
     world.settle(1)
-    assert world.sender.unfinished_records() == 2
+    assert world.accumulator.unfinished_records() == 2
     world.accumulator.close()
     error = KafkaError("Producer is closed forcefully.")
     world.sender.outcomes.fail_all(error)

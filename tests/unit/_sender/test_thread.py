@@ -21,9 +21,13 @@ from tests.fakes.steps import WHERE_IT_LOOKS, at_step, each_step
 class FakeAccumulator:
     def __init__(self) -> None:
         self.closed = False
+        self.left = 0
 
     def close(self) -> None:
         self.closed = True
+
+    def unfinished_records(self) -> int:
+        return self.left
 
 
 class FakeSender:
@@ -36,7 +40,6 @@ class FakeSender:
         self.work = work
         self.turns = 0
         self.turn = turn
-        self.left = 0
         self.failed_before = 0
         self.failed: list[KafkaError] = []
         self.asked = threading.Event()
@@ -55,9 +58,6 @@ class FakeSender:
 
     def has_work(self) -> bool:
         return self.work > 0
-
-    def unfinished_records(self) -> int:
-        return self.left
 
     def failed_records(self) -> int:
         return self.failed_before
@@ -141,7 +141,7 @@ def test_a_turn_that_always_raises_does_not_spin(caplog: pytest.LogCaptureFixtur
 
 def test_by_force(caplog: pytest.LogCaptureFixture) -> None:
     sender = FakeSender(work=1_000_000)
-    sender.left = 42
+    sender.accumulator.left = 42
     thread = thread_of(sender)
     thread.start()
     sender.request_close()

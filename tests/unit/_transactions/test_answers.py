@@ -12,8 +12,9 @@ from forebay._protocol.find_coordinator import TRANSACTION, FindCoordinatorRespo
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
 from forebay._transactions.initialization import Coordinator
-from forebay._transactions.pending import Pending, TransactionalResult
+from forebay._transactions.pending import Pending
 from forebay._transactions.requests import AddPartitionsCall, FindCoordinatorCall, Identity
+from forebay._transactions.result import TransactionalResult
 from forebay.errors import KafkaError, ProtocolError, TopicAuthorizationError, UnsupportedVersionError
 from forebay.model import Node, TopicPartition
 from tests.unit._transactions.test_session import Session

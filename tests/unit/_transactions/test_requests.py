@@ -6,7 +6,7 @@ import pytest
 
 from forebay._protocol.find_coordinator import GROUP, TRANSACTION
 from forebay._transactions.initialization import Coordinator, InitProducerIdCall
-from forebay._transactions.pending import Pending, TransactionalResult
+from forebay._transactions.pending import Pending
 from forebay._transactions.requests import (
     AddPartitionsCall,
     EndTxnCall,
@@ -14,6 +14,7 @@ from forebay._transactions.requests import (
     Identity,
     TxnOffsetCommitCall,
 )
+from forebay._transactions.result import TransactionalResult
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 WHO = Identity("id", 7, 1)

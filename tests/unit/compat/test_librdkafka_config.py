@@ -49,6 +49,11 @@ def test_names_and_units() -> None:
     assert (options.largest, native["max.in.flight.requests.per.connection"]) == (2000, 1)
 
 
+@pytest.mark.parametrize(("given", "kept"), [("false", False), (False, False), ("true", True), (None, True)])
+def test_metrics_for_brokers_have_the_same_switch_and_default(given: Any, kept: bool) -> None:
+    assert read_options({**SERVERS, "enable.metrics.push": given}).native["enable.metrics.push"] is kept
+
+
 def test_topic_options_may_be_in_a_dict_of_their_own() -> None:
     options = read_options({**SERVERS, "default.topic.config": {"acks": "all", "partitioner": "fnv1a"}})
     assert options.native["acks"] == -1 and options.partitioner == "fnv1a"

@@ -13,7 +13,7 @@ from forebay._metrics import names
 from forebay._metrics.registry import Kind, MetricName
 from forebay._send.path import FORKED
 from forebay.metrics import readings
-from forebay.metrics._exported import Watched, in_base_unit, prometheus_name, tags_of, telemetry_name
+from forebay.metrics._exported import Watched, in_base_unit, prometheus_name, tags_of
 from tests.fakes.world import World
 
 
@@ -109,19 +109,6 @@ def test_no_two_metrics_have_one_name_in_prometheus() -> None:
               for name, each in names.GAUGES.items()]  # fmt: skip
     named = [name for name in found if name]
     assert len(named) == len(set(named))
-
-
-@pytest.mark.parametrize(
-    ("group", "name", "expected"),
-    [
-        (names.PRODUCER, "connection-creation-rate", "org.apache.kafka.producer.connection.creation.rate"),
-        (names.TOPIC, "record-send-total", "org.apache.kafka.producer.topic.record.send.total"),
-        (names.NODE, "request-latency-avg", "org.apache.kafka.producer.node.request.latency.avg"),
-    ],
-)
-def test_names_for_brokers(group: str, name: str, expected: str) -> None:
-    """KIP-714, "Metric naming and format"."""
-    assert telemetry_name(MetricName(name, group, "")) == expected
 
 
 def test_units_and_tags() -> None:

@@ -1,0 +1,97 @@
+"""Waits for a broker that takes metrics.  Every producer has this, so it imports and costs next to nothing.
+
+A cluster without a receiver of telemetry does not list the two APIs, and then nothing is ever asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from forebay._network.broker_versions import BrokerVersions
+from forebay._protocol.versions import ApiKey
+from forebay._transactions.result import TransactionalResult
+from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+
+if TYPE_CHECKING:
+    from forebay._telemetry.reporter import TelemetryReporter
+
+logger = logging.getLogger("forebay.telemetry")
+
+MISSING = "the package opentelemetry-proto is not installed: pip install 'forebay[telemetry]'"
+
+
+def is_installed() -> bool:
+    """Whether what encodes metrics is there; does not import it."""
+    from importlib.util import find_spec  # not wanted at each start
+
+    try:
+        return find_spec("opentelemetry.proto.metrics") is not None
+    except ImportError:  # not even a package above it
+        return False
+
+
+class InstanceId:
+    """The client's instance id, and who waits for it.  Set by the sender's thread, read by any."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        """22 characters, as Kafka's tools show it."""
+        self.result = TransactionalResult()
+        """Settled once the id is known, or will never be."""
+
+    def known(self, text: str) -> None:
+        self.text = text
+        self.result.settle()
+
+    def never(self, reason: str) -> None:
+        self.result.settle(KafkaError(reason))
+
+
+class TelemetryOffer:
+    """What stands between a producer and telemetry until a broker offers it.
+
+    Args:
+        begin: makes the reporter, on the sender's thread.
+        use: takes it.
+        log_prefix: of lines in the log.
+    """
+
+    def __init__(
+        self, begin: Callable[[InstanceId], TelemetryReporter], use: Callable[[Any], None], log_prefix: str
+    ) -> None:
+        self._begin = begin
+        self._use = use
+        self._prefix = log_prefix
+        self._begun = False
+        self.instance = InstanceId()
+
+    def heard(self, versions: BrokerVersions) -> None:
+        """A broker has said what it supports.  Sender's thread."""
+        if self._begun or ApiKey.PUSH_TELEMETRY not in versions.ranges:
+            return
+        self._begun = True
+        if is_installed():
+            self._use(self._begin(self.instance))
+        else:
+            logger.info("%sThe cluster takes metrics, but %s", self._prefix, MISSING)
+
+    def check_installed(self) -> None:
+        """Refuses a wait that cannot succeed.
+
+        Raises:
+            IllegalStateError: what encodes metrics is not installed.
+        """
+        if not is_installed():
+            raise IllegalStateError(f"There is no client instance id, because {MISSING}")
+
+    def obstacle(self) -> str:
+        """Why there is no instance id yet, in words."""
+        if self._begun:
+            return "no broker has answered GetTelemetrySubscriptions yet"
+        return "no connected broker takes client telemetry (KIP-714), which needs a plugin there"
+
+    def close(self) -> None:
+        """The producer has ended."""
+        self.instance.result.settle(ProducerClosedError())

@@ -1,0 +1,75 @@
+"""_telemetry.offer: what happens until a broker takes metrics; tests/scenario/test_telemetry.py has whole producers."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from forebay._telemetry import offer
+from forebay._telemetry.offer import InstanceId, TelemetryOffer, is_installed
+from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+
+TAKES: Any = SimpleNamespace(ranges={71: (0, 0), 72: (0, 0)})
+TAKES_NOT: Any = SimpleNamespace(ranges={0: (3, 13)})
+
+
+def make() -> tuple[TelemetryOffer, list[Any]]:
+    used: list[Any] = []
+    return TelemetryOffer(lambda instance: instance, used.append, ""), used  # type: ignore[arg-type, return-value]
+
+
+def test_it_begins_once_with_the_first_broker_that_takes_metrics() -> None:
+    made, used = make()
+    made.heard(TAKES_NOT)
+    assert used == [] and "no connected broker takes" in made.obstacle()
+    made.heard(TAKES)
+    made.heard(TAKES)
+    assert used == [made.instance] and "no broker has answered" in made.obstacle()
+
+
+def test_without_the_package_it_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(offer, "is_installed", lambda: False)
+    made, used = make()
+    with caplog.at_level("INFO"):
+        made.heard(TAKES)
+        made.heard(TAKES)
+    assert used == [] and len(caplog.messages) == 1 and offer.MISSING in caplog.text
+    with pytest.raises(IllegalStateError, match="opentelemetry-proto"):
+        made.check_installed()
+
+
+@pytest.mark.parametrize("found", [None, ImportError("no module named opentelemetry")])
+def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
+    assert is_installed()
+
+    def find_spec(name: str) -> Any:
+        if found is not None:
+            raise found
+        return None
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    assert not is_installed()
+
+
+def test_an_instance_id_stays() -> None:
+    instance = InstanceId()
+    instance.known("x")
+    instance.never("later")
+    assert instance.text == "x" and instance.result.done and instance.result.error is None
+
+
+def test_an_instance_id_that_will_never_be() -> None:
+    instance = InstanceId()
+    instance.never("refused")
+    assert type(instance.result.error) is KafkaError and str(instance.result.error) == "refused"
+
+
+def test_the_end_of_the_producer_ends_waits() -> None:
+    made, _ = make()
+    made.close()
+    assert isinstance(made.instance.result.error, ProducerClosedError)
