@@ -85,9 +85,9 @@ class _Node:
 class RealKafka:
     """A cluster of ``nodes`` brokers (ids from 0) of one Kafka version; started by ``with`` or :meth:`start`.
 
-    ``properties`` go over the defaults of every node, ``jvm_options`` behind ours.  ``listeners`` are further ones, at
-    ``address_of``.  ``quick_start`` leaves out the compiler that pays only after minutes under load: for tests, not for
-    benches.
+    ``properties`` go over the defaults of every node, ``jvm_options`` behind ours.  ``plugins`` is a folder of classes
+    for the class path.  ``listeners`` are further ones, at ``address_of``.  ``quick_start`` leaves out the compiler
+    that pays only after minutes under load: for tests, not for benches.
     ``advertised_host`` is what metadata says; the nodes listen on 127.0.0.1 whatever it is.  Raises
     :class:`tools.kafka.jars.JarsUnavailable` when there is nothing to start, :class:`KafkaFailed` when it does not come
     up within ``start_timeout_s``.
@@ -105,6 +105,7 @@ class RealKafka:
         start_timeout_s: float = START_TIMEOUT_S,
         listeners: Sequence[Listener] = (),
         jvm_options: Sequence[str] = (),
+        plugins: Path | None = None,
     ) -> None:
         self.version = version
         self._count = nodes
@@ -116,6 +117,7 @@ class RealKafka:
         self._listeners = tuple(listeners)
         self._java = java()
         self._jars = ensure_jars(version)
+        self._classes = f"{self._jars}/*" if plugins is None else f"{self._jars}/*{os.pathsep}{plugins}"
         self._folder: Path | None = None
         self._nodes: list[_Node] = []
 
@@ -341,7 +343,7 @@ class RealKafka:
 
     def _command(self, name: str, arguments: Sequence[str], options: Sequence[str] = ()) -> list[str]:
         logs = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        return [self._java, *options, logs, "-cp", f"{self._jars}/*", name, *arguments]
+        return [self._java, *options, logs, "-cp", self._classes, name, *arguments]
 
     # -- settings ---------------------------------------------------------------------------------------------
 
