@@ -265,9 +265,11 @@ class TelemetryReporter:
         self.dialog.subscribed(found, now)
         text = base64.urlsafe_b64encode(found.instance_id).decode().rstrip("=")
         self._instance.known(text)
-        if before != found:
-            about = f"each {found.interval_ms} ms" if found.prefixes else "once it wants some"
-            self._log.info("subscription", now, "The cluster gets metrics %s; client instance id %s", about, text)
+        if not found.prefixes:
+            self._log.debug("The cluster takes metrics, but wants none; client instance id %s", text)
+        elif before != found:
+            every = found.interval_ms
+            self._log.info("wanted", now, "The cluster gets metrics each %d ms; client instance id %s", every, text)
 
     # What is said
 
