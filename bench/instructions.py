@@ -90,10 +90,18 @@ def count(case: Case, calls: int, bootstrap: str) -> int:
         ChildFailed: valgrind failed.
     """
     work = {"loop": case.loop, "calls": calls, "still": case.still, "bootstrap": bootstrap}
+    return counted("bench.instructions", work, [f"--toggle-collect={symbol(case)}"] if case.function else [])
+
+
+def counted(module: str, work: dict[str, Any], options: Sequence[str] = ()) -> int:
+    """Instructions of ``python -m module --child WORK`` under callgrind, all of them if no option says where.
+
+    Raises:
+        ChildFailed: valgrind or the child failed.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={Path(folder) / 'out'}"]
-        command += [f"--toggle-collect={symbol(case)}"] if case.function else []
-        command += [sys.executable, "-m", "bench.instructions"]
+        command += [*options, sys.executable, "-m", module]
         done = subprocess.run(
             [*command, "--child", json.dumps(work)],
             env={**child_environment(), "PYTHONHASHSEED": "0"},

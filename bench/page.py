@@ -89,6 +89,7 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
     "append": ("A call of send()", (Bars("Nothing is sent", "idle_ns", "ns"), Bars("Sending", "sending_cpu_ns", "ns"))),
     "rows": ("Rows of tables as JSON", (Bars("Made", "rows_a_cpu_s", "rows/s of CPU"),)),
     "instructions": ("Instructions", (Bars("Of one unit", "instructions", "instructions"),)),
+    "compat": ("Drop-in classes", (Bars("Instructions of a record", "instructions", "instructions"),)),
 }
 
 

@@ -17,6 +17,7 @@ from bench import (
     cli,
     codecs,
     columns,
+    compat,
     footprint,
     goals,
     guarantees,
@@ -42,7 +43,7 @@ PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, partitions, threads, startup,
-        append, memory, tls, instructions, rows_json, telemetry, cli,
+        append, memory, tls, instructions, compat, rows_json, telemetry, cli,
     )
 }  # fmt: skip
 
@@ -73,6 +74,7 @@ STEPS = (
             "guarantees",
             "tls",
             "instructions",
+            "compat",
             "rows",
             "telemetry",
             "cli",

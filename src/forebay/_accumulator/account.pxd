@@ -21,6 +21,7 @@ cdef class BatchAccount:
     cpdef void charge(self, Py_ssize_t size)
     cpdef Py_ssize_t of_records(self)
     cpdef void charge_callback(self, object callback)
+    cpdef void charge_numbers(self, Py_ssize_t records)
     cpdef void credit_callback(self, object callback)
     cpdef void move(self, object owner, Buffer first, list further)
     cpdef int close(self) except? -1

@@ -160,6 +160,13 @@ class BatchAccount:
             self.stopped = True
 
     @cython.ccall
+    def charge_numbers(self, records: cython.Py_ssize_t) -> cython.void:
+        """Counts what is kept of so many records beside their callbacks, as ``charge_callback`` does."""
+        self.charge(records * NUMBERS_COST)
+        if self.pool.left + self.pool.overdraft < 0:
+            self.stopped = True
+
+    @cython.ccall
     def credit_callback(self, callback: Any) -> cython.void:
         """Takes back what ``charge_callback`` counted, because the batch had its outcome meanwhile."""
         size: cython.Py_ssize_t = callback_cost(callback)

@@ -21,6 +21,7 @@ WAY_IN = tuple(
         "_delivery/callback_thread",
         "_delivery/future",
         "_columnar/deliveries",
+        "compat/kafka/_calls",
     )
 )
 """The code between a record's outcome and a user's callback."""

@@ -1,4 +1,13 @@
+cimport cython
+
+from forebay._delivery.metadata cimport RecordMetadata
 from forebay._runtime.memory cimport ObjectPointer
+
+
+# See StampedBatch.
+@cython.no_gc
+cdef class AddedCallback:
+    cdef object deliver(self, RecordMetadata metadata, object error)
 
 
 cdef class DeliveryCallbacks:
@@ -20,5 +29,8 @@ cdef class DeliveryCallbacks:
     cdef int reserve(self, Py_ssize_t index, Py_ssize_t expected) except? -1
     cdef void add(self, Py_ssize_t index, object function, long long timestamp, long long key_size, long long value_size) noexcept
     cdef void put(self, object function, long long timestamp, long long key_size, long long value_size) noexcept
+    cdef object last(self)
+    cdef object before_last(self)
+    cdef void replace_last(self, object function) noexcept
     cdef object seek(self, Py_ssize_t index)
     cdef void share(self, list parts, list ends)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._runtime.memory import (
     drop_numbers,
+    drop_object,
     drop_objects,
     is_object_at,
     more_numbers,
@@ -29,6 +31,18 @@ SIZE = cython.declare(cython.longlong, (1 << 31) - 1)
 
 LEAST = cython.declare(cython.Py_ssize_t, 16)
 """The number of records that the first arrays have room for."""
+
+
+# Not tracked, as what it is kept in.
+@cython.no_gc
+@cython.cclass
+class AddedCallback:
+    """What is called for a record and was added after its ``send``: a compiled subclass knows how."""
+
+    @cython.cfunc
+    def deliver(self, metadata: RecordMetadata, error: Any) -> object:
+        """The outcome, as ``on_delivery`` gets it; by the sender's thread."""
+        raise NotImplementedError
 
 
 @cython.final
@@ -111,6 +125,32 @@ class DeliveryCallbacks:
         self.count += 1
 
     @cython.cfunc
+    def last(self) -> Any:
+        """The latest record's callback, None if there is none."""
+        return None if self.function_count == 0 else object_at(self.functions, self.function_count - 1)
+
+    @cython.cfunc
+    def before_last(self) -> Any:
+        """The callback of the record before the latest; the same as ``last`` where they have the same one."""
+        if self.count == 0 or not self.numbers[2 * self.count - 1] & ANOTHER_FUNCTION:
+            return self.last()
+        return None if self.function_count < 2 else object_at(self.functions, self.function_count - 2)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def replace_last(self, function: Any) -> cython.void:
+        """Gives the latest record another callback; ``reserve`` has made room, and the caller keeps the one it had."""
+        at: cython.Py_ssize_t = 2 * self.count - 1
+        if self.numbers[at] & ANOTHER_FUNCTION:
+            self.function_count -= 1
+            drop_object(self.functions, self.function_count)
+            self.numbers[at] &= ~ANOTHER_FUNCTION
+        if not self.repeats(function):
+            put_object(self.functions, self.function_count, function)
+            self.function_count += 1
+            self.numbers[at] |= ANOTHER_FUNCTION
+
+    @cython.cfunc
     def seek(self, index: cython.Py_ssize_t) -> Any:
         """The callback of record ``index``; sets ``timestamp``, ``key_size`` and ``value_size`` to the record's.
 
@@ -128,8 +168,9 @@ class DeliveryCallbacks:
     def share(self, parts: list[Any], ends: list[Any]) -> cython.void:
         """Copies the callbacks of a split batch to ``parts``: records before ``ends[0]`` to the first, and so on.
 
-        ``seek`` has not been called.
+        ``seek`` has not been called, or not since ``share`` ran out of memory.
         """
+        self.next_function = 0
         at: cython.Py_ssize_t
         number: cython.Py_ssize_t
         begin: cython.Py_ssize_t = 0

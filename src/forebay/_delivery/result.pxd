@@ -1,6 +1,6 @@
 cimport cython
 
-from forebay._delivery.callbacks cimport DeliveryCallbacks
+from forebay._delivery.callbacks cimport AddedCallback, DeliveryCallbacks
 from forebay._delivery.metadata cimport RecordMetadata
 from forebay._runtime.mutex cimport Mutex
 
@@ -22,6 +22,7 @@ cdef class BatchResult:
     cdef readonly list parts
     cdef BatchResult parent
     cdef DeliveryCallbacks deliveries
+    cdef DeliveryCallbacks added
     cdef list callbacks
     cdef list waiters
     cdef object account
@@ -42,14 +43,20 @@ cdef class BatchResult:
     cpdef bint settle_early(
         self, long long base_offset, long long log_append_time, object error, int record_count
     ) except? -1
-    cdef void run_deliveries(self, DeliveryCallbacks calls, object report)
-    cdef int deliver_from(self, int at, DeliveryCallbacks calls, object shared, object report) except? -1
+    cdef void run_deliveries(self, DeliveryCallbacks calls, bint are_added, object report)
+    cdef int deliver_from(
+        self, int at, DeliveryCallbacks calls, bint are_added, object shared, object report
+    ) except? -1
     cdef void note_lost(self, DeliveryCallbacks calls, Py_ssize_t at)
     cdef bint run_callbacks(self, object report) except? -1
     cdef void report_raised(self, object raised, object report)
     cdef int wake_waiters(self) except? -1
     cdef bint end_part(self, BatchResult part) except? -1
     cdef BatchResult leaf(self, int index)
+    cdef object added_callback(self, int index, bint of_earlier)
+    cdef Py_ssize_t put_added(
+        self, int index, object before, AddedCallback callback, long long timestamp, int key_size, int value_size
+    ) except? -2
     cdef bint add_callback(self, int index, object future, object function) except? -1
     cpdef bint subscribe(self, object ticket, int index=*) except? -1
     cpdef void unsubscribe(self, object ticket, int index=*)
@@ -57,5 +64,6 @@ cdef class BatchResult:
     cdef RecordMetadata metadata_of(self, int at, long long timestamp, long long key_size, long long value_size)
 
 
+cdef int process_number() noexcept
 cdef BatchResult new_result(str topic, int partition, object account, int first)
 cdef BatchResult part_with(list parts, int index)

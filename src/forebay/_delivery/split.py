@@ -9,6 +9,8 @@ from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
 from cython.cimports.forebay._delivery.result import PENDING, BatchResult, part_with
 from cython.cimports.forebay._runtime.mutex import acquire, release
 
+NO_END = cython.declare(cython.int, (1 << 31) - 1)
+
 
 @cython.ccall
 def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
@@ -21,11 +23,15 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
         parts: BatchResults in the order of the records, each with its ``first``.
     """
     part: BatchResult
+    shares: list[Any] = []
     for part in parts:
         part.callbacks = []
         part.waiters = []
+        part.added = DeliveryCallbacks()
+        shares.append(part.added)
         part.parent = whole
         part.forks = whole.forks
+    ends: list[int] = ends_of(whole, parts)
     none: list[Any] = []
     waiting: list[Any] = []
     # The batch is closed, so no record with a callback can come now.
@@ -38,20 +44,23 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
             for part in parts:
                 inherit(part, whole)
         # Their own locks are not needed: no other thread sees the parts before ``parts`` is set.
+        if whole.added is not None:
+            whole.added.share(shares, ends)
         move_callbacks(whole.callbacks, parts)
         move_waiters(whole.waiters, parts, waiting)
         # Kept until the lock is released, because no last reference may be dropped under it.
         old_callbacks: list[Any] = whole.callbacks
         old_waiters: list[Any] = whole.waiters
         old_deliveries: DeliveryCallbacks | None = whole.deliveries
-        whole.deliveries = None
+        old_added: DeliveryCallbacks | None = whole.added
+        whole.deliveries = whole.added = None
         whole.callbacks = none
         whole.waiters = waiting
         whole.open_parts = len(parts)
         whole.parts = parts
     finally:
         release(whole.lock)
-    del old_callbacks, old_waiters, old_deliveries
+    del old_callbacks, old_waiters, old_deliveries, old_added
     whole.account = None
     return True
 
@@ -70,18 +79,25 @@ def inherit(part: BatchResult, whole: BatchResult) -> cython.void:
 def share_deliveries(whole: BatchResult, parts: list[Any]) -> cython.void:
     if whole.deliveries is None or (whole.state != PENDING and not whole.settled_early) or whole.parts is not None:
         return
-    number: cython.Py_ssize_t
     part: BatchResult
     shares: list[Any] = []
-    ends: list[int] = []
-    for number in range(len(parts)):
-        part = parts[number]
+    for part in parts:
         part.deliveries = DeliveryCallbacks()
         shares.append(part.deliveries)
-        if number > 0:
-            ends.append(part.first - whole.first)
-    ends.append(whole.deliveries.count)
-    whole.deliveries.share(shares, ends)
+    whole.deliveries.share(shares, ends_of(whole, parts))
+
+
+@cython.cfunc
+def ends_of(whole: BatchResult, parts: list[Any]) -> list[int]:
+    # As ``DeliveryCallbacks.share`` takes them; the last part has all that is left.
+    number: cython.Py_ssize_t
+    part: BatchResult
+    ends: list[int] = []
+    for number in range(1, len(parts)):
+        part = parts[number]
+        ends.append(part.first - whole.first)
+    ends.append(NO_END)
+    return ends
 
 
 @cython.cfunc

@@ -47,6 +47,22 @@ cdef extern from *:
     bint is_unshared "forebay_is_unshared" (object item) noexcept
 
 
+# Puts an item into a tuple that is_unshared, as zip() does with its result.  A tuple keeps its hash from 3.14 on.
+cdef extern from *:
+    """
+    static inline void forebay_put_item(PyObject* whole, Py_ssize_t at, PyObject* item) {
+        PyObject* old = PyTuple_GET_ITEM(whole, at);
+        Py_INCREF(item);
+        PyTuple_SET_ITEM(whole, at, item);
+    #if PY_VERSION_HEX >= 0x030E0000
+        ((PyTupleObject*)whole)->ob_hash = -1;
+    #endif
+        Py_DECREF(old);
+    }
+    """
+    void put_item "forebay_put_item" (object whole, Py_ssize_t at, object item) noexcept
+
+
 # Plain arrays
 from libc.string cimport memcmp
 
@@ -107,6 +123,10 @@ cdef inline void put_object(ObjectPointer* array, Py_ssize_t at, object item) no
 
 cdef inline object object_at(ObjectPointer* array, Py_ssize_t at):
     return <object>array[at]
+
+
+cdef inline void drop_object(ObjectPointer* array, Py_ssize_t at) noexcept:
+    Py_DECREF(<object>array[at])
 
 
 cdef inline bint is_object_at(ObjectPointer* array, Py_ssize_t at, object item) noexcept:

@@ -31,6 +31,10 @@ def is_unshared(item: object) -> bool:
     return False
 
 
+def put_item(whole: tuple[Any, ...], at: int, item: object) -> None:
+    raise TypeError("interpreted, no tuple is known to be unshared")
+
+
 def new_addresses(count: int) -> list[Any]:
     return [b""] * count
 
@@ -69,6 +73,10 @@ def put_object(array: list[Any], at: int, item: Any) -> None:
 
 def object_at(array: list[Any], at: int) -> Any:
     return array[at]
+
+
+def drop_object(array: list[Any], at: int) -> None:
+    array[at] = None
 
 
 def is_object_at(array: list[Any], at: int, item: Any) -> bool:

@@ -11,12 +11,6 @@ cdef class FutureRecordMetadata:
     cdef void _add(self, int when, object f, object args, object kwargs)
 
 
-cdef class Call:
-    cdef FutureRecordMetadata future
-    cdef int when
-    cdef object function
-
-
 cdef class SendingPath:
     cdef readonly SendPath _native
     cdef readonly bint _open

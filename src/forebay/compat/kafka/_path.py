@@ -11,21 +11,26 @@ from cython.cimports.forebay._accumulator.partitioner import PartitionRandom
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import plain_name
 from cython.cimports.forebay._delivery.future import RecordFuture
-from cython.cimports.forebay._delivery.metadata import RecordMetadata as NativeMetadata
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, utf8_size
 from cython.cimports.forebay._runtime.primitives import murmur2 as hash_bytes
 from cython.cimports.forebay._send.path import OPEN, WAIT, SendPath
+from cython.cimports.forebay.compat.kafka._calls import (
+    ALWAYS,
+    DEEPEST,
+    ON_FAILURE,
+    ON_SUCCESS,
+    Call,
+    new_call,
+    record_metadata,
+    same_call,
+)
 
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated
-from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
+from forebay.compat.kafka.structs import RecordMetadata
 from forebay.errors import KafkaError as NativeError
 
 CLOSED = "KafkaProducer already closed!"
 NO_HEADERS = cython.declare(cython.Py_ssize_t, -1)
-new_tuple: Any = tuple.__new__
-BOTH = cython.declare(cython.int, 0)
-ON_SUCCESS = cython.declare(cython.int, 1)
-ON_FAILURE = cython.declare(cython.int, 2)
 
 
 def murmur2(data: bytes) -> int:
@@ -116,18 +121,23 @@ class FutureRecordMetadata:
 
     def add_both(self, f: Callable[..., object], *args: Any, **kwargs: Any) -> Self:
         """Calls ``f`` with the metadata or the error; the future itself."""
-        self._add(BOTH, f, args, kwargs)
+        self._add(ALWAYS, f, args, kwargs)
         return self
 
     @cython.cfunc
     def _add(self, when: cython.int, f: Any, args: Any, kwargs: Any) -> cython.void:
         if not callable(f):
             raise TypeError(f"a callback must be callable, got {type(f).__name__}")
-        call: Call = Call.__new__(Call)
-        call.future = self
-        call.when = when
-        call.function = partial(f, *args, **kwargs) if args or kwargs else f
-        self._sent.add_done_callback(call)
+        function: Any = partial(f, *args, **kwargs) if args or kwargs else f
+        sent: RecordFuture = self._sent
+        before: Any = sent._batch.added_callback(sent._index, False)
+        known: Any = sent._batch.added_callback(sent._index, True)
+        call: Call | None = same_call(known, before, when, function, self._header_size)
+        is_new: cython.bint = call is None
+        if call is None:
+            call = new_call(before, when, function, self._header_size)
+        if call.depth >= DEEPEST or not sent.add_delivery(before, call, function if is_new else None):
+            sent.add_done_callback(new_call(None, when, function, self._header_size))
 
     def chain(self, future: Any) -> Self:
         """Hands the outcome on to another future's ``success`` or ``failure``; the future itself."""
@@ -135,49 +145,13 @@ class FutureRecordMetadata:
 
     @cython.cfunc
     def _metadata(self) -> Any:
-        found: NativeMetadata = self._sent.metadata()
-        # Past the Python code of a named tuple's class, which takes longer than the rest of a callback.
-        where = new_tuple(TopicPartition, (found._topic, found._partition))
-        fields: tuple[Any, ...] = (
-            found._topic,
-            found._partition,
-            where,
-            found._offset,
-            found._timestamp,
-            None,
-            found._key_size,
-            found._value_size,
-            self._header_size,
-        )
-        return new_tuple(RecordMetadata, fields)
+        return record_metadata(self._sent.metadata(), self._header_size)
 
     def __reduce__(self) -> Any:
         raise TypeError("a FutureRecordMetadata cannot be pickled: pickle its get()")
 
     def __repr__(self) -> str:
         return f"<FutureRecordMetadata of {self._sent!r}>"
-
-
-# Not tracked, as the native future's callbacks are not: the batch drops it with its outcome.
-@cython.final
-@cython.no_gc
-@cython.freelist(64)
-@cython.cclass
-class Call:
-    """One callback of a future, called by the native future."""
-
-    if not cython.compiled:
-        future: FutureRecordMetadata
-        when: int
-        function: Callable[[Any], object]
-
-    def __call__(self, native: RecordFuture) -> None:
-        error = native._error(0)
-        if error is None:
-            if self.when != ON_FAILURE:
-                self.function(self.future._metadata())
-        elif self.when != ON_SUCCESS:
-            self.function(translated(error))
 
 
 @cython.cclass

@@ -1,0 +1,174 @@
+"""The callbacks of kafka-python's futures, as a record's batch keeps them until its outcome.
+
+Most programs give each record the same functions.  So records that stand behind each other share one ``Call``, which
+the batch keeps once for all of them, and the future that it was added to need not live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import cython
+from cython.cimports.forebay._delivery.callbacks import AddedCallback
+from cython.cimports.forebay._delivery.future import RecordFuture
+from cython.cimports.forebay._delivery.metadata import RecordMetadata as NativeMetadata
+from cython.cimports.forebay._delivery.result import process_number
+from cython.cimports.forebay._runtime.memory import is_unshared, put_item
+
+from forebay._delivery.callback_thread import leave_forked_child, report_briefly
+from forebay.compat.kafka.errors import translated
+from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
+
+if not cython.compiled:
+    ALWAYS, ON_SUCCESS, ON_FAILURE = range(3)
+    DEEPEST = 16
+
+new_tuple: Any = tuple.__new__
+
+
+# Not tracked, as the native future's callbacks are not: the batch drops it with its outcome.
+@cython.final
+@cython.no_gc
+@cython.freelist(64)
+@cython.cclass
+class Call(AddedCallback):
+    """One function, behind those that the record has already (``before``).  The sender's thread calls it."""
+
+    if not cython.compiled:
+        before: Call | None
+        function: Callable[[Any], object]
+        made: Any
+        timestamp: int
+        header_size: int
+        key_size: int
+        value_size: int
+        when: int
+        depth: int
+
+    @cython.cfunc
+    def deliver(self, metadata: NativeMetadata, error: Any) -> object:
+        if self.before is None:
+            self.call(metadata, error)
+            return None
+        earlier: Any = self.before.raised_by(metadata, error)
+        try:
+            if earlier is None:
+                self.call(metadata, error)
+            else:
+                self.call_after(earlier, metadata, error)
+                raise earlier
+        finally:
+            earlier = None  # interpreted, its traceback has this frame
+        return None
+
+    @cython.cfunc
+    def call(self, metadata: NativeMetadata, error: Any) -> object:
+        if error is None:
+            if self.when != ON_FAILURE:
+                self.function(self.located(metadata))
+        elif self.when != ON_SUCCESS:
+            self.function(translated(error))
+        return None
+
+    @cython.cfunc
+    def raised_by(self, metadata: NativeMetadata, error: Any) -> Any:
+        # What deliver raises, for the caller to log, because there are functions behind it that must be called first.
+        process: cython.int = process_number()
+        found: Any = None
+        try:
+            self.deliver(metadata, error)
+        except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
+            found = raised
+        if process != process_number():
+            leave_forked_child(found)
+        return found
+
+    @cython.cfunc
+    def call_after(self, earlier: Any, metadata: NativeMetadata, error: Any) -> object:
+        try:
+            self.call(metadata, error)
+        except BaseException:
+            report_briefly(earlier, metadata)  # the caller logs one
+            raise
+        return None
+
+    def __call__(self, native: RecordFuture) -> None:
+        """For a future that keeps it itself."""
+        self.deliver(native.metadata(), native._error(0))
+
+    @cython.cfunc
+    def located(self, found: NativeMetadata) -> Any:
+        # A tuple that no function kept is used for the next record, as zip() does.  All have one partition.
+        made: Any = self.made
+        self.made = None
+        if made is None or not is_unshared(made):
+            made = record_metadata(found, self.header_size)
+        else:
+            put_item(made, 3, found._offset)
+            if self.timestamp != found._timestamp:
+                put_item(made, 4, found._timestamp)
+            if self.key_size != found._key_size:
+                put_item(made, 6, found._key_size)
+            if self.value_size != found._value_size:
+                put_item(made, 7, found._value_size)
+        self.timestamp = found._timestamp
+        self.key_size = cython.cast(cython.int, found._key_size)
+        self.value_size = cython.cast(cython.int, found._value_size)
+        self.made = made
+        return made
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Call cannot be pickled: it belongs to a record of this process")
+
+
+@cython.cfunc
+def record_metadata(found: NativeMetadata, header_size: cython.Py_ssize_t) -> Any:
+    # Past the Python code of a named tuple's class, which takes longer than the rest of a callback.
+    where = new_tuple(TopicPartition, (found._topic, found._partition))
+    fields: tuple[Any, ...] = (
+        found._topic,
+        found._partition,
+        where,
+        found._offset,
+        found._timestamp,
+        None,
+        found._key_size,
+        found._value_size,
+        header_size,
+    )
+    return new_tuple(RecordMetadata, fields)
+
+
+@cython.cfunc
+def new_call(before: Any, when: cython.int, function: Any, header_size: cython.Py_ssize_t) -> Call:
+    call: Call = Call.__new__(Call)
+    call.before = before
+    call.function = function
+    call.made = None
+    call.timestamp = -1
+    call.header_size = header_size
+    call.key_size = call.value_size = -1
+    call.when = when
+    call.depth = 0
+    if call.before is not None:
+        call.depth = call.before.depth + 1
+    return call
+
+
+@cython.cfunc
+def same_call(known: Any, before: Any, when: cython.int, function: Any, header_size: cython.Py_ssize_t) -> Call | None:
+    """The part of ``known``, another record's, that is what ``new_call`` would make; None if there is none."""
+    call: Call | None = known if type(known) is Call else None
+    while call is not None and call.before is not before:
+        call = call.before
+    if call is None or call.when != when or call.header_size != header_size:
+        return None
+    if call.function is function:
+        return call
+    # Each look at a method makes an object.
+    if type(function) is MethodType and type(call.function) is MethodType:
+        if function.__self__ is call.function.__self__ and function.__func__ is call.function.__func__:
+            return call
+    return None

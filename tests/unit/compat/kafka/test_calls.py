@@ -1,0 +1,269 @@
+"""Callbacks of kafka-python's futures: which are called, in which order, with what; those of split batches too."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import logging
+import os
+import pickle
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forebay.compat.kafka import errors
+from forebay.compat.kafka._calls import Call
+from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
+from tests.fakes.broker import PRODUCE
+from tests.unit.compat.kafka.test_path import made, ours
+
+KINDS = ("add_callback", "add_errback", "add_both")
+# For each record the callbacks that it gets: which of three functions, and for which outcome.
+ADDED = st.lists(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(KINDS)), max_size=4), min_size=1, max_size=25)
+
+
+class Listeners:
+    """Three functions that note who was called with what; ``method`` is another object at each look."""
+
+    def __init__(self, keeps: bool = True) -> None:
+        self.heard: list[Any] = []
+        self.keeps = keeps
+        self.functions: list[Callable[[Any], Any]] = [partial(self.note, number) for number in range(3)]
+
+    def note(self, number: int, outcome: Any) -> None:
+        self.heard.append((number, outcome if self.keeps else tuple(outcome)))
+
+    def method(self, outcome: Any) -> None:
+        self.heard.append(outcome)
+
+
+def located(number: int, offset: int) -> RecordMetadata:
+    """Of the record ``number``, which has so many bytes of value."""
+    return RecordMetadata("test", 0, TopicPartition("test", 0), offset, 1000 - number, None, -1, number, -1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(added=ADDED, keeps=st.booleans(), splits=st.booleans())
+def test_each_is_called_once_in_the_order_of_the_records(
+    added: list[list[tuple[int, str]]], keeps: bool, splits: bool
+) -> None:
+    world = made(batch_size=4096)
+    world.cluster.max_batch_size = 150 if splits else 1 << 30
+    listeners, producer = Listeners(keeps), ours(world)
+    for number, calls in enumerate(added):
+        future = producer.send("test", bytes(number), partition=0, timestamp_ms=1000 - number)
+        for function, kind in calls:
+            getattr(future, kind)(listeners.functions[function])
+    world.settle(200)
+    assert len(world.values("test", 0)) == len(added)
+    assert listeners.heard == [
+        (function, located(number, number))
+        for number, calls in enumerate(added)
+        for function, kind in calls
+        if kind != "add_errback"
+    ]
+
+
+@settings(deadline=None, max_examples=30)
+@given(added=ADDED)
+def test_those_of_failed_records(added: list[list[tuple[int, str]]]) -> None:
+    world = made(batch_size=4096, delivery_timeout_ms=6000)
+    world.cluster.brokers[0].held.add(PRODUCE)
+    listeners, producer = Listeners(), ours(world)
+    for calls in added:
+        future = producer.send("test", b"v", partition=0)
+        for function, kind in calls:
+            getattr(future, kind)(listeners.functions[function])
+    world.run(6100)
+    expected = [function for calls in added for function, kind in calls if kind != "add_callback"]
+    assert [function for function, _ in listeners.heard] == expected
+    assert {type(error) for _, error in listeners.heard} <= {errors.KafkaTimeoutError}
+
+
+def test_methods_and_bound_arguments() -> None:
+    world = made()
+    listeners, producer = Listeners(), ours(world)
+    for number in range(3):
+        future = producer.send("test", bytes(number), partition=0, timestamp_ms=1000 - number)
+        future.add_callback(listeners.method).add_callback(listeners.note, number)
+    world.settle()
+    assert listeners.heard == [
+        each for number in range(3) for each in (located(number, number), (number, located(number, number)))
+    ]
+
+
+def test_headers_of_different_sizes() -> None:
+    world = made()
+    seen: list[int] = []
+
+    def note(found: RecordMetadata) -> None:
+        seen.append(found.serialized_header_size)
+
+    producer = ours(world)
+    for headers in ([("a", b"b")], [("a", b"b")], None, [("a", b"bc")]):
+        producer.send("test", b"v", headers=headers, partition=0).add_callback(note)
+    world.settle()
+    assert seen == [2, 2, -1, 3]
+
+
+def test_a_record_before_one_that_has_a_callback_gets_its_own_later() -> None:
+    world = made()
+    listeners, producer = Listeners(), ours(world)
+    first, second, third = (producer.send("test", bytes(n), partition=0, timestamp_ms=1000 - n) for n in range(3))
+    second.add_callback(listeners.functions[1])
+    first.add_callback(listeners.functions[0])
+    third.add_callback(listeners.functions[2])
+    second.add_callback(listeners.functions[0])
+    world.settle()
+    assert sorted(listeners.heard) == [
+        (0, located(0, 0)), (0, located(1, 1)), (1, located(1, 1)), (2, located(2, 2)),
+    ]  # fmt: skip
+    assert listeners.heard.index((1, located(1, 1))) < listeners.heard.index((0, located(1, 1)))
+
+
+def test_many_of_one_record() -> None:
+    world = made()
+    seen: list[int] = []
+    future = ours(world).send("test", b"v", partition=0)
+    for number in range(100):
+        future.add_callback(lambda found, number=number: seen.append(number))
+    world.settle()
+    assert seen == list(range(100))
+
+
+def test_one_that_is_added_by_another() -> None:
+    world = made()
+    seen: list[Any] = []
+    future = ours(world).send("test", b"v", partition=0)
+    future.add_callback(lambda found: future.add_callback(seen.append).add_callback(seen.append))
+    future.add_callback(lambda found: seen.append("last"))
+    world.settle()
+    assert seen == ["last", future.value, future.value]
+
+
+def test_metadata_that_is_kept_does_not_change() -> None:
+    world = made()
+    kept: list[Any] = []
+    hashes: list[int] = []
+
+    def note(found: RecordMetadata) -> None:
+        hashes.append(hash(found))
+        if found.offset % 2:
+            kept.append(found)
+
+    producer = ours(world)
+    for number in range(9):
+        producer.send("test", bytes(300 + number), timestamp_ms=number, partition=0).add_callback(note)
+    world.settle()
+    where = TopicPartition("test", 0)
+    expected = [RecordMetadata("test", 0, where, n, n, None, -1, 300 + n, -1) for n in range(9)]
+    assert kept == expected[1::2] and hashes == [hash(each) for each in expected]
+
+
+def test_each_exception_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    world = made()
+    seen: list[Any] = []
+
+    def fails(found: Any) -> None:
+        raise ValueError(f"mine {found.offset}")
+
+    def exits(found: Any) -> None:
+        raise SystemExit(f"also {found.offset}")
+
+    producer = ours(world)
+    producer.send("test", b"v", partition=0).add_callback(fails).add_both(exits).add_callback(seen.append)
+    producer.send("test", b"v", partition=0).add_callback(seen.append).add_callback(fails)
+    world.settle()
+    assert [found.offset for found in seen] == [0, 1]
+    told = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
+    assert told == ["mine 0", "also 0", "mine 1"]
+    assert {record.name for record in caplog.records if record.levelno >= logging.ERROR} == {"forebay.callbacks"}
+
+
+def test_what_is_added_is_let_go_with_the_outcome() -> None:
+    world = made()
+
+    class Mine:
+        def __call__(self, found: Any) -> None:
+            assert future is not None
+
+    mine = Mine()
+    known = weakref.ref(mine)
+    future = ours(world).send("test", b"v", partition=0).add_callback(mine).add_errback(mine)
+    del mine
+    gc.collect()
+    assert known() is not None
+    world.settle()
+    gc.collect()
+    assert known() is None and future.succeeded()
+
+
+def test_what_is_added_is_paid_for() -> None:
+    world = made(batch_size=1 << 20, linger_ms=60_000, delivery_timeout_ms=100_000)
+    producer = ours(world)
+    producer.send("test", b"v", partition=0)
+    (batch,) = world.accumulator.incomplete()
+    costs = [batch.account.charged]
+    for step in range(3):
+        for _ in range(1000):
+            function = (lambda found: None) if step == 2 else id
+            producer.send("test", b"v", partition=0).add_callback(function)
+        costs.append(batch.account.charged)
+    growth = [after - before for before, after in itertools.pairwise(costs)]
+    # Numbers for each record, at most twice as many as there are; then functions, too.
+    assert 24 * 1000 <= growth[0] <= 2 * 24 * 1000 + 1000 and growth[1] <= 4 * 24 * 1000
+    assert growth[2] >= 1000 * 300
+    world.run(70_000)
+    assert batch.account.charged == 0 and not producer.native._parts.accumulator.has_incomplete()
+
+
+def test_many_threads_add_to_the_records_of_one_batch() -> None:
+    world = made(batch_size=1 << 20, linger_ms=60_000, delivery_timeout_ms=100_000)
+    producer = ours(world)
+    seen: list[tuple[int, int, int]] = []
+
+    def work(thread: int) -> None:
+        for number in range(300):
+            future = producer.send("test", b"v", partition=0)
+            future.add_callback(lambda found, at=(thread, number, 0): seen.append(at))
+            future.add_callback(lambda found, at=(thread, number, 1): seen.append(at))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    world.run(70_000)
+    assert sorted(seen) == [(thread, number, which) for thread in range(4) for number in range(300) for which in (0, 1)]
+    places = {at: place for place, at in enumerate(seen)}
+    assert all(places[(thread, number, 0)] < places[(thread, number, 1)] for thread, number, _ in seen)
+
+
+def test_in_a_forked_child_none_is_added() -> None:
+    world = made()
+    future = ours(world).send("test", b"v", partition=0).add_callback(id)
+    child = os.fork()
+    if child == 0:
+        try:
+            future.add_callback(id)
+        except BaseException as raised:  # noqa: BLE001 - the child ends here, whatever it is
+            os._exit(17 if "belongs to the parent process" in str(raised) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+
+
+def test_it_is_no_value() -> None:
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(Call())
