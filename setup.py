@@ -30,6 +30,7 @@ COMPILED = [
     "_delivery.callbacks",
     "_delivery.result",
     "_delivery.future",
+    "_delivery.added",
     "_delivery.metadata",
     "_delivery.split",
     "_runtime.piece",

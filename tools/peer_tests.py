@@ -1,8 +1,9 @@
 """Runs the producer tests of another client against the class here that takes its place, on a real Kafka.
 
 ``python -m tools.peer_tests CLIENT CHECKOUT [PYTEST ARGUMENT ...]``.  ``CLIENT`` is confluent, kafka or aiokafka, and
-``CHECKOUT`` a folder with that client's sources, as its repository has them.  Nothing of it is kept: its tests are
-copied to a folder that goes away.  ``NOT_APPLICABLE`` lists the tests that are left out, each with its reason.
+``CHECKOUT`` a folder with that client's sources, as its repository has them for the version that is installed here, or
+for the nearest one.  Nothing of it is kept: its tests are copied to a folder that goes away.  ``not_applicable`` lists
+the tests that are left out, each with its reason.
 """
 
 from __future__ import annotations

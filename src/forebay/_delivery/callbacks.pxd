@@ -6,8 +6,16 @@ from forebay._runtime.memory cimport ObjectPointer
 
 # See StampedBatch.
 @cython.no_gc
-cdef class AddedCallback:
+cdef class CompiledCallback:
     cdef object deliver(self, RecordMetadata metadata, object error)
+
+
+@cython.no_gc
+cdef class AddedCallback(CompiledCallback):
+    cdef AddedCallback before
+    cdef object function
+    cdef Py_ssize_t number
+    cdef signed char kind
 
 
 cdef class DeliveryCallbacks:
@@ -31,6 +39,21 @@ cdef class DeliveryCallbacks:
     cdef void put(self, object function, long long timestamp, long long key_size, long long value_size) noexcept
     cdef object last(self)
     cdef object before_last(self)
+    cdef bint repeat(
+        self,
+        Py_ssize_t index,
+        int kind,
+        object function,
+        Py_ssize_t number,
+        long long timestamp,
+        long long key_size,
+        long long value_size,
+    ) noexcept
     cdef void replace_last(self, object function) noexcept
     cdef object seek(self, Py_ssize_t index)
     cdef void share(self, list parts, list ends)
+
+
+cdef AddedCallback alike(AddedCallback known, AddedCallback before, int kind, object function, Py_ssize_t number)
+cdef object deliver_to(object function, RecordMetadata metadata, object error)
+cdef object copy_or_itself(object error)

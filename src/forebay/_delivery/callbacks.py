@@ -8,6 +8,7 @@ future, which refers to the batch.  That cycle ends with the batch's outcome.
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
 
 import cython
@@ -25,6 +26,8 @@ from cython.cimports.forebay._runtime.memory import (
     put_object,
 )
 
+from forebay.errors._base import own_copy
+
 # A record's second number holds both sizes plus one, in 32 bits each.  The highest bit of the lower half is free.
 ANOTHER_FUNCTION = cython.declare(cython.longlong, 1 << 31)
 SIZE = cython.declare(cython.longlong, (1 << 31) - 1)
@@ -36,13 +39,29 @@ LEAST = cython.declare(cython.Py_ssize_t, 16)
 # Not tracked, as what it is kept in.
 @cython.no_gc
 @cython.cclass
-class AddedCallback:
-    """What is called for a record and was added after its ``send``: a compiled subclass knows how."""
+class CompiledCallback:
+    """A callback of this package's own: called in C, where a call by Python would cost more than what it does."""
 
     @cython.cfunc
     def deliver(self, metadata: RecordMetadata, error: Any) -> object:
         """The outcome, as ``on_delivery`` gets it; by the sender's thread."""
         raise NotImplementedError
+
+
+@cython.no_gc
+@cython.cclass
+class AddedCallback(CompiledCallback):
+    """What is called for a record and was added after its ``send``.
+
+    ``before`` is what the record had until then, called first.  ``function``, ``kind`` and ``number`` say all that
+    there is to a call of it, so records for which they are alike share one.
+    """
+
+    if not cython.compiled:
+        before: AddedCallback | None
+        function: Any
+        number: int
+        kind: int
 
 
 @cython.final
@@ -138,6 +157,40 @@ class DeliveryCallbacks:
 
     @cython.cfunc
     @cython.exceptval(check=False)
+    def repeat(
+        self,
+        index: cython.Py_ssize_t,
+        kind: cython.int,
+        function: Any,
+        number: cython.Py_ssize_t,
+        timestamp: cython.longlong,
+        key_size: cython.longlong,
+        value_size: cython.longlong,
+    ) -> cython.bint:
+        """Adds to record ``index`` what the record before it has in the same place, if that is alike.
+
+        False where it is not, or where there is no room.  For AddedCallbacks alone.
+        """
+        if self.function_count == 0 or self.function_count == self.function_room or index >= self.room:
+            return False
+        before: AddedCallback | None = None
+        found: AddedCallback | None = cython.cast(AddedCallback, object_at(self.functions, self.function_count - 1))
+        if self.count == index + 1:
+            before = found
+            found = cython.cast(AddedCallback, self.before_last())
+        elif self.count != index:
+            return False
+        found = alike(found, before, kind, function, number)
+        if found is None:
+            return False
+        if before is None:
+            self.put(found, timestamp, key_size, value_size)
+        else:
+            self.replace_last(found)
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
     def replace_last(self, function: Any) -> cython.void:
         """Gives the latest record another callback; ``reserve`` has made room, and the caller keeps the one it had."""
         at: cython.Py_ssize_t = 2 * self.count - 1
@@ -189,3 +242,45 @@ class DeliveryCallbacks:
 
     def __reduce__(self) -> Any:
         raise TypeError("DeliveryCallbacks cannot be pickled: they belong to a batch of this process")
+
+
+@cython.cfunc
+def alike(
+    known: AddedCallback | None,
+    before: AddedCallback | None,
+    kind: cython.int,
+    function: Any,
+    number: cython.Py_ssize_t,
+) -> AddedCallback | None:
+    """The part of ``known``, another record's, that is what is asked for; None if there is none."""
+    found: AddedCallback | None = known
+    while found is not None and found.before is not before:
+        found = found.before
+    if found is None or found.kind != kind or found.number != number:
+        return None
+    if found.function is function:
+        return found
+    # Each look at a method makes an object.
+    if type(function) is MethodType and type(found.function) is MethodType:
+        if function.__self__ is found.function.__self__ and function.__func__ is found.function.__func__:
+            return found
+    return None
+
+
+@cython.cfunc
+def deliver_to(function: Any, metadata: RecordMetadata, error: Any) -> object:
+    if isinstance(function, CompiledCallback):
+        return cython.cast(CompiledCallback, function).deliver(metadata, error)
+    function(metadata, error)
+    return None
+
+
+@cython.cfunc
+def copy_or_itself(error: Any) -> Any:
+    """A copy for one callback, or the error itself if there is no memory for a copy."""
+    copy: Any = error
+    try:
+        copy = own_copy(error)
+    except MemoryError:
+        pass
+    return copy

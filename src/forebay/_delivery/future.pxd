@@ -1,4 +1,3 @@
-from forebay._delivery.callbacks cimport AddedCallback
 from forebay._delivery.result cimport BatchResult
 
 
@@ -11,7 +10,6 @@ cdef class RecordFuture:
     cpdef object metadata(self)
     cdef _error(self, object timeout)
     cdef bint _is_visible(self) noexcept
-    cdef bint add_delivery(self, object before, AddedCallback callback, object function) except? -1
 
 
 cdef RecordFuture new_future()

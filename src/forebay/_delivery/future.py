@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._delivery.callback_thread import on_sender_thread, report_lost
-from cython.cimports.forebay._delivery.callbacks import AddedCallback, DeliveryCallbacks
+from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
 from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._delivery.result import COMPLETING, DONE, BatchResult
 from cython.cimports.forebay._delivery.sender_lock import check_wait
@@ -129,32 +129,6 @@ class RecordFuture:
                 account.credit_callback(function)
         if not call_done_callback(function, self):
             report_lost(part.topic, part.partition, part.base_offset, self._index - part.first, 1)
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def add_delivery(self, before: Any, callback: AddedCallback, function: Any) -> cython.bint:
-        """As ``on_delivery``, after the send: ``callback.deliver`` is called in the order of the records.
-
-        Args:
-            before: what the record has already (``BatchResult.added_callback``), in the place of which it is put.
-            function: what the callback keeps, if no other record has the same one; else None.
-
-        Returns:
-            False if it is not put: see ``BatchResult.put_added``; ``add_done_callback`` takes it then.
-        """
-        part: BatchResult = self._batch.leaf(self._index)
-        if part.is_foreign():
-            return False
-        account = part.account
-        places: cython.Py_ssize_t = part.put_added(
-            self._index, before, callback, self._timestamp, self._key_size, self._value_size
-        )
-        if account is not None:
-            if places >= 0 and function is not None:
-                account.charge_callback(function)
-            if places > 0:
-                account.charge_numbers(places)
-        return places >= 0
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         """``await future``: as ``result``, for a coroutine on any event loop; a cancelled one leaves the record alone.

@@ -1,6 +1,6 @@
 cimport cython
 
-from forebay._delivery.callbacks cimport AddedCallback, DeliveryCallbacks
+from forebay._delivery.callbacks cimport DeliveryCallbacks
 from forebay._delivery.metadata cimport RecordMetadata
 from forebay._runtime.mutex cimport Mutex
 
@@ -43,20 +43,14 @@ cdef class BatchResult:
     cpdef bint settle_early(
         self, long long base_offset, long long log_append_time, object error, int record_count
     ) except? -1
-    cdef void run_deliveries(self, DeliveryCallbacks calls, bint are_added, object report)
-    cdef int deliver_from(
-        self, int at, DeliveryCallbacks calls, bint are_added, object shared, object report
-    ) except? -1
+    cdef void run_deliveries(self, DeliveryCallbacks calls, object report)
+    cdef int deliver_from(self, int at, DeliveryCallbacks calls, object shared, object report) except? -1
     cdef void note_lost(self, DeliveryCallbacks calls, Py_ssize_t at)
     cdef bint run_callbacks(self, object report) except? -1
     cdef void report_raised(self, object raised, object report)
     cdef int wake_waiters(self) except? -1
     cdef bint end_part(self, BatchResult part) except? -1
     cdef BatchResult leaf(self, int index)
-    cdef object added_callback(self, int index, bint of_earlier)
-    cdef Py_ssize_t put_added(
-        self, int index, object before, AddedCallback callback, long long timestamp, int key_size, int value_size
-    ) except? -2
     cdef bint add_callback(self, int index, object future, object function) except? -1
     cpdef bint subscribe(self, object ticket, int index=*) except? -1
     cpdef void unsubscribe(self, object ticket, int index=*)

@@ -14,14 +14,13 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._delivery.callback_thread import report_lost
-from cython.cimports.forebay._delivery.callbacks import AddedCallback, DeliveryCallbacks
+from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks, copy_or_itself, deliver_to
 from cython.cimports.forebay._delivery.metadata import RecordMetadata, new_metadata
 from cython.cimports.forebay._runtime.memory import is_unshared
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release, thread_ident
 
 from forebay._delivery.callback_thread import leave_forked_child, report_safely, was_entered
 from forebay.errors import ForkedProducerError
-from forebay.errors._base import own_copy
 
 if not cython.compiled:
     PENDING, COMPLETING, DONE = range(3)
@@ -142,12 +141,9 @@ class BatchResult:
             self.settled_early = False
         finally:
             release(self.lock)
-        if self.deliveries is not None:
-            self.run_deliveries(self.deliveries, False, report)
-            self.deliveries = None
-        if self.added is not None:
-            self.run_deliveries(self.added, True, report)
-            self.added = None
+        self.run_deliveries(self.deliveries, report)
+        self.run_deliveries(self.added, report)
+        self.deliveries = self.added = None
         while not self.run_callbacks(report):
             pass
         self.account = None
@@ -191,18 +187,18 @@ class BatchResult:
         return self.error is None
 
     @cython.cfunc
-    def run_deliveries(self, calls: DeliveryCallbacks, are_added: cython.bint, report: Any) -> cython.void:
+    def run_deliveries(self, calls: DeliveryCallbacks | None, report: Any) -> cython.void:
+        if calls is None:
+            return
         shared: Any = None if self.error is None else copy_or_itself(self.error)
         at: cython.int = 0
         while at < calls.count:
-            at = self.deliver_from(at, calls, are_added, shared, report)
+            at = self.deliver_from(at, calls, shared, report)
         self.note_lost(calls, -1)
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def deliver_from(
-        self, at: cython.int, calls: DeliveryCallbacks, are_added: cython.bint, shared: Any, report: Any
-    ) -> cython.int:
+    def deliver_from(self, at: cython.int, calls: DeliveryCallbacks, shared: Any, report: Any) -> cython.int:
         # Up to a callback that raises; returns where to go on.  A try around each call would make each call dearer.
         metadata: RecordMetadata | None = None
         error: Any = shared
@@ -222,10 +218,7 @@ class BatchResult:
                 elif self.record_errors is not None:
                     error = copy_or_itself(self.record_errors[at - 1]) if at - 1 in self.record_errors else shared
                 called = True
-                if are_added:
-                    cython.cast(AddedCallback, function).deliver(metadata, error)
-                else:
-                    function(metadata, error)
+                deliver_to(function, metadata, error)
                 if self.is_foreign():
                     leave_forked_child(None)
         except BaseException as raised:  # noqa: BLE001 - SystemExit too: a callback never stops the sender
@@ -319,65 +312,6 @@ class BatchResult:
         while result.parts is not None:
             result = part_with(result.parts, index)
         return result
-
-    @cython.cfunc
-    def added_callback(self, index: cython.int, of_earlier: cython.bint) -> Any:
-        """What ``put_added`` has put for record ``index``, None if nothing; or for the latest record before it."""
-        result: BatchResult = self.leaf(index)
-        acquire(result.lock)
-        try:
-            calls: DeliveryCallbacks | None = result.added
-            if calls is None or result.state != PENDING:
-                return None
-            has_own: cython.bint = calls.count > index - result.first
-            if of_earlier:
-                return calls.before_last() if has_own else calls.last()
-            return calls.last() if has_own else None
-        finally:
-            release(result.lock)
-
-    @cython.cfunc
-    @cython.exceptval(-2)
-    def put_added(
-        self,
-        index: cython.int,
-        before: Any,
-        callback: AddedCallback,
-        timestamp: cython.longlong,
-        key_size: cython.int,
-        value_size: cython.int,
-    ) -> cython.Py_ssize_t:
-        """Has ``callback.deliver`` called with the outcome of record ``index``.
-
-        Args:
-            before: what the record has already, in the place of which it is put; None for nothing.
-
-        Returns:
-            For how many further records memory was taken; -1 if it is not put: there is an outcome, the record has
-            something else by now, or a later record has a callback.
-        """
-        result: BatchResult = self.leaf(index)
-        had: Any = None  # dropped behind the lock
-        acquire(result.lock)
-        try:
-            if result.state != PENDING or result.parts is not None:
-                return -1
-            if result.added is None:
-                result.added = DeliveryCallbacks()
-            calls: DeliveryCallbacks = result.added
-            at: cython.Py_ssize_t = index - result.first
-            had = calls.last() if calls.count == at + 1 else None
-            if calls.count > at + 1 or had is not before:
-                return -1
-            room: cython.Py_ssize_t = calls.room
-            calls.reserve(at, 2 * at + 2)
-            if before is None:
-                calls.add(at, callback, timestamp, key_size, value_size)
-            else:
-                calls.replace_last(callback)
-            return calls.room - room
-        finally:
-            release(result.lock)
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -487,17 +421,6 @@ def part_with(parts: list[Any], index: cython.int) -> BatchResult:
             high = middle - 1
     part = parts[low]
     return part
-
-
-@cython.cfunc
-def copy_or_itself(error: Any) -> Any:
-    """A copy for one callback, or the error itself if there is no memory for a copy."""
-    copy: Any = error
-    try:
-        copy = own_copy(error)
-    except MemoryError:
-        pass
-    return copy
 
 
 @cython.cfunc

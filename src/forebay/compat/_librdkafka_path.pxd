@@ -1,23 +1,18 @@
+cimport cython
+
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.topic cimport TopicState
+from forebay._delivery.callbacks cimport CompiledCallback
 from forebay._runtime.clock cimport Clock
 from forebay._send.path cimport SendPath
 
 
-cdef class Message
+cdef class Events
 
 
-cdef class Events:
-    cdef object append                   # of what follows
-    cdef readonly object served          # messages with their outcome, that poll() has not served; any thread
-    cdef readonly list waiting           # tickets of calls that wait for an event; each call adds and removes its own
-    cdef readonly object default_callback
-    cdef readonly bint only_errors
-    cdef readonly Clock clock
-    cpdef void put(self, Message message)
-
-
-cdef class Message:
+# See StampedBatch.
+@cython.no_gc
+cdef class Message(CompiledCallback):
     cdef Events events
     cdef object _callback
     cdef object _topic
@@ -32,6 +27,16 @@ cdef class Message:
     cdef double _latency
 
 
+cdef class Events:
+    cdef object append                   # of what follows
+    cdef readonly object served          # of messages with their outcome, that poll() has not served; any thread
+    cdef readonly list waiting           # tickets of calls that wait for an event; each call adds and removes its own
+    cdef readonly object default_callback
+    cdef readonly bint only_errors
+    cdef readonly Clock clock
+    cpdef void put(self, Message message)
+
+
 cdef class ProducePath:
     cdef readonly SendPath _native
     cdef readonly Events _events
@@ -42,6 +47,8 @@ cdef class ProducePath:
     cdef readonly object _draw           # a random number, 0 to 2^31 - 1
     cdef readonly bint _is_sticky        # messages without a key go to a sticky partition
     cdef readonly bint _for_all          # each message has an event
+    cdef bint _is_silent                 # a message without a callback has none
+    cdef bint _keyless_sticks            # a message without a key goes to a sticky partition
     cdef readonly bint _open
     cdef readonly Py_ssize_t _limit
     cdef Py_ssize_t _room                # calls of produce() until the messages are counted again; any thread

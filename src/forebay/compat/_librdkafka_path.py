@@ -12,6 +12,7 @@ import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import checked_timestamp
+from cython.cimports.forebay._delivery.callbacks import CompiledCallback
 from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
 from cython.cimports.forebay._runtime.clock import Clock
@@ -43,7 +44,10 @@ FREE_PART = cython.declare(cython.Py_ssize_t, 16)
 @cython.final
 @cython.cclass
 class Events:
-    """Messages that have their outcome and were not served; ``poll`` takes them, the sender's thread adds."""
+    """Messages that have their outcome and were not served, each with its callback.
+
+    ``poll`` takes them, the sender's thread adds.  An error of a broker stands by itself.
+    """
 
     def __init__(self, clock: Clock, default_callback: Any, only_errors: bool) -> None:
         self.served: Any = deque()
@@ -56,7 +60,11 @@ class Events:
     @cython.ccall
     def put(self, message: Message) -> cython.void:
         """Adds one, and wakes who waits for it.  Any thread."""
-        self.append(message)
+        # From here on the collector must see the callback, which may refer to the producer, and so to this.
+        callback: Any = message._callback
+        message._callback = None
+        message.events = None
+        self.append((message, callback))
         if len(self.waiting) > 0:
             self.wake()
 
@@ -71,14 +79,16 @@ class Events:
             ticket.wake()
 
 
+# Not tracked by the garbage collector, which would walk all that wait.  Until its outcome its callback is kept as that
+# of any record; then it refers to nothing that could refer to it.
 @cython.final
-@cython.freelist(256)
+@cython.no_gc
 @cython.cclass
-class Message:
+class Message(CompiledCallback):
     """A message, and what became of it; made by ``produce`` and given to its callback."""
 
     if not cython.compiled:
-        events: Events
+        events: Events | None
         _callback: Any
         _topic: str
         _key: bytes | None
@@ -94,24 +104,27 @@ class Message:
     def __init__(self) -> None:
         raise TypeError("a Message is made by Producer.produce() alone")
 
-    def __call__(self, metadata: RecordMetadata, error: BaseException | None) -> None:
-        """The outcome; by the sender's thread."""
-        self._latency = self.events.clock.now() - self._begun
+    @cython.cfunc
+    def deliver(self, metadata: RecordMetadata, error: Any) -> object:
+        events: Events = cython.cast(Events, self.events)
+        self._latency = events.clock.now() - self._begun
         self._partition = metadata._partition
         if error is None:
-            if self.events.only_errors:
-                return
+            if events.only_errors:
+                return None
             self._offset = metadata._offset
             self._timestamp = metadata._timestamp
         else:
             self._failure = error
-        self.events.put(self)
+        events.put(self)
+        return None
 
     def fail(self, error: BaseException | KafkaError) -> None:
         """The outcome of a message that never reached the native producer."""
-        self._latency = self.events.clock.now() - self._begun
+        events: Events = cython.cast(Events, self.events)
+        self._latency = events.clock.now() - self._begun
         self._failure = error
-        self.events.put(self)
+        events.put(self)
 
     def error(self) -> KafkaError | None:
         """None once it was delivered."""
@@ -185,6 +198,8 @@ class ProducePath:
         self._draw = options.draw
         self._is_sticky = options.is_sticky
         self._for_all = options.error_cb is not None
+        self._is_silent = not self._for_all and events.default_callback is None
+        self._keyless_sticks = self._is_sticky and hash_partition(self._kind, None, 1) == -1
         self._limit = options.most_messages
         self._room = 0
         self._is_full = False
@@ -237,15 +252,15 @@ class ProducePath:
         if self._room <= 0:
             self._count_room()
         self._room -= 1
-        wanted: Any = self._message_for(topic, key, value, headers, on_delivery if callback is None else callback)
+        wanted: Any = None
+        if callback is not None or on_delivery is not None or not self._is_silent:
+            wanted = self._message_for(topic, key, value, headers, on_delivery if callback is None else callback)
         self._go(topic, value, key, headers, partition, None if timestamp == 0 else timestamp, wanted, False)
 
     @cython.cfunc
     def _message_for(self, topic: Any, key: Any, value: Any, headers: Any, function: Any) -> object:
         if function is None:
             function = self._events.default_callback
-            if function is None and not self._for_all:
-                return None
         elif not callable(function):
             raise TypeError(f"callback must be callable, got {type(function).__name__}")
         return new_message(self._events, topic, key, value, headers, function)
@@ -286,7 +301,8 @@ class ProducePath:
         given: cython.longlong = partition
         number: cython.int = -1
         if given == -1:
-            number = self.number_for(state, key)
+            if key is not None or not self._keyless_sticks:
+                number = self.number_for(state, key)
         elif 0 <= given < state.partition_count:
             number = given
         else:
@@ -347,6 +363,7 @@ class ProducePath:
         take: Any = served.popleft
         taken: Any
         message: Message
+        callback: Any
         count: cython.int = 0
         # As many as there are now: callbacks that produce could keep this going for ever.
         for _ in range(len(served)):
@@ -356,15 +373,13 @@ class ProducePath:
                 taken = None  # another thread serves, too
             if taken is None:
                 break
-            if type(taken) is not Message:
+            if type(taken) is not tuple:
                 self._tell_broker_error(taken)
                 continue
-            message = taken
+            message, callback = taken
             if self._for_all:
                 self._tell_error(message.error())
-            callback: Any = message._callback
             if callback is not None:
-                message._callback = None
                 count += 1
                 callback(message.error() if message._failure is not None else None, message)
         return count

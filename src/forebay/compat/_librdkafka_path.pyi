@@ -2,7 +2,7 @@
 
 from typing import Any, final
 
-from forebay._delivery.metadata import RecordMetadata
+from forebay._delivery.callbacks import CompiledCallback
 from forebay._runtime.clock import Clock
 from forebay.compat._librdkafka_errors import KafkaError
 
@@ -14,9 +14,8 @@ class Events:
     def wake(self) -> None: ...
 
 @final
-class Message:
+class Message(CompiledCallback):
     def __init__(self) -> None: ...
-    def __call__(self, metadata: RecordMetadata, error: BaseException | None) -> None: ...
     def fail(self, error: BaseException | KafkaError) -> None: ...
     def error(self) -> KafkaError | None: ...
     def topic(self) -> str: ...

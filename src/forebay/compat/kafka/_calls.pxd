@@ -3,7 +3,7 @@ cimport cython
 from forebay._delivery.callbacks cimport AddedCallback
 from forebay._delivery.metadata cimport RecordMetadata as NativeMetadata
 
-cdef enum:                 # Call.when; the interpreted form has it in _calls.py
+cdef enum:                 # Call.kind; the interpreted form has it in _calls.py
     ALWAYS = 0
     ON_SUCCESS = 1
     ON_FAILURE = 2
@@ -15,14 +15,10 @@ cdef enum:
 # See StampedBatch.
 @cython.no_gc
 cdef class Call(AddedCallback):
-    cdef Call before
-    cdef object function
     cdef object made                     # the RecordMetadata of the call before, and the numbers in it
     cdef long long timestamp
-    cdef Py_ssize_t header_size
     cdef int key_size
     cdef int value_size
-    cdef signed char when
     cdef signed char depth
     cdef object call(self, NativeMetadata metadata, object error)
     cdef object raised_by(self, NativeMetadata metadata, object error)
@@ -31,5 +27,4 @@ cdef class Call(AddedCallback):
 
 
 cdef object record_metadata(NativeMetadata found, Py_ssize_t header_size)
-cdef Call new_call(object before, int when, object function, Py_ssize_t header_size)
-cdef Call same_call(object known, object before, int when, object function, Py_ssize_t header_size)
+cdef Call new_call(object before, int kind, object function, Py_ssize_t header_size)

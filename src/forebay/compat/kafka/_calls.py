@@ -6,8 +6,6 @@ the batch keeps once for all of them, and the future that it was added to need n
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import MethodType
 from typing import Any
 
 import cython
@@ -31,28 +29,30 @@ new_tuple: Any = tuple.__new__
 # Not tracked, as the native future's callbacks are not: the batch drops it with its outcome.
 @cython.final
 @cython.no_gc
-@cython.freelist(64)
 @cython.cclass
 class Call(AddedCallback):
-    """One function, behind those that the record has already (``before``).  The sender's thread calls it."""
+    """One function, behind those that the record has already (``before``).  The sender's thread calls it.
+
+    ``kind`` says for which outcome, and ``number`` is the size of the record's headers.
+    """
 
     if not cython.compiled:
-        before: Call | None
-        function: Callable[[Any], object]
         made: Any
         timestamp: int
-        header_size: int
         key_size: int
         value_size: int
-        when: int
         depth: int
 
     @cython.cfunc
     def deliver(self, metadata: NativeMetadata, error: Any) -> object:
-        if self.before is None:
-            self.call(metadata, error)
+        wants: cython.bint = self.kind != (ON_FAILURE if error is None else ON_SUCCESS)
+        if self.before is None or not wants:
+            if wants:
+                self.call(metadata, error)
+            elif self.before is not None:
+                self.before.deliver(metadata, error)
             return None
-        earlier: Any = self.before.raised_by(metadata, error)
+        earlier: Any = cython.cast(Call, self.before).raised_by(metadata, error)
         try:
             if earlier is None:
                 self.call(metadata, error)
@@ -65,11 +65,7 @@ class Call(AddedCallback):
 
     @cython.cfunc
     def call(self, metadata: NativeMetadata, error: Any) -> object:
-        if error is None:
-            if self.when != ON_FAILURE:
-                self.function(self.located(metadata))
-        elif self.when != ON_SUCCESS:
-            self.function(translated(error))
+        self.function(self.located(metadata) if error is None else translated(error))
         return None
 
     @cython.cfunc
@@ -104,7 +100,7 @@ class Call(AddedCallback):
         made: Any = self.made
         self.made = None
         if made is None or not is_unshared(made):
-            made = record_metadata(found, self.header_size)
+            made = record_metadata(found, self.number)
         else:
             put_item(made, 3, found._offset)
             if self.timestamp != found._timestamp:
@@ -142,33 +138,13 @@ def record_metadata(found: NativeMetadata, header_size: cython.Py_ssize_t) -> An
 
 
 @cython.cfunc
-def new_call(before: Any, when: cython.int, function: Any, header_size: cython.Py_ssize_t) -> Call:
+def new_call(before: Any, kind: cython.int, function: Any, header_size: cython.Py_ssize_t) -> Call:
     call: Call = Call.__new__(Call)
     call.before = before
     call.function = function
+    call.kind = kind
+    call.number = header_size
     call.made = None
-    call.timestamp = -1
-    call.header_size = header_size
-    call.key_size = call.value_size = -1
-    call.when = when
-    call.depth = 0
-    if call.before is not None:
-        call.depth = call.before.depth + 1
+    call.timestamp = call.key_size = call.value_size = -1
+    call.depth = 0 if before is None else cython.cast(Call, before).depth + 1
     return call
-
-
-@cython.cfunc
-def same_call(known: Any, before: Any, when: cython.int, function: Any, header_size: cython.Py_ssize_t) -> Call | None:
-    """The part of ``known``, another record's, that is what ``new_call`` would make; None if there is none."""
-    call: Call | None = known if type(known) is Call else None
-    while call is not None and call.before is not before:
-        call = call.before
-    if call is None or call.when != when or call.header_size != header_size:
-        return None
-    if call.function is function:
-        return call
-    # Each look at a method makes an object.
-    if type(function) is MethodType and type(call.function) is MethodType:
-        if function.__self__ is call.function.__self__ and function.__func__ is call.function.__func__:
-            return call
-    return None

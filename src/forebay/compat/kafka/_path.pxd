@@ -8,7 +8,8 @@ cdef class FutureRecordMetadata:
     cdef RecordFuture _sent
     cdef Py_ssize_t _header_size
     cdef object _metadata(self)
-    cdef void _add(self, int when, object f, object args, object kwargs)
+    cdef int _add(self, int kind, object f, tuple args, dict kwargs) except? -1
+    cdef object _add_anew(self, int kind, object function)
 
 
 cdef class SendingPath:

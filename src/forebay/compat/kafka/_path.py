@@ -10,6 +10,8 @@ import cython
 from cython.cimports.forebay._accumulator.partitioner import PartitionRandom
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import plain_name
+from cython.cimports.forebay._delivery.added import added_callback, put_added, repeat_added
+from cython.cimports.forebay._delivery.callbacks import alike
 from cython.cimports.forebay._delivery.future import RecordFuture
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, utf8_size
 from cython.cimports.forebay._runtime.primitives import murmur2 as hash_bytes
@@ -22,7 +24,6 @@ from cython.cimports.forebay.compat.kafka._calls import (
     Call,
     new_call,
     record_metadata,
-    same_call,
 )
 
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated
@@ -125,19 +126,25 @@ class FutureRecordMetadata:
         return self
 
     @cython.cfunc
-    def _add(self, when: cython.int, f: Any, args: Any, kwargs: Any) -> cython.void:
+    @cython.exceptval(-1)
+    def _add(self, kind: cython.int, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> cython.int:
         if not callable(f):
             raise TypeError(f"a callback must be callable, got {type(f).__name__}")
-        function: Any = partial(f, *args, **kwargs) if args or kwargs else f
+        function: Any = partial(f, *args, **kwargs) if len(args) > 0 or len(kwargs) > 0 else f
+        if not repeat_added(self._sent, kind, function, self._header_size):
+            self._add_anew(kind, function)
+        return 0
+
+    @cython.cfunc
+    def _add_anew(self, kind: cython.int, function: Any) -> object:
         sent: RecordFuture = self._sent
-        before: Any = sent._batch.added_callback(sent._index, False)
-        known: Any = sent._batch.added_callback(sent._index, True)
-        call: Call | None = same_call(known, before, when, function, self._header_size)
-        is_new: cython.bint = call is None
-        if call is None:
-            call = new_call(before, when, function, self._header_size)
-        if call.depth >= DEEPEST or not sent.add_delivery(before, call, function if is_new else None):
-            sent.add_done_callback(new_call(None, when, function, self._header_size))
+        before: Any = added_callback(sent, False)
+        known: Any = added_callback(sent, True)
+        found: Any = alike(known, before, kind, function, self._header_size)
+        call: Call = new_call(before, kind, function, self._header_size) if found is None else found
+        if call.depth >= DEEPEST or not put_added(sent, before, call, function if found is None else None):
+            sent.add_done_callback(new_call(None, kind, function, self._header_size))
+        return None
 
     def chain(self, future: Any) -> Self:
         """Hands the outcome on to another future's ``success`` or ``failure``; the future itself."""

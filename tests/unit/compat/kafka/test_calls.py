@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import itertools
 import logging
-import os
 import pickle
-import sys
-import threading
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -54,7 +48,7 @@ def located(number: int, offset: int) -> RecordMetadata:
 def test_each_is_called_once_in_the_order_of_the_records(
     added: list[list[tuple[int, str]]], keeps: bool, splits: bool
 ) -> None:
-    world = made(batch_size=4096)
+    world = made(batch_size=4096, idempotent=True)
     world.cluster.max_batch_size = 150 if splits else 1 << 30
     listeners, producer = Listeners(keeps), ours(world)
     for number, calls in enumerate(added):
@@ -111,21 +105,6 @@ def test_headers_of_different_sizes() -> None:
         producer.send("test", b"v", headers=headers, partition=0).add_callback(note)
     world.settle()
     assert seen == [2, 2, -1, 3]
-
-
-def test_a_record_before_one_that_has_a_callback_gets_its_own_later() -> None:
-    world = made()
-    listeners, producer = Listeners(), ours(world)
-    first, second, third = (producer.send("test", bytes(n), partition=0, timestamp_ms=1000 - n) for n in range(3))
-    second.add_callback(listeners.functions[1])
-    first.add_callback(listeners.functions[0])
-    third.add_callback(listeners.functions[2])
-    second.add_callback(listeners.functions[0])
-    world.settle()
-    assert sorted(listeners.heard) == [
-        (0, located(0, 0)), (0, located(1, 1)), (1, located(1, 1)), (2, located(2, 2)),
-    ]  # fmt: skip
-    assert listeners.heard.index((1, located(1, 1))) < listeners.heard.index((0, located(1, 1)))
 
 
 def test_many_of_one_record() -> None:
@@ -185,83 +164,6 @@ def test_each_exception_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     told = [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
     assert told == ["mine 0", "also 0", "mine 1"]
     assert {record.name for record in caplog.records if record.levelno >= logging.ERROR} == {"forebay.callbacks"}
-
-
-def test_what_is_added_is_let_go_with_the_outcome() -> None:
-    world = made()
-
-    class Mine:
-        def __call__(self, found: Any) -> None:
-            assert future is not None
-
-    mine = Mine()
-    known = weakref.ref(mine)
-    future = ours(world).send("test", b"v", partition=0).add_callback(mine).add_errback(mine)
-    del mine
-    gc.collect()
-    assert known() is not None
-    world.settle()
-    gc.collect()
-    assert known() is None and future.succeeded()
-
-
-def test_what_is_added_is_paid_for() -> None:
-    world = made(batch_size=1 << 20, linger_ms=60_000, delivery_timeout_ms=100_000)
-    producer = ours(world)
-    producer.send("test", b"v", partition=0)
-    (batch,) = world.accumulator.incomplete()
-    costs = [batch.account.charged]
-    for step in range(3):
-        for _ in range(1000):
-            function = (lambda found: None) if step == 2 else id
-            producer.send("test", b"v", partition=0).add_callback(function)
-        costs.append(batch.account.charged)
-    growth = [after - before for before, after in itertools.pairwise(costs)]
-    # Numbers for each record, at most twice as many as there are; then functions, too.
-    assert 24 * 1000 <= growth[0] <= 2 * 24 * 1000 + 1000 and growth[1] <= 4 * 24 * 1000
-    assert growth[2] >= 1000 * 300
-    world.run(70_000)
-    assert batch.account.charged == 0 and not producer.native._parts.accumulator.has_incomplete()
-
-
-def test_many_threads_add_to_the_records_of_one_batch() -> None:
-    world = made(batch_size=1 << 20, linger_ms=60_000, delivery_timeout_ms=100_000)
-    producer = ours(world)
-    seen: list[tuple[int, int, int]] = []
-
-    def work(thread: int) -> None:
-        for number in range(300):
-            future = producer.send("test", b"v", partition=0)
-            future.add_callback(lambda found, at=(thread, number, 0): seen.append(at))
-            future.add_callback(lambda found, at=(thread, number, 1): seen.append(at))
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    world.run(70_000)
-    assert sorted(seen) == [(thread, number, which) for thread in range(4) for number in range(300) for which in (0, 1)]
-    places = {at: place for place, at in enumerate(seen)}
-    assert all(places[(thread, number, 0)] < places[(thread, number, 1)] for thread, number, _ in seen)
-
-
-def test_in_a_forked_child_none_is_added() -> None:
-    world = made()
-    future = ours(world).send("test", b"v", partition=0).add_callback(id)
-    child = os.fork()
-    if child == 0:
-        try:
-            future.add_callback(id)
-        except BaseException as raised:  # noqa: BLE001 - the child ends here, whatever it is
-            os._exit(17 if "belongs to the parent process" in str(raised) else 1)
-        os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
 
 
 def test_it_is_no_value() -> None:
