@@ -199,6 +199,28 @@ def of_tls() -> list[Goal]:
              plain("tls", "construction, the system's authorities", "second_ms")),
         Goal("memory, three frozen brokers, TLS", "MiB over buffer.memory", True, 35,
              plain("tls", "three frozen brokers", "over_buffer_mib")),
+        *of_tls_sink(),
+    ]  # fmt: skip
+
+
+def of_tls_sink() -> list[Goal]:
+    """Against a sink, beside our own plaintext and confluent-kafka's TLS."""
+
+    def more(what: str, figure: str) -> Callable[[Results], float]:
+        ours, base = f"{what}, TLS", f"{what}, plaintext"
+        return lambda found: found.value("tls-sink", ours, figure) - found.value("tls-sink", base, figure)
+
+    one, beside = "one record a request", "10,000/s beside a computing thread"
+    return [
+        Goal("TLS to a sink", "records/s over confluent-kafka's TLS", False, 3,
+             over("tls-sink", "forebay, TLS", "confluent-kafka, TLS", "records_per_s")),
+        Goal("send_batch over TLS", "GB/s of the sender's CPU", False, 1.5,
+             plain("tls-sink", "columns, 1 MiB, TLS", "sender_gb_s")),
+        Goal(f"TLS, {one}", "ms more at p50", True, 0.05, more(one, "p50_ms")),
+        Goal(f"TLS, {one}", "ms more at p99", True, 1, more(one, "p99_ms")),
+        Goal(f"TLS, {one}", "µs of CPU more", True, 15, more(one, "request_us")),
+        Goal(f"TLS, {beside}", "ms more at p50", True, 6, more(beside, "p50_ms")),
+        Goal(f"TLS, {beside}", "ms more at p99", True, 15, more(beside, "p99_ms")),
     ]  # fmt: skip
 
 

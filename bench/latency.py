@@ -124,7 +124,7 @@ def compute(ended: threading.Event) -> None:
 def with_forebay(work: dict[str, Any], drive: Callable[[Send, Rest], None]) -> None:
     from forebay import KafkaProducer
 
-    config = {"bootstrap.servers": work["bootstrap"], "linger.ms": work["linger_ms"]}
+    config = {"bootstrap.servers": work["bootstrap"], "linger.ms": work["linger_ms"], **work.get("config", {})}
     value, topic = bytes(100), work["topic"]
     with KafkaProducer(config) as producer:
         producer.partitions_for(topic)

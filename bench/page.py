@@ -86,6 +86,10 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
     ),
     "startup": ("Import, construct, first acknowledgement", (Bars("Together", "total_ms", "ms"),)),
     "tls": ("TLS and logins", (CPU, RATE, Bars("Handshake", "handshake_ms", "ms of CPU"))),
+    "tls-sink": (
+        "TLS against a sink",
+        (RATE, CPU, Bars("From send to the acknowledgement, 99th percentile", "p99_ms", "ms")),
+    ),
     "append": ("A call of send()", (Bars("Nothing is sent", "idle_ns", "ns"), Bars("Sending", "sending_cpu_ns", "ns"))),
     "rows": ("Rows of tables as JSON", (Bars("Made", "rows_a_cpu_s", "rows/s of CPU"),)),
     "instructions": ("Instructions", (Bars("Of one unit", "instructions", "instructions"),)),

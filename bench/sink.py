@@ -4,8 +4,8 @@ Produce requests are answered as soon as they are in; of a record batch only its
 its records are received over and over into the same half a megabyte, as a bare connection's receiver does it: a whole
 request in memory would cost the processor's cache, and so the client beside it, for nothing.
 Records/s against it are bound by the client, not by a broker (which on a shared machine takes more CPU than a
-good client).  Every topic that is asked for exists.  ``python -m bench sink`` runs it in the foreground;
-:class:`AcknowledgingSink` runs it as a process of its own and knows what arrived.
+good client).  Every topic that is asked for exists.  With a certificate the sink speaks TLS.  ``python -m bench
+sink`` runs it in the foreground; :class:`AcknowledgingSink` runs it as a process of its own and knows what arrived.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import json
 import select
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from struct import Struct
 from types import TracebackType
 from typing import Any, Self
@@ -385,7 +387,7 @@ class Connection:
         return batches, records
 
 
-def serve(listener: socket.socket, log: Log) -> None:
+def serve(listener: socket.socket, log: Log, tls: ssl.SSLContext | None = None) -> None:
     """Takes connections until the listener is shut down."""
     port = listener.getsockname()[1]
     while True:
@@ -394,6 +396,9 @@ def serve(listener: socket.socket, log: Log) -> None:
         except OSError:
             return
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            # The handshake is made by the connection's own thread, with its first read.
+            peer = tls.wrap_socket(peer, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=Connection(peer, log, port).serve, daemon=True).start()
 
 
@@ -401,10 +406,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench sink", description=__doc__)
     parser.add_argument("--partitions", type=int, default=6, help="of every topic (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
+    parser.add_argument("--certificate", type=Path, help="a PEM file with key and chain: TLS instead of plaintext")
     options = parser.parse_args(arguments)
     log = Log(options.partitions)
+    tls = None
+    if options.certificate is not None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(options.certificate)
     listener = socket.create_server(("127.0.0.1", options.port))
-    threading.Thread(target=serve, args=(listener, log), daemon=True).start()
+    threading.Thread(target=serve, args=(listener, log, tls), daemon=True).start()
     print(f"127.0.0.1:{listener.getsockname()[1]}", flush=True)
     try:
         # Each line asks for the counts; the end of the input is the end.
@@ -416,15 +426,22 @@ def main(arguments: list[str]) -> int:
 
 
 class AcknowledgingSink:
-    """The sink as a process of its own, while in ``with``; ``partitions`` are those of every topic."""
+    """The sink as a process of its own, while in ``with``.
 
-    def __init__(self, partitions: int = 6) -> None:
+    Args:
+        partitions: of every topic.
+        certificate: a PEM file with key and chain; with it the sink speaks TLS.
+    """
+
+    def __init__(self, partitions: int = 6, certificate: Path | None = None) -> None:
         self.partitions = partitions
+        self.certificate = certificate
         self.bootstrap_servers = ""
 
     def __enter__(self) -> Self:
+        certificate = [] if self.certificate is None else ["--certificate", str(self.certificate)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.sink", "--partitions", str(self.partitions)],
+            [sys.executable, "-m", "bench.sink", "--partitions", str(self.partitions), *certificate],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -34,6 +34,7 @@ from bench import (
     telemetry,
     threads,
     tls,
+    tls_sink,
 )
 from bench.part import Part, Result
 from bench.support import ChildFailed, machine, save, say
@@ -43,7 +44,7 @@ PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, partitions, threads, startup,
-        append, memory, tls, instructions, compat, rows_json, telemetry, cli,
+        append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
     )
 }  # fmt: skip
 
@@ -73,6 +74,7 @@ STEPS = (
             "spark",
             "guarantees",
             "tls",
+            "tls-sink",
             "instructions",
             "compat",
             "rows",

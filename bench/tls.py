@@ -3,8 +3,8 @@
 One real broker has a listener for each way.  "handshake" is the client's share of the CPU of a handshake in memory.
 "reconnections" are connections that were idle for too long, so that each record needs a new one, with its login.
 "10,000/s" is from ``send`` to the callback, on a connection that authenticates again every five seconds or never.
-"three frozen brokers" is the peak over ``buffer.memory`` and over the idle producer.  A sink behind TLS is not there:
-in Python it would be slower than the clients.
+"three frozen brokers" is the peak over ``buffer.memory`` and over the idle producer.  A sink behind TLS is
+in ``bench tls-sink``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import socket
 import ssl
 import threading
 import time
@@ -265,6 +267,36 @@ def test_bad_answers_end_in_bounded_time(path: str, kind: type[KafkaError], why:
     assert "canary" not in str(caught.value)
     assert clock.now() - begun < 20_000
     assert all(asked == path for asked, _ in provider.requests), "a redirect is not followed"
+
+
+def test_a_tls_handshake_that_drips_ends_in_bounded_time() -> None:
+    """The limit is on the handshake as a whole, not on each read: what drips would go on for hours otherwise."""
+    ended = threading.Event()
+    dripped: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def drip() -> None:
+            peer, _ = listener.accept()
+            with peer, contextlib.suppress(OSError):
+                peer.recv(65536)
+                peer.sendall(b"\x16\x03\x03\x40\x00")  # a handshake's record of 16 KiB
+                while not ended.wait(0.05):
+                    peer.sendall(b"\x02")
+                    dripped.append(1)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}/token"
+        endpoint = Endpoint(url, ssl.create_default_context, connect_ms=1000, read_ms=1000, backoff_max_ms=0)
+        begun = time.monotonic()
+        try:
+            with pytest.raises(NetworkError, match="timed out"):
+                post_form(endpoint, with_secret(CLIENT, SECRET, None, False), SystemClock().now)
+            taken = time.monotonic() - begun
+        finally:
+            ended.set()
+            thread.join()
+    assert 0.9 < taken < 10 and len(dripped) > 3
 
 
 def test_nobody_at_the_endpoint() -> None:
