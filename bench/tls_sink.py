@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.latency import SWITCH_MS
 from bench.part import Column, Part, Result, add_rounds, print_figures, result_of
 from bench.sender_cost import sender_clock
 from bench.sink import AcknowledgingSink
@@ -129,7 +130,8 @@ def with_share_of_sink(side: Side, label: str, module: str, work: dict[str, Any]
 def throughput(side: Side, client: str, records: int) -> dict[str, Any]:
     """One run of a client of ``bench.clients``."""
     config = side.options(client)
-    work = {"client": client, "topic": TOPIC, "bootstrap": config.pop("bootstrap.servers"), "records": records}
+    work: dict[str, Any] = {"client": client, "topic": TOPIC, "records": records}
+    work["bootstrap"] = config.pop("bootstrap.servers")
     work |= {"callback": False, "config": config, "size": SIZE, "keyed": False, "linger_ms": LINGER_MS}
     found, _ = with_share_of_sink(side, client, "bench.clients", work)
     figures = {name: found[name] for name in ("label", "sink_busy_percent")}
@@ -149,12 +151,14 @@ def of_one_record(side: Side, count: int) -> dict[str, Any]:
     return {"label": f"one record a request, {side.name}", **run_child("bench.tls_sink", work)}
 
 
-def steady(side: Side, computing: bool, seconds: float) -> dict[str, Any]:
+def steady(side: Side, computing: bool, switch_ms: float, seconds: float) -> dict[str, Any]:
     """One run of ``bench.latency``'s child."""
-    work = {"client": "forebay", "bootstrap": side.sink.bootstrap_servers, "config": side.options(), "topic": TOPIC}
-    work |= {"linger_ms": 0, "computing": computing, "rate": RATE, "switch_ms": 5.0}
+    work: dict[str, Any] = {"client": "forebay", "topic": TOPIC, "config": side.options()}
+    work["bootstrap"] = side.sink.bootstrap_servers
+    work |= {"linger_ms": 0, "computing": computing, "rate": RATE, "switch_ms": switch_ms}
     found = run_child("bench.latency", {**work, "records": int(RATE * seconds), "warm_up": RATE * WARM_UP_S})
     beside = " beside a computing thread" if computing else ""
+    beside += "" if switch_ms == SWITCH_MS else f", switch interval {switch_ms:g} ms"
     return {"label": f"10,000/s{beside}, {side.name}", "p50_ms": found["p50"], "p99_ms": found["p99"]}
 
 
@@ -167,8 +171,8 @@ def measure(options: argparse.Namespace) -> Result:
             jobs += [lambda side=side, client=client: throughput(side, client, options.records) for side in sides]
         jobs += [lambda side=side: of_columns(side, options.batches) for side in sides]
         jobs += [lambda side=side: of_one_record(side, options.requests) for side in sides]
-        for computing in (False, True):
-            jobs += [lambda side=side, beside=computing: steady(side, beside, options.seconds) for side in sides]
+        for case in ((False, SWITCH_MS), (True, SWITCH_MS), (True, 0.5)):
+            jobs += [lambda side=side, case=case: steady(side, *case, options.seconds) for side in sides]
         run_all(jobs, options.rounds, runs, failed)
     order = list(dict.fromkeys(run["label"] for run in runs))
     return result_of("tls-sink", sorted(runs, key=lambda run: order.index(run["label"])), failed=failed)

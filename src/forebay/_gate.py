@@ -70,7 +70,7 @@ class StampedBatch:
 
 @cython.cclass
 class Gate:
-    """Decides which batches may be sent now, and stamps them; called on the sender thread only."""
+    """Decides which batches may be sent now, and stamps them; called on the sender's thread only."""
 
     @cython.ccall
     @cython.exceptval(-1, check=False)

@@ -1,10 +1,10 @@
 """The two moments when every producer of the process is concerned: interpreter exit and fork.
 
-At exit, what is held for topics that are not known yet goes first.  Then each sender thread that still runs is asked to
-send what it has, and joined: what was accepted is delivered while a broker answers, and what cannot be ends in an error
-that is logged, at the latest after ``delivery.timeout.ms``.  All producers' times begin together, so the exit takes as
-long as the longest of them.  A thread that a callback holds is left to end with the process, and the log counts its
-records.  The threads exist before exit begins, because from Python 3.12 on none can be started then.
+At exit, what is held for topics that are not known yet goes first.  Then each sender's thread that still runs is asked
+to send what it has, and joined: what was accepted is delivered while a broker answers, and what cannot be ends in an
+error that is logged, at the latest after ``delivery.timeout.ms``.  All producers' times begin together, so the exit
+takes as long as the longest of them.  A thread that a callback holds is left to end with the process, and the log
+counts its records.  The threads exist before exit begins, because from Python 3.12 on none can be started then.
 
 In a forked child the producer's thread does not exist.  The one hook here marks each producer, so that its methods
 say what it is instead of hanging, and closes the inherited descriptors; it takes no lock, since one may have been

@@ -34,7 +34,7 @@ _unsaid_topic = ""
 
 
 def note_sender_thread() -> None:
-    """To be called once by each sender thread, on itself."""
+    """To be called once by each sender's thread, on itself."""
     mark_thread()
 
 

@@ -108,7 +108,7 @@ class RecordFuture:
         return None if error is None else own_copy(error)
 
     def add_done_callback(self, function: Callable[[RecordFuture], object]) -> None:
-        """Calls ``function(future)`` on completion, on the sender thread; at once if it is done.
+        """Calls ``function(future)`` on completion, on the sender's thread; at once if it is done.
 
         What it raises is logged under ``forebay.callbacks`` and goes no further.
 

@@ -214,7 +214,7 @@ NODE_FIELDS = ("requests", "bytes_out", "responses", "bytes_in", "latency")
 @cython.final
 @cython.cclass
 class TopicSensors:
-    """One topic's; recorded by the sender thread.
+    """One topic's; recorded by the sender's thread.
 
     ``records`` and ``bytes`` count per batch of a produce request, the bytes as sent; ``retries`` records sent again,
     ``errors`` records failed.  ``ack_time`` has the ms from send to acknowledgement of each record.
@@ -259,7 +259,7 @@ class TopicSensors:
 @cython.final
 @cython.cclass
 class NodeSensors:
-    """One node's; recorded by the sender thread: sizes of requests and responses, and ms from one to the other."""
+    """One node's; recorded by the sender's thread: sizes of requests and responses, and ms from one to the other."""
 
     def __init__(
         self, *, requests: Sensor, bytes_out: Sensor, responses: Sensor, bytes_in: Sensor, latency: Sensor

@@ -2,7 +2,7 @@ from forebay._network._io cimport SocketPointer
 
 
 cdef class Channel:
-    # Owned by the sender thread; no other thread reads it.
+    # Owned by the sender's thread; no other thread reads it.
     cdef readonly int id
     cdef readonly int state              # CONNECTING, OPEN, CLOSED of _io.pxd
     cdef readonly object error           # why it is CLOSED; None: its owner closed it

@@ -418,7 +418,7 @@ def _written(heard: tuple[list[Any], list[Any] | None] | None) -> dict[Any, tupl
 @cython.final
 @cython.cclass
 class RequestSensors:
-    """The producer's sensors of its produce requests, looked up once; sender thread only."""
+    """The producer's sensors of its produce requests, looked up once; sender's thread only."""
 
     def __init__(self, metrics: Any) -> None:
         self.batch_size: Sensor = metrics.batch_size

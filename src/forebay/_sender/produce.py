@@ -40,7 +40,7 @@ LEADER_MOVED = (6, 74)
 @cython.freelist(8)
 @cython.cclass
 class ProduceCall:
-    """The batches of one request to one node; sender thread only."""
+    """The batches of one request to one node; sender's thread only."""
 
     def __init__(
         self,
