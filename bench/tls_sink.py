@@ -172,7 +172,7 @@ def measure(options: argparse.Namespace) -> Result:
         jobs += [lambda side=side: of_columns(side, options.batches) for side in sides]
         jobs += [lambda side=side: of_one_record(side, options.requests) for side in sides]
         for case in ((False, SWITCH_MS), (True, SWITCH_MS), (True, 0.5)):
-            jobs += [lambda side=side, case=case: steady(side, *case, options.seconds) for side in sides]
+            jobs += [lambda side=side, case=case: steady(side, case[0], case[1], options.seconds) for side in sides]
         run_all(jobs, options.rounds, runs, failed)
     order = list(dict.fromkeys(run["label"] for run in runs))
     return result_of("tls-sink", sorted(runs, key=lambda run: order.index(run["label"])), failed=failed)
