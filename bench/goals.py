@@ -199,7 +199,6 @@ def of_tls() -> list[Goal]:
              plain("tls", "construction, the system's authorities", "second_ms")),
         Goal("memory, three frozen brokers, TLS", "MiB over buffer.memory", True, 35,
              plain("tls", "three frozen brokers", "over_buffer_mib")),
-        *of_tls_sink(),
     ]  # fmt: skip
 
 
@@ -275,6 +274,7 @@ GOALS: tuple[Goal, ...] = (
     Goal("2, 4, 8 threads, callback", "records/s of the worst over one", False, 1, fewest_of_threads(True)),
     Goal("import, construct, first ack", "ms", True, 150, plain("startup", "forebay", "total_ms")),
     *of_tls(),
+    *of_tls_sink(),
     *(Goal("exporters, 100 topics", f"% of one processor: {name}", True, 2,
            plain("telemetry", f"{name}, 100 topic(s)", "share_percent"))
       for name in ("Prometheus", "OpenTelemetry", "forebay top")),
