@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,6 +12,9 @@ from forebay.cli.failure import PREFIX, USAGE
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line (``sys.argv`` where none is given); returns the exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started it (``>&-``)
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 -- until the process ends
     missing = [name for name in ("click", "rich") if find_spec(name) is None]
     if missing:
         sys.stderr.write(f"{PREFIX}the command line needs {' and '.join(missing)}: pip install 'forebay[cli]'\n")

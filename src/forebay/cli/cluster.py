@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from heapq import merge
 from typing import Any
 
 from forebay.cli.failure import FAILED, CommandError, reason
@@ -104,14 +105,12 @@ def tail(
     numbers = [part.partition for part in found.partitions]
     if partition is not None and partition not in numbers:
         raise CommandError(f"partition {partition} of topic {topic!r}: it has {len(numbers)} partition(s)")
-    records = [
-        (number, record)
+    found_in = [
+        [(number, record) for record in control.read_tail(topic, number, max_records=count, isolation=isolation)]
         for number in (numbers if partition is None else [partition])
-        for record in control.read_tail(topic, number, max_records=count, isolation=isolation)
     ]
     # By their time; records of a partition keep their order.
-    records.sort(key=lambda pair: (pair[1].timestamp, pair[0], pair[1].offset))
-    newest = records[-count:]
+    newest = list(merge(*found_in, key=lambda pair: pair[1].timestamp))[-count:]
     if as_json:
         for number, record in newest:
             write(json.dumps(_record(number, record), ensure_ascii=False))
@@ -144,11 +143,15 @@ def _cell(name: str, data: bytes | None) -> dict[str, str | None]:
         return {f"{name}_base64": base64.b64encode(data).decode()}
 
 
+def printable(text: str) -> str:
+    """The text with escapes for what a terminal would obey."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def _shown(data: bytes | None) -> str:
     if data is None:
         return "null"
-    text = data.decode(errors="backslashreplace")
-    text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    text = printable(data.decode(errors="backslashreplace"))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(data)} bytes)"
 
 
@@ -240,7 +243,7 @@ def time_text(ms: int) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]], write: Write) -> None:
     """Columns as wide as their widest cell; the last one is not filled up."""
-    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    cells = [[printable(str(cell)) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -183,10 +183,22 @@ def abort_transaction(transactional_id: str, yes: bool, **values: Any) -> int:
     from forebay.cli import cluster as command
 
     with controlled(values) as control:
-        command.abort_transaction(
-            control, transactional_id, write, sure=lambda question: yes or click.confirm(question, err=True)
-        )
+        command.abort_transaction(control, transactional_id, write, sure=lambda question: yes or confirmed(question))
     return OK
+
+
+def confirmed(question: str) -> bool:
+    """The answer of who sits at the terminal.
+
+    Raises:
+        CommandError: standard input ends before there is one.
+    """
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            raise CommandError("nothing was aborted: there was no answer (--yes does not ask)", FAILED) from None
+        raise
 
 
 def controlled(values: Mapping[str, Any]) -> AbstractContextManager[Control]:

@@ -151,6 +151,7 @@ KCAT: list[Option] = [
     _of_kcat_only("-C", "consume"),
     _of_kcat_only("-G", "group", takes="GROUP"),
     _of_kcat_only("-Q", "query"),
+    _of_kcat_only("-M", "mock", takes="BROKERS"),
     _of_kcat_only("-o", "offset", takes="OFFSET"),
     _of_kcat_only("-e", "until_end"),
     _of_kcat_only("-f", "form", takes="FORMAT"),
@@ -261,8 +262,8 @@ def layout(values: Mapping[str, Any], limit: int) -> tuple[Layout, bool]:
     Raises:
         CommandError: a delimiter or reader property that cannot be.
     """
-    if len(values["separator"]) != 1:
-        raise CommandError(f"--separator must be one character, not {values['separator']!r}")
+    if len(values["separator"]) != 1 or values["separator"] in '\r\n"':
+        raise CommandError(f"--separator must be one character, no quote or end of a line, not {values['separator']!r}")
     key_delimiter = values["key_delimiter"]
     lines = LineFormat(
         unescape(values["delimiter"], "-D"),

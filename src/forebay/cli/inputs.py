@@ -53,14 +53,21 @@ class Layout:
         return self.form or SUFFIXES.get(Path(compressed.without_suffix(path)).suffix.lower(), "lines")
 
 
+def is_typed() -> bool:
+    """Whether standard input is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def check(paths: Sequence[str], layout: Layout) -> None:
     """Checks every input before the first record is sent.
 
     Raises:
-        CommandError: one is missing, a folder, or not readable.
+        CommandError: one is missing, closed, a folder, or not readable.
     """
     for path in paths:
         if path == STDIN:
+            if sys.stdin is None:
+                raise CommandError("standard input cannot be read: it is closed")
             continue
         try:
             mode = os.stat(path).st_mode

@@ -65,8 +65,10 @@ class JsonInput:
             return BadRow(number, "not readable JSON: nested too deeply")
         except _Wrong as error:
             return BadRow(number, str(error))
-        except ValueError as error:
+        except UnicodeEncodeError as error:
             return BadRow(number, f"cannot be written as UTF-8: {error}")
+        except ValueError as error:  # a number of thousands of digits
+            return BadRow(number, f"not readable JSON: {error}")
 
 
 def _key(document: Any, name: str) -> bytes | None:

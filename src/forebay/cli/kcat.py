@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from forebay.cli.blocks import Block
 from forebay.cli.failure import OK, CommandError
 from forebay.cli.flags import header_pairs
-from forebay.cli.inputs import STDIN, Layout
+from forebay.cli.inputs import STDIN, Layout, is_typed
 from forebay.cli.lines import LineFormat
 from forebay.cli.produce import ProduceJob
 from forebay.cli.properties import BROKERS, pairs
@@ -116,11 +116,13 @@ def mode_of(values: Mapping[str, Any], paths: Sequence[str]) -> str:
         raise CommandError(
             f"{reading[0]} is for reading, which forebay does not: use kcat, or look with `forebay tail`"
         )
+    if values["mock"] is not None:
+        raise CommandError("-M runs a mock cluster, which `forebay broker --nodes` does here")
     if values["produce"] and values["metadata"]:
         raise CommandError("-P and -L exclude each other")
     if values["metadata"]:
         return "-L"
-    if not values["produce"] and not paths and sys.stdin.isatty():
+    if not values["produce"] and not paths and is_typed():
         raise CommandError("without -P kcat would read here, which forebay does not: give -P to write what you type")
     return "-P"
 

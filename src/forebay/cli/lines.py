@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from forebay.cli.blocks import Block, gathered
-from forebay.cli.failure import CommandError
+from forebay.cli.failure import FAILED, CommandError
 from forebay.cli.rows import BadRow, HeaderPairs, Row, unescape
 
 CHUNK = 1 << 20
@@ -62,6 +62,11 @@ class Run(NamedTuple):
         return Run(numbers, [line for line in self.lines if line], self.size)
 
 
+def too_long(what: str, limit: int) -> str:
+    """Why ``what`` is no record."""
+    return f"the {what} is longer than max.request.size ({limit} bytes)"
+
+
 class StreamInput:
     """A binary stream that is read to its end.  ``limit`` is the most bytes that a record may have."""
 
@@ -72,6 +77,19 @@ class StreamInput:
         self._stream = stream
         self._limit = limit
         self._read = 0
+
+    def chunk(self) -> bytes:
+        """What is there of the stream, without a wait for more; empty at its end.
+
+        Raises:
+            CommandError: it cannot be read any further.
+        """
+        try:
+            data: bytes = self._stream.read1(CHUNK)
+        except OSError as error:
+            raise CommandError(f"{self.name}: cannot be read: {error.strerror or error}", FAILED) from None
+        self._read += len(data)
+        return data
 
     def position(self) -> int:
         """Bytes read so far, of a compressed file those of the file."""
@@ -114,9 +132,7 @@ class LineInput(StreamInput):
         delimiter, limit = self._format.delimiter, self._limit
         number, skipping = 1, False
         rest = bytearray()
-        # read1, so that a line typed or piped in slowly is sent when it is there.
-        while chunk := self._stream.read1(CHUNK):
-            self._read += len(chunk)
+        while chunk := self.chunk():
             held = len(rest)
             lines = _cut(rest, chunk, delimiter)
             if lines:
@@ -148,7 +164,7 @@ class LineInput(StreamInput):
                 yield from (self._too_long(at) for at, _ in pairs)
 
     def _too_long(self, number: int) -> BadRow:
-        return BadRow(number, f"the line is longer than max.request.size ({self._limit} bytes)")
+        return BadRow(number, too_long("line", self._limit))
 
 
 def _cut(rest: bytearray, chunk: bytes, delimiter: bytes) -> list[bytes]:
@@ -225,11 +241,10 @@ class WholeInput(StreamInput):
     def blocks(self) -> Iterator[Block | BadRow]:
         """The record, or the bad row of a file that is too long, which is not read to its end."""
         data = bytearray()
-        while len(data) <= self._limit and (chunk := self._stream.read1(CHUNK)):
+        while len(data) <= self._limit and (chunk := self.chunk()):
             data += chunk
-            self._read += len(chunk)
         if len(data) > self._limit:
-            yield BadRow(1, f"the file is longer than max.request.size ({self._limit} bytes)")
+            yield BadRow(1, too_long("file", self._limit))
         elif data:
             yield Block(range(1, 2), [bytes(data)], len(data))
 

@@ -8,7 +8,6 @@ before anything is sent.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -75,7 +74,7 @@ def run(job: ProduceJob, *, make: Callable[[ProducerConfig], KafkaProducer], clo
     begun = clock.now()
     shown: Display
     # Typing into a terminal and a bar on it do not go together.
-    bar = not job.quiet and not (inputs.STDIN in job.paths and sys.stdin.isatty())
+    bar = not job.quiet and not (inputs.STDIN in job.paths and inputs.is_typed())
     tally = Tally(lambda line: shown.error(line))
     shown = display(lambda: f"{tally.acknowledged:,} acknowledged, {tally.failed:,} failed", wanted=bar)
     with sending.sigterm_as_interrupt(), sending.rare_collections(), shown, LogLines(shown, job.verbosity):
@@ -138,7 +137,7 @@ class _Run:
             self._shown.error("the transaction was not committed: readers with read_committed see none of its records")
         if isinstance(ended, Exception):
             self._shown.line(told(ended).rstrip())
-            return exit_code_of(ended)
+            return FAILED if self._read else exit_code_of(ended)  # USAGE says that nothing was sent
         if interrupted is not None:
             self._shown.error(f"interrupted{f' near {self._place}' if self._place else ''}: what follows was not sent")
             if self._sending:
@@ -175,7 +174,7 @@ class _Run:
         with closing(inputs.open_all(self._job.paths, self._job.layout)) as opened:
             for source in opened:
                 self._shown.show(os.path.basename(source.name), 0, source.size)
-                if inputs.STDIN in self._job.paths and source.name == inputs.STDIN_NAME and sys.stdin.isatty():
+                if inputs.STDIN in self._job.paths and source.name == inputs.STDIN_NAME and inputs.is_typed():
                     self._shown.line("forebay: records come from this terminal, a line each; Ctrl-D ends them")
                 self._feed_one(source)
                 if self._job.count is not None and self._read >= self._job.count:
@@ -283,7 +282,7 @@ class _Run:
         """Counts a block of which a row was refused; returns what is left of it to send.
 
         Raises:
-            CommandError: further records would fail in the same way.
+            CommandError: further records would fail in the same way, or none is to be sent without this one.
         """
         self._follow(name, block, delivery)
         taken = delivery.taken()
@@ -292,7 +291,7 @@ class _Run:
         left = [(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]
         first = left[0][0]
         self._tally.refused(name, [block.numbers[first]], error)
-        if self._tally.stuck is None and "row" in error.context:
+        if self._tally.stuck is None and not self._transactional and "row" in error.context:
             return [block.part(max(begin, first + 1), end) for begin, end in left if end > first + 1]
         # An error without a row is the producer's.  Of a window of rows, some behind the refused one may be taken.
         later = sum(len(run) for run in taken if run.start > first)
@@ -320,6 +319,8 @@ class _Run:
                 send(topic, value, key, headers, partition, timestamp_ms, on_delivery=on_delivery)
             except KafkaError as error:
                 self._tally.refused(name, [number], error)
+                if self._transactional:
+                    raise self._stopped(f"{name}:{number}") from None
             if self._tally.stuck is not None:
                 raise self._stopped(f"{name}:{number}")
 

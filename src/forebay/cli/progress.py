@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable
@@ -24,9 +25,10 @@ class Display(AbstractContextManager["Display"]):
         self._stream = stream if stream is not None else sys.stderr
 
     def line(self, text: str) -> None:
-        """Writes a line; any thread."""
-        self._stream.write(f"{text}\n")
-        self._stream.flush()
+        """Writes a line; any thread.  Where nobody reads any more, the command goes on, and its exit code tells."""
+        with contextlib.suppress(OSError):
+            self._stream.write(f"{text}\n")
+            self._stream.flush()
 
     def error(self, text: str) -> None:
         """Writes a line that says what failed."""
@@ -74,7 +76,7 @@ class Bar(Display):
     def line(self, text: str) -> None:
         """Writes a line above the bar."""
         # soft_wrap: a terminal's width must not break lines that people copy.
-        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._progress.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def show(self, text: str, done: int = 0, total: int | None = None) -> None:
         """Moves the bar."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 from codecs import BOM_UTF8
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from forebay.cli.blocks import Block, gathered, size_of
-from forebay.cli.failure import CommandError
-from forebay.cli.lines import CHUNK
+from forebay.cli.failure import FAILED, CommandError
+from forebay.cli.lines import StreamInput, too_long
 from forebay.cli.rows import BadRow, Row, as_bytes, to_json
 from forebay.rows import rows_as_json
 
@@ -45,11 +45,16 @@ class TableFormat:
             return BadRow(number, f"cannot be written as UTF-8: {error}")
 
 
+class _LineTooLongError(Exception):
+    """The next line is longer than a record may be, and is not held."""
+
+
 class _Lines:
     """The lines of a stream of UTF-8 for ``csv.reader``, which takes several for a row with line breaks."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, read: Callable[[], bytes], limit: int) -> None:
+        self._chunk = read
+        self._limit = limit
         self._ready: deque[bytes] = deque()
         self._rest = bytearray()
         self._ended = False
@@ -75,7 +80,9 @@ class _Lines:
         return line.decode()
 
     def _read(self) -> None:
-        chunk = self._stream.read1(CHUNK)
+        if len(self._rest) > self._limit:
+            raise _LineTooLongError
+        chunk = self._chunk()
         self._ended = not chunk
         self._rest += chunk
         if self._ended or b"\n" in chunk or b"\r" in chunk:
@@ -86,32 +93,18 @@ class _Lines:
             self._ready.extend(lines)
 
 
-class CsvInput:
+class CsvInput(StreamInput):
     """The rows of CSV in UTF-8; the first names the columns, and every cell is text."""
 
-    def __init__(
-        self, name: str, stream: Any, layout: TableFormat, *, limit: int, size: int | None = None, owned: bool = False
-    ) -> None:
-        self.name = name
-        self.size = size
-        self._owned = owned
-        self._stream = stream
+    def __init__(self, name: str, stream: Any, layout: TableFormat, *, limit: int, **reading: Any) -> None:
+        super().__init__(name, stream, limit=limit, **reading)
         self._format = layout
         # The limit is the csv module's own, for the whole process: an open quote must not swallow the file.
         csv.field_size_limit(limit)
 
-    def position(self) -> int:
-        """Bytes read so far."""
-        return 0 if self.size is None else int(self._stream.tell())
-
-    def close(self) -> None:
-        """Closes the stream where it is ours: standard input is not."""
-        if self._owned:
-            self._stream.close()
-
     def blocks(self) -> Iterator[Block | BadRow]:
         """Each row below the header, numbered by the line it ends on; blank lines are passed over."""
-        lines = _Lines(self._stream)
+        lines = _Lines(self.chunk, self._limit)
         reader = csv.reader(lines, strict=True, delimiter=self._format.separator)
         columns = self._next(reader)
         if columns is None:
@@ -136,9 +129,12 @@ class CsvInput:
             return next(reader, None)
         except csv.Error as error:
             # After a broken quote the begin of the next row is not known.
-            raise CommandError(f"{self.name}:{reader.line_num}: not CSV: {error}", 1) from None
+            raise CommandError(f"{self.name}:{reader.line_num}: not CSV: {error}", FAILED) from None
         except UnicodeDecodeError as error:
-            raise CommandError(f"{self.name}:{reader.line_num + 1}: not UTF-8 ({error.reason})", 1) from None
+            raise CommandError(f"{self.name}:{reader.line_num + 1}: not UTF-8 ({error.reason})", FAILED) from None
+        except _LineTooLongError:
+            why = too_long("line", self._limit)
+            raise CommandError(f"{self.name}:{reader.line_num + 1}: {why}", FAILED) from None
 
 
 class ParquetInput:
@@ -188,7 +184,8 @@ class ParquetInput:
                     yield from gathered(self._format.row(number, cells) for number, cells in pairs)
                 self._done += batch.num_rows
         except self._errors as error:
-            raise CommandError(f"{self.name}: after row {self._done}: cannot be read as Parquet: {error}", 1) from None
+            why = f"after row {self._done}: cannot be read as Parquet: {error}"
+            raise CommandError(f"{self.name}: {why}", FAILED) from None
 
     def _columns(self, batch: Any) -> tuple[Any, Any] | None:
         """Values and keys as columns, if that gives the same bytes as cell by cell."""

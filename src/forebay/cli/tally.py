@@ -69,15 +69,15 @@ class Tally:
         else:
             lost = {row for failed in failures for row in failed.rows}
             size = block.size_at(row for run in delivery.taken() for row in run if row not in lost)
+        with self._lock:
+            self.acknowledged += good
+            self.bytes += size
+            self.open_bytes -= block.size
         for rows, error in failures:
             # In flight an error's context has the partition as topic-number.
             _, _, partition = str(error.context.get("partition", "")).rpartition("-")
             where = f" (partition {partition})" if partition else ""
             self.refused(name, [block.numbers[row] for row in rows], error, where)
-        with self._lock:
-            self.acknowledged += good
-            self.bytes += size
-            self.open_bytes -= block.size
 
     def refused(self, name: str, numbers: Sequence[int], error: KafkaError, where: str = "") -> None:
         """Records that were not delivered, or not even accepted, for the same reason."""

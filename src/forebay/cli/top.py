@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from forebay._description.server import SUFFIX, ask
 from forebay._description.text import as_text, node_name
 from forebay._description.values import NodeDescription, PartitionDescription, ProducerDescription
-from forebay.cli.failure import OK, CommandError
+from forebay.cli import sending
+from forebay.cli.failure import FAILED, OK, CommandError, Terminated
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -60,7 +61,7 @@ def sockets(where: str | None) -> list[Path]:
 
 
 def run(where: str | None, interval_ms: float, *, once: bool, write: Callable[[str], object], wait: Wait) -> int:
-    """Shows producers until Ctrl-C; once, as text, if asked to or if stdout is no terminal.
+    """Shows producers until Ctrl-C, which is a good end; once, as text, if asked to or if stdout is no terminal.
 
     Args:
         where: a socket or a folder; None for that of the variable.
@@ -73,11 +74,22 @@ def run(where: str | None, interval_ms: float, *, once: bool, write: Callable[[s
     if once or not sys.stdout.isatty():
         for each in producers:
             write(f"{each.path}: nobody answers" if each.seen is None else as_text(each.seen))
-        return OK if any(each.seen for each in producers) else 1
+        return OK if any(each.seen for each in producers) else FAILED
+    try:
+        with sending.sigterm_as_interrupt():  # which gives the terminal back
+            _watch(where, producers, interval_ms, wait)
+    except Terminated:
+        raise
+    except KeyboardInterrupt:
+        return OK
+
+
+def _watch(where: str | None, producers: list[Producer], interval_ms: float, wait: Wait) -> NoReturn:
     from rich.console import Console
     from rich.live import Live
 
-    console = Console()
+    # A client id may hold brackets, as an IPv6 address does.
+    console = Console(markup=False, emoji=False)
     with Live(view(producers, console), console=console, screen=True, auto_refresh=False) as live:
         while True:
             wait(interval_ms)

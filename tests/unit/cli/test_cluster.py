@@ -119,6 +119,13 @@ def test_the_newest_records_of_all_partitions_by_their_time() -> None:
         tail(control, partition=2)
 
 
+def test_records_of_a_partition_keep_their_order_whatever_their_times() -> None:
+    control = FakeControl()
+    control.records[0] = [TailRecord(at, time, None, None) for at, time in ((4, 3000), (5, 1000), (6, 2000))]
+    assert [line.split()[2] for line in tail(control)[1:]] == ["4", "5", "6"]
+    assert [line.split()[2] for line in tail(control, partition=0, count=1)[1:]] == ["6"]
+
+
 def test_records_as_lines_of_json() -> None:
     control = FakeControl()
     control.records[0] = [TailRecord(5, -1, None, b"\xff", (("h", b"1"), ("n", None)))]
@@ -157,6 +164,17 @@ def test_transactions_are_listed_and_described() -> None:
         cluster.describe_transactions(control.typed(), ["x", "y", "z"], lines.append, as_json=True)
     (found,) = json.loads(lines[-1])
     assert (found["transactional_id"], found["state"], found["partitions"]) == ("x", "Ongoing", ["orders-1"])
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    class Hostile(FakeControl):
+        def list_transactions(self, **wanted: Any) -> list[TransactionListing]:
+            return [TransactionListing("\x1b[2Jx", 7, "Ongoing")]
+
+    lines: list[str] = []
+    wanted: dict[str, Any] = {"states": [], "producer_ids": [], "prefix": None}
+    cluster.list_transactions(Hostile().typed(), lines.append, as_json=False, **wanted)
+    assert lines[1].startswith("\\x1b[2Jx  ")
 
 
 def test_an_open_transaction_is_aborted_if_that_is_sure() -> None:

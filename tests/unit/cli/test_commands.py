@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -15,7 +16,8 @@ from click.testing import CliRunner
 import forebay
 from forebay import implementation
 from forebay.cli.__main__ import main
-from forebay.cli.commands import cli, execute
+from forebay.cli.commands import cli, confirmed, execute
+from forebay.cli.failure import CommandError
 
 
 def test_help_lists_every_command_and_documents_every_flag() -> None:
@@ -53,6 +55,7 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
         ("produce -t t -b h", "--bootstrap-server: Invalid entry 'h' in bootstrap.servers: the port is missing"),
         ("produce -t t -b h:1 -X linger.mss=5", "-X: Unknown option 'linger.mss': did you mean 'linger.ms'?"),
         ("produce -t t -b h:1 -X linger.ms=x", "-X: Invalid value 'x' for option linger.ms"),
+        ('produce -t t -b h:1 --separator "', "--separator must be one character, no quote"),
         ("produce -t t -b h:1 -z brotli", "-z: Invalid value 'brotli' for option compression.type"),
         (
             "produce -t t -b h:1 -X metric.reporters=a.B",
@@ -73,6 +76,7 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
         ),
         ("kcat -C -b h -t t", "-C is for reading, which forebay does not"),
         ("kcat -P -L -b h -t t", "-P and -L exclude each other"),
+        ("kcat -M 3 -b h", "-M runs a mock cluster, which `forebay broker --nodes` does here"),
         ("kcat -P -b h", "-t is missing"),
         ("kcat -P -t t", "-b is missing: name a broker, or set KAFKA_BOOTSTRAP_SERVERS"),
         ("kcat -P -b h -t t -X nope=1", 'No such configuration property: "nope"'),
@@ -137,6 +141,21 @@ def test_the_package_and_its_command_line_run_as_modules(module: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"forebay {forebay.__version__} (")
+
+
+def test_a_question_without_an_answer_is_no_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert confirmed("sure?")
+    with pytest.raises(CommandError, match="nothing was aborted: there was no answer") as caught:
+        confirmed("sure?")
+    assert caught.value.exit_code == 1
+
+
+def test_closed_standard_streams_are_no_reason_to_fail() -> None:
+    source = str(Path(forebay.__file__).parents[1])
+    command = f"exec {sys.executable} -m forebay.cli broker --topics : >&- 2>&-"  # a mistake, which is told on stderr
+    done = subprocess.run(["sh", "-c", command], env={**os.environ, "PYTHONPATH": source}, check=False)
+    assert done.returncode == 2
 
 
 def test_main_is_execute(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,10 +60,11 @@ def test_an_envelope_names_every_part() -> None:
         (b'{"a":', "not JSON: Expecting value (column 6)"),
         (b'"\xff"', "not UTF-8 (byte 2)"),
         (b"[" * 100_000, "not readable JSON: nested too deeply"),
+        (b"9" * 5000, "not readable JSON: Exceeds the limit"),
     ],
 )
 def test_what_is_not_json(line: bytes, expected: str) -> None:
-    assert reason(line) == expected
+    assert reason(line).startswith(expected)
 
 
 def test_a_missing_key_field_is_told_with_those_there_are() -> None:

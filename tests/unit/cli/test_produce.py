@@ -300,6 +300,45 @@ def test_whatever_ends_it_what_was_accepted_is_counted(path: Path, capsys: pytes
     assert last.startswith("forebay: 1 records acknowledged")
 
 
+def test_a_file_that_ends_in_an_error_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert produce(FakeProducer(), "/proc/self/mem") == 1
+    assert capsys.readouterr().err == "forebay: error: /proc/self/mem: cannot be read: Input/output error\n"
+
+
+def test_code_2_says_that_nothing_was_sent(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n")
+    empty = path.with_suffix(".csv")
+    empty.touch()
+    assert produce(FakeProducer(), empty, path) == 2
+    producer = FakeProducer()
+    assert produce(producer, path, empty) == 1
+    assert len(producer.sent) == 1
+    assert f"{empty}: no header row" in capsys.readouterr().err
+
+
+def test_standard_input_that_is_closed_is_no_empty_input(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(CommandError, match="standard input cannot be read: it is closed"):
+        produce(FakeProducer(), "-")
+    path.write_text("1\n")
+    assert produce(FakeProducer(), path) == 0
+
+
+class Gone(io.StringIO):
+    """A pipe whose reader has ended."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def test_where_nobody_reads_of_failures_the_rest_is_sent(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_text("bad\nok\n")
+    monkeypatch.setattr(sys, "stderr", Gone())
+    producer = FakeProducer(outcome=lambda sent: RecordTooLargeError("too large") if sent.value == b"bad" else None)
+    assert produce(producer, path, sync=True) == 1
+    assert len(producer.sent) == 2
+
+
 def test_many_failures_of_a_kind_end_in_a_count(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text("x\n" * 600)
     error = KafkaError("refused")
@@ -347,6 +386,21 @@ def test_nothing_is_said_of_a_transaction_that_was_not_begun(path: Path, capsys:
     assert produce(producer, path, config=TRANSACTIONAL) == 1
     assert producer.calls == []
     assert capsys.readouterr().err == "forebay: error: topic 't' on localhost:9092: no such topic\n"
+
+
+@pytest.mark.parametrize(
+    "config", [TRANSACTIONAL, TRANSACTIONAL.replace({"value.serializer": lambda topic, value: value})]
+)
+def test_a_refused_record_ends_the_transaction(
+    config: ProducerConfig, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path.write_text("1\nbad\n3\n")
+    producer = FakeProducer(raising=lambda sent: SerializationError("no") if sent.value == b"bad" else None)
+    assert produce(producer, path, config=config) == 1
+    assert producer.calls == ["init 0", "begin 0"]
+    refused, uncommitted, stopped, _ = capsys.readouterr().err.splitlines()
+    assert (refused, uncommitted) == (f"forebay: error: {path}:2: no", NOT_COMMITTED)
+    assert stopped == f"forebay: error: stopped at {path}:2: what follows was not sent"
 
 
 def test_bad_input_commits_nothing(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

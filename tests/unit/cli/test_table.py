@@ -64,6 +64,16 @@ def test_csv_that_cannot_be_read_on(data: bytes, expected: str, code: int) -> No
     assert caught.value.exit_code == code
 
 
+def test_a_line_without_an_end_is_not_held() -> None:
+    pieces = [b"id\n1\n", *[b"x" * 60] * 50]
+    stream = Trickle(*pieces)
+    found = CsvInput("x.csv", stream, TableFormat(), limit=100).blocks()
+    assert rows_of([next(found)]) == [Row(2, b'{"id":"1"}')]
+    with pytest.raises(CommandError, match=r"x.csv:3: the line is longer than max.request.size \(100 bytes\)"):
+        next(found)
+    assert stream.read1(1)  # what follows was not read
+
+
 def test_what_comes_before_broken_csv_is_handed_out() -> None:
     found = CsvInput("x.csv", io.BytesIO(b'id\n1\n2\n"a"b\n'), TableFormat(), limit=100).blocks()
     assert rows_of([next(found)]) == [Row(2, b'{"id":"1"}'), Row(3, b'{"id":"2"}')]
@@ -94,7 +104,7 @@ def test_standard_input_stays_open() -> None:
     stream = io.BytesIO(b"a\n1\n")
     source = CsvInput("stdin", stream, TableFormat(), limit=100)
     assert rows_of(source.blocks()) == [Row(2, b'{"a":"1"}')]
-    assert source.position() == 0
+    assert source.position() == 4
     source.close()
     assert not stream.closed
 

@@ -63,6 +63,21 @@ def test_a_block_counts_when_all_of_its_rows_have_their_outcome() -> None:
     assert tally.unsaid() == ["982 more records failed like these: KafkaError"]
 
 
+def test_a_block_counts_even_if_its_failures_cannot_be_told() -> None:
+    """Else the command would wait for ever for room."""
+
+    def gone(line: str) -> None:
+        raise BrokenPipeError
+
+    tally = Tally(gone)
+    delivery: Any = FakeDelivery([range(2)])
+    delivery.acknowledged = 1
+    delivery.failures = (FailedRows(array("q", [0]), KafkaError("no")),)
+    with pytest.raises(BrokenPipeError):
+        tally.follow("x", Block([1, 2], [b"a", b"b"], 2), delivery)
+    assert (tally.settled_count, tally.open_bytes) == (2, 0)
+
+
 def test_the_many_of_a_kind_are_counted() -> None:
     lines: list[str] = []
     tally = Tally(lines.append)

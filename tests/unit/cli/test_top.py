@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from forebay._description.server import DescriptionServer
 from forebay._description.values import ProducerDescription, TopicDescription
 from forebay.cli import top
 from forebay.cli.commands import cli
-from forebay.cli.failure import CommandError
+from forebay.cli.failure import CommandError, Terminated
 from tests.unit._description.test_text import PARTITION, SEEN
 
 WARM = replace(
@@ -127,12 +129,34 @@ def test_the_view_goes_on_when_a_producer_ends(tmp_path: Path, monkeypatch: pyte
         if len(looks) == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        top.run(str(tmp_path), 500, once=False, write=print, wait=wait)
+    assert top.run(str(tmp_path), 500, once=False, write=print, wait=wait) == 0
     assert looks == [500, 500, 500]
     text = screen.getvalue()
     assert "orders-3" in text
     assert text.rindex("nobody answers") > text.rindex("orders-3")
+
+
+def test_brackets_are_text_and_sigterm_gives_the_terminal_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    nodes = (replace(WARM.nodes[0], address="[fe80::1]:9092"),)
+    seen = [replace(WARM, client_id="[/me] :x:", nodes=nodes), replace(WARM, client_id="you")]
+    servers = [DescriptionServer(str(tmp_path), each.client_id.strip("[/]: ")) for each in seen]
+    for server, each in zip(servers, seen, strict=True):
+        server.start(each.as_json)
+
+    def wait(ms: float) -> None:
+        if len(servers) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        servers.pop().close()
+
+    with pytest.raises(Terminated):
+        top.run(str(tmp_path), 500, once=False, write=print, wait=wait)
+    text = screen.getvalue()
+    assert "[/me] :x:" in text and "[fe80::1]:9092" in text
+    assert text.rindex("\x1b[?1049l") > text.rindex("[fe80::1]")  # the alternate screen is left
 
 
 @pytest.mark.parametrize(
