@@ -277,7 +277,7 @@ GOALS: tuple[Goal, ...] = (
     *of_tls_sink(),
     *(Goal("exporters, 100 topics", f"% of one processor: {name}", True, 2,
            plain("telemetry", f"{name}, 100 topic(s)", "share_percent"))
-      for name in ("Prometheus", "OpenTelemetry", "forebay top")),
+      for name in ("Prometheus", "OpenTelemetry", "forebay top", "KIP-714 push")),
     Goal("rows of 5 columns as JSON", "rows/s of CPU", False, 1e6, plain("rows", "rows_as_json", "rows_a_cpu_s")),
     Goal("lines through the command line", "CPU s/million", True, 0.35, plain("cli", "forebay produce", CPU)),
     Goal("lines through the command line", "CPU over kcat", True, 1, over("cli", "forebay produce", "kcat", CPU)),

@@ -23,7 +23,6 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from struct import Struct
-from types import TracebackType
 from typing import Any, Self
 
 from bench.support import child_environment, cpu_seconds
@@ -38,8 +37,10 @@ VERSIONS = {
     API_VERSIONS: (0, 4),
     INIT_PRODUCER_ID: (0, 4),
 }
+GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY = 71, 72
+TELEMETRY_VERSIONS = {GET_TELEMETRY_SUBSCRIPTIONS: (0, 0), PUSH_TELEMETRY: (0, 0)}
 PRODUCE_BY_ID, METADATA_WITH_IDS = 13, 10
-FLEXIBLE_SINCE = {PRODUCE: 9, METADATA: 9, API_VERSIONS: 3, INIT_PRODUCER_ID: 2}
+FLEXIBLE_SINCE = {PRODUCE: 9, METADATA: 9, API_VERSIONS: 3, INIT_PRODUCER_ID: 2, **dict.fromkeys(TELEMETRY_VERSIONS, 0)}
 UNSUPPORTED_VERSION = 35
 RECEIVE_SIZE = 512 << 10
 BATCH_START = 27
@@ -174,10 +175,12 @@ class Writer:
 
 
 class Log:
-    """What arrived, by topic and partition; touched by the connections' threads under ``lock``."""
+    """What arrived; connections' threads touch it under ``lock``.  Clients push metrics each ``push_interval_ms``."""
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, push_interval_ms: int = 0) -> None:
         self.partitions = partitions
+        self.push_interval_ms = push_interval_ms
+        self.versions = {**VERSIONS, **(TELEMETRY_VERSIONS if push_interval_ms else {})}
         self.lock = threading.Lock()
         self.ends: dict[bytes, list[int]] = {}
         self.names: dict[bytes, bytes] = {}
@@ -185,6 +188,7 @@ class Log:
         self.requests = 0
         self.batches = 0
         self.bytes = 0
+        self.pushes = 0
 
     def topic(self, name: bytes) -> list[int]:
         """The next offset of each partition."""
@@ -200,7 +204,7 @@ class Log:
         """Counts so far, as values of JSON."""
         with self.lock:
             records = {name.decode(): sum(ends) for name, ends in self.ends.items()}
-            counts = {"requests": self.requests, "batches": self.batches, "bytes": self.bytes}
+            counts = {each: getattr(self, each) for each in ("requests", "batches", "bytes", "pushes")}
         return {"records": records, **counts, "cpu_s": cpu_seconds()}
 
 
@@ -216,6 +220,8 @@ class Connection:
             METADATA: self.metadata,
             API_VERSIONS: self.api_versions,
             INIT_PRODUCER_ID: self.init_producer_id,
+            GET_TELEMETRY_SUBSCRIPTIONS: self.telemetry_subscription,
+            PUSH_TELEMETRY: self.telemetry,
         }
 
     def serve(self) -> None:
@@ -262,8 +268,8 @@ class Connection:
         # A version that is unknown here is refused in the layout of the oldest.
         writer.flexible = supported and writer.flexible
         writer.int16(0 if supported else UNSUPPORTED_VERSION)
-        writer.count(len(VERSIONS))
-        for api, (oldest, newest) in VERSIONS.items():
+        writer.count(len(self.log.versions))
+        for api, (oldest, newest) in self.log.versions.items():
             for number in (api, oldest, newest):
                 writer.int16(number)
             writer.tags()
@@ -326,11 +332,20 @@ class Connection:
         writer.tags()
 
     def init_producer_id(self, version: int, reader: Reader, writer: Writer) -> bool:
-        writer.int32(0)
-        writer.int16(0)
-        writer.raw((1000).to_bytes(8, "big"))
-        writer.int16(0)
+        writer.raw(bytes(6) + (1000).to_bytes(8, "big") + bytes(2))
         writer.tags()
+        return True
+
+    def telemetry_subscription(self, version: int, reader: Reader, writer: Writer) -> bool:
+        # No throttling, no error, an instance id, a subscription id, zstd; 1 MiB at most, differences, all metrics.
+        writer.raw(bytes(21) + b"\x01" + _INT32.pack(1) + b"\x02\x04")
+        writer.raw(_INT32.pack(self.log.push_interval_ms) + _INT32.pack(1 << 20) + b"\x01\x02\x02*\x00")
+        return True
+
+    def telemetry(self, version: int, reader: Reader, writer: Writer) -> bool:
+        writer.raw(bytes(7))
+        with self.log.lock:
+            self.log.pushes += 1
         return True
 
     def produce(self, version: int, reader: Reader, writer: Writer) -> bool:
@@ -405,10 +420,11 @@ def serve(listener: socket.socket, log: Log, tls: ssl.SSLContext | None = None) 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench sink", description=__doc__)
     parser.add_argument("--partitions", type=int, default=6, help="of every topic (default: %(default)s)")
+    parser.add_argument("--push-interval", type=int, default=0, help="ms between pushes of metrics (default: none)")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one (default)")
     parser.add_argument("--certificate", type=Path, help="a PEM file with key and chain: TLS instead of plaintext")
     options = parser.parse_args(arguments)
-    log = Log(options.partitions)
+    log = Log(options.partitions, options.push_interval)
     tls = None
     if options.certificate is not None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -426,22 +442,19 @@ def main(arguments: list[str]) -> int:
 
 
 class AcknowledgingSink:
-    """The sink as a process of its own, while in ``with``.
+    """The sink as a process of its own, while in ``with``; with a ``certificate``, a PEM file with its key, TLS."""
 
-    Args:
-        partitions: of every topic.
-        certificate: a PEM file with key and chain; with it the sink speaks TLS.
-    """
-
-    def __init__(self, partitions: int = 6, certificate: Path | None = None) -> None:
+    def __init__(self, partitions: int = 6, certificate: Path | None = None, push_interval_ms: int = 0) -> None:
         self.partitions = partitions
+        self.push_interval_ms = push_interval_ms
         self.certificate = certificate
         self.bootstrap_servers = ""
 
     def __enter__(self) -> Self:
-        certificate = [] if self.certificate is None else ["--certificate", str(self.certificate)]
+        more = ["--push-interval", str(self.push_interval_ms)]
+        more += [] if self.certificate is None else ["--certificate", str(self.certificate)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.sink", "--partitions", str(self.partitions), *certificate],
+            [sys.executable, "-m", "bench.sink", "--partitions", str(self.partitions), *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -456,7 +469,7 @@ class AcknowledgingSink:
         return self._process.pid
 
     def summary(self) -> dict[str, Any]:
-        """Counts so far: records by topic, requests, batches, bytes, and the sink's own CPU seconds."""
+        """Counts so far: records by topic, requests, batches, bytes, pushes, and the sink's own CPU seconds."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
@@ -472,9 +485,7 @@ class AcknowledgingSink:
             raise RuntimeError(f"the acknowledging sink ended with status {self._process.wait()}")
         return line
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         try:

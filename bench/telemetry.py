@@ -1,9 +1,10 @@
 """What it costs to look at a producer: CPU of one look by each exporter, and its share at the usual interval.
 
 The producer has sent to some topics of a sink.  A look is a scrape by Prometheus' client, a collection by
-OpenTelemetry's SDK, or a question at the socket of ``describe.socket``.  The share is of one processor.  Two more rows
-say what a record costs with an interceptor that does nothing, and with spans that are recorded and not exported.  They
-are all of the client's CPU: that of the threads that send, and the sender's.
+OpenTelemetry's SDK, or a question at the socket of ``describe.socket``.  The share is of one processor.  A push to the
+brokers (KIP-714) is what the whole process takes more than without pushes, divided by their number.  Two more rows say
+what a record costs with an interceptor that does nothing, and with spans that are recorded and not exported.  They are
+all of the client's CPU: that of the threads that send, and the sender's.
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ from typing import Any
 from bench.part import Column, Part, Result, add_rounds, print_figures, result_of
 from bench.sink import AcknowledgingSink
 
-INTERVAL_S = {"Prometheus": 15.0, "OpenTelemetry": 60.0, "forebay top": 1.0}
-"""How often each looks by default (Prometheus' example configuration; the SDK's; the command's)."""
+INTERVAL_S = {"Prometheus": 15.0, "OpenTelemetry": 60.0, "forebay top": 1.0, "KIP-714 push": 1.0}
+"""How often each looks by default (Prometheus' example configuration; the SDK's; the command's).
+
+Kafka's own default for pushes is five minutes; nobody would have them more often than each second.
+"""
+PUSH_INTERVAL_MS = 100
+PUSHING_S = 3.0
 LOOKS = 20
 TOPICS = (1, 100)
 RECORDS = 20_000
@@ -90,6 +96,30 @@ def looks(bootstrap: str, folder: str, topics: int) -> list[dict[str, Any]]:
     return found
 
 
+def pushes(bootstrap: str, topics: int, summary: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """CPU of a push, in ms."""
+    without, _ = idle(bootstrap, topics, summary, pushing=False)
+    taken, count = idle(bootstrap, topics, summary, pushing=True)
+    ms = (taken - without) / count * 1000
+    return {"label": f"KIP-714 push, {topics} topic(s)", "look_ms": ms, "share_percent": ms / 10}
+
+
+def idle(bootstrap: str, topics: int, summary: Callable[[], dict[str, Any]], *, pushing: bool) -> tuple[float, int]:
+    """CPU seconds of a producer that has sent and does nothing else for a while, and how many pushes it made."""
+    from forebay import KafkaProducer
+
+    with KafkaProducer(bootstrap_servers=bootstrap, enable_metrics_push=pushing) as producer:
+        for number in range(topics):
+            producer.send(f"topic-{number}", bytes(100))
+        producer.flush(60)
+        if pushing:
+            producer.client_instance_id(60)
+        time.sleep(3 * PUSH_INTERVAL_MS / 1000)  # the first push imports what it needs
+        before, begun = summary()["pushes"], time.process_time()
+        time.sleep(PUSHING_S)
+        return time.process_time() - begun, summary()["pushes"] - before
+
+
 def records(bootstrap: str, label: str, interceptors: list[Any]) -> dict[str, Any]:
     """CPU of a record, in µs."""
     from forebay import KafkaProducer
@@ -113,6 +143,8 @@ def measure(options: argparse.Namespace) -> Result:
         for _ in range(options.rounds):
             for topics in TOPICS:
                 runs += looks(sink.bootstrap_servers, folder, topics)
+                with AcknowledgingSink(1, PUSH_INTERVAL_MS) as asking:
+                    runs.append(pushes(asking.bootstrap_servers, topics, asking.summary))
             tracing = TracingInterceptor(TracerProvider(shutdown_on_exit=False))
             for label, chain in (("no interceptor", []), ("an interceptor", [Bare()]), ("spans", [tracing])):
                 runs.append(records(sink.bootstrap_servers, label, chain))

@@ -350,7 +350,7 @@ def test_a_cluster_whose_connected_brokers_take_metrics_no_more() -> None:
 def test_an_error_in_the_making_of_a_push_ends_telemetry_alone(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(now: float) -> Any:
+    def broken(now: float, wanted: Any) -> Any:
         raise RuntimeError("no readings")
 
     world, receiver = world_with_receiver()

@@ -142,9 +142,9 @@ class ProducerMetrics:
         """Every metric as of ``now``; any thread."""
         return self.registry.snapshot(now)
 
-    def readings(self, now: float) -> Iterator[Reading]:
-        """What exporters read, as of ``now``; any thread."""
-        return self.registry.readings(now)
+    def readings(self, now: float, wanted: Callable[[MetricName], bool] = bool) -> Iterator[Reading]:
+        """What exporters read, as of ``now``, or the ``wanted`` part of it; any thread."""
+        return self.registry.readings(now, wanted)
 
     def close(self) -> None:
         """Removes every metric; a later record() is harmless."""

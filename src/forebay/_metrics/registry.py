@@ -139,18 +139,28 @@ class MetricsRegistry:
             (reading.name, reading.value) for reading in self.readings(now) if reading.name.kind is not Kind.HISTOGRAM
         )
 
-    def readings(self, now: float) -> Iterator[Reading]:
-        """As ``snapshot``, with what exporters make rates and averages of, and with histograms."""
+    def readings(self, now: float, wanted: Callable[[MetricName], bool] = bool) -> Iterator[Reading]:
+        """As ``snapshot``, with what exporters make rates and averages of, and with histograms.
+
+        Args:
+            wanted: says which metrics to read; without it all.
+        """
         self.roll(now)
         for name, sensor in list(self._measured.items()):
+            if not wanted(name):
+                continue
             yield Reading(name, self._read(sensor, name.kind, now), sensor.total, sensor.count)
         for name, read in list(self._gauges.items()):
+            if not wanted(name):
+                continue
             try:
                 value = read()
             except Exception:  # noqa: BLE001 - a gauge reads live state of other threads
                 value = float("nan")
             yield Reading(name, value)
         for name, histogram in list(self._histograms.items()):
+            if not wanted(name):
+                continue
             buckets = histogram.buckets()
             yield Reading(name, sum(buckets), histogram.total, sum(buckets), buckets)
 

@@ -23,6 +23,8 @@ MOST_VALUES = 10_000
 SUMS = frozenset({Kind.TOTAL, Kind.COUNT_TOTAL})
 NS_PER_MS = 1_000_000
 
+Read = Callable[[Callable[[MetricName], bool]], Iterable[Reading]]
+
 
 class PayloadMaker:
     """Makes one push after the other, and knows what the cluster was told of each total.
@@ -40,15 +42,14 @@ class PayloadMaker:
         self._names: dict[tuple[str, str], str] = {}
         """By group and name what telemetry calls a metric; empty if the cluster does not want it."""
         self._wanted: Subscription | None = None
-        self.left_out = 0
-        """Values that the last payload had no room for."""
+        self.is_cut = False
+        """Whether the last payload had no room for all values."""
 
-    def make(
-        self, readings: Iterable[Reading], subscription: Subscription, labels: Mapping[str, str], wall_ms: int
-    ) -> bytes:
+    def make(self, read: Read, subscription: Subscription, labels: Mapping[str, str], wall_ms: int) -> bytes:
         """The payload of one push, not compressed.
 
         Args:
+            read: gives the readings of the metrics that its argument wants.
             labels: attributes of the resource, as KIP-714 has them.
             wall_ms: the time of the readings.
         """
@@ -64,15 +65,15 @@ class PayloadMaker:
         scope.scope.name, scope.scope.version = "forebay", VERSION
         points: dict[str, Callable[..., Any]] = {}
         values = 0
-        self.left_out = 0
-        for reading in readings:
-            name = self._wanted_name(reading.name, subscription)
-            if not name or isinstance(reading.value, str) or math.isnan(reading.value):
+        self.is_cut = False
+        for reading in read(self._is_wanted):
+            if isinstance(reading.value, str) or math.isnan(reading.value):
                 continue
             if values == MOST_VALUES:
-                self.left_out += 1
-                continue
+                self.is_cut = True
+                break
             values += 1
+            name = self._names[reading.name.group, reading.name.name]
             add = points.get(name)
             if add is None:
                 add = points[name] = _new_metric(scope.metrics.add(name=name), reading.name.kind, subscription.delta)
@@ -101,16 +102,17 @@ class PayloadMaker:
             if key != "client-id":
                 point.attributes.add(key=key.replace("-", "_")).value.string_value = text
 
-    def _wanted_name(self, name: MetricName, subscription: Subscription) -> str:
+    def _is_wanted(self, name: MetricName) -> bool:
         key = (name.group, name.name)
         found = self._names.get(key)
         if found is None:
             found = telemetry_name(name)
             # The Java client has no histogram, and tells brokers newer names alone.
-            if name.kind is Kind.HISTOGRAM or name.name in OLD_NAMES or not subscription.wants(found):
+            hidden = name.kind is Kind.HISTOGRAM or name.name in OLD_NAMES
+            if hidden or self._wanted is None or not self._wanted.wants(found):
                 found = ""
             self._names[key] = found
-        return found
+        return found != ""
 
 
 def _new_metric(metric: Any, kind: Kind, delta: bool) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay._network.inflight import ClientRequest, ClientResponse
@@ -34,7 +35,7 @@ from forebay._telemetry.dialog import (
 from forebay.errors import ProtocolError, error_for
 
 if TYPE_CHECKING:
-    from forebay._metrics.registry import Reading
+    from forebay._metrics.registry import MetricName, Reading
     from forebay._telemetry.offer import InstanceId
     from forebay._telemetry.payload import PayloadMaker
 
@@ -47,8 +48,8 @@ ZSTD_LEVEL = 1
 class Source(NamedTuple):
     """What a push is made of."""
 
-    readings: Callable[[float], Iterator[Reading]]
-    """Every metric as of a time in monotonic ms."""
+    readings: Callable[[float, Callable[[MetricName], bool]], Iterator[Reading]]
+    """The metrics that are wanted, as of a time in monotonic ms."""
     labels: Callable[[], Mapping[str, str]]
     """Attributes of the resource, as KIP-714 has them."""
     wall: Callable[[], int]
@@ -161,9 +162,9 @@ class TelemetryReporter:
         if last:
             payloads.taken()  # a push that has no answer yet
         source = self._source
-        made = payloads.make(source.readings(now), subscription, source.labels(), source.wall())
-        if payloads.left_out and self._first("left out"):
-            self._log.warning("left out", now, "Too many metrics for one push: %d are left out", payloads.left_out)
+        made = payloads.make(partial(source.readings, now), subscription, source.labels(), source.wall())
+        if payloads.is_cut and self._first("cut"):
+            self._log.warning("cut", now, "Too many metrics for one push: some are left out")
         self._codec, data = self._compressed(made, subscription)
         if 0 < subscription.max_bytes < len(data):
             if self._first("size"):

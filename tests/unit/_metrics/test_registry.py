@@ -151,6 +151,21 @@ def test_readings_have_sums_and_histograms() -> None:
     assert list(registry.readings(clock.now())) == []
 
 
+def test_only_readings_that_are_wanted_are_read() -> None:
+    clock = ManualClock()
+    registry, _ = make(clock)
+    histogram = MetricName("histogram", "group", "", (), Kind.HISTOGRAM)
+    asked: list[str] = []
+    for name in ("gauge", "other"):
+        registry.gauge(MetricName(name, "group", ""), lambda name=name: asked.append(name) or 1)  # type: ignore[misc]
+    registry.histogram(histogram)
+    found = [
+        reading.name.name for reading in registry.readings(clock.now(), lambda name: name.name in ("MAX", "gauge"))
+    ]
+    assert (found, asked) == (["MAX", "gauge"], ["gauge"])
+    assert [reading.name for reading in registry.readings(clock.now(), histogram.__eq__)] == [histogram]
+
+
 def test_one_sensor_under_more_names_is_rolled_once() -> None:
     clock = ManualClock()
     registry, sensor = make(clock)

@@ -23,6 +23,11 @@ def reading(name: str, value: float | str, kind: Kind = Kind.TOTAL, **tags: str)
     return Reading(MetricName(name, "producer-metrics", "", labels, kind), value)
 
 
+def given_as(readings: list[Reading]) -> Any:
+    """As a registry gives them."""
+    return lambda wanted: [each for each in readings if wanted(each.name)]
+
+
 def read(data: bytes) -> dict[str, Any]:
     (resource,) = MetricsData.FromString(data).resource_metrics
     (scope,) = resource.scope_metrics
@@ -44,7 +49,7 @@ def test_kinds() -> None:
         reading("i", 5, Kind.HISTOGRAM),
         reading("iotime-total", 5),
     ]
-    found = read(maker.make(given, ALL, {}, NOW))
+    found = read(maker.make(given_as(given), ALL, {}, NOW))
     assert {name: metric.WhichOneof("data") for name, metric in found.items()} == {
         "a.total": "sum",
         "b.total": "sum",
@@ -62,7 +67,7 @@ def test_kinds() -> None:
 def test_values_of_one_metric_stand_together_with_their_tags() -> None:
     maker = PayloadMaker(STARTED)
     given = [reading("a-total", 1, topic="t"), reading("b", 2, Kind.GAUGE), reading("a-total", 3, node_id="node-1")]
-    found = read(maker.make(given, ALL, {"transactional_id": "ours"}, NOW))
+    found = read(maker.make(given_as(given), ALL, {"transactional_id": "ours"}, NOW))
     assert list(found) == ["a.total", "b"]
     points = found["a.total"].sum.data_points
     tags = [{each.key: each.value.string_value for each in point.attributes} for point in points]
@@ -70,17 +75,20 @@ def test_values_of_one_metric_stand_together_with_their_tags() -> None:
 
 
 def test_labels_of_the_resource() -> None:
-    data = MetricsData.FromString(PayloadMaker(STARTED).make([], ALL, {"transactional_id": "ours"}, NOW))
+    data = MetricsData.FromString(PayloadMaker(STARTED).make(given_as([]), ALL, {"transactional_id": "ours"}, NOW))
     (label,) = data.resource_metrics[0].resource.attributes
     assert (label.key, label.value.string_value) == ("transactional_id", "ours")
 
 
 def test_only_what_is_wanted() -> None:
     maker = PayloadMaker(STARTED)
-    given = [reading("a-total", 1), reading("b-total", 2)]
-    assert set(read(maker.make(given, ALL._replace(prefixes=("org.apache.kafka.producer.a",)), {}, NOW))) == {"a.total"}
-    assert set(read(maker.make(given, ALL._replace(prefixes=("org.apache.kafka.producer.b",)), {}, NOW))) == {"b.total"}
-    assert read(maker.make(given, ALL._replace(prefixes=("com",)), {}, NOW)) == {}
+    given = given_as([reading("a-total", 1), reading("b-total", 2)])
+    for prefixes, found in (
+        (("org.apache.kafka.producer.a",), {"a.total"}),
+        (("com", "org.apache.kafka.producer.b"), {"b.total"}),
+        (("com",), set()),
+    ):
+        assert set(read(maker.make(given, ALL._replace(prefixes=prefixes), {}, NOW))) == found
 
 
 def totals(data: bytes) -> tuple[float, int]:
@@ -90,36 +98,36 @@ def totals(data: bytes) -> tuple[float, int]:
 
 def test_differences_to_what_was_taken() -> None:
     maker, delta = PayloadMaker(STARTED), ALL._replace(delta=True)
-    assert totals(maker.make([reading("a-total", 5)], delta, {}, 2_000)) == (5, STARTED)
+    assert totals(maker.make(given_as([reading("a-total", 5)]), delta, {}, 2_000)) == (5, STARTED)
     maker.taken()
-    assert totals(maker.make([reading("a-total", 7)], delta, {}, 3_000)) == (2, 2_000)
+    assert totals(maker.make(given_as([reading("a-total", 7)]), delta, {}, 3_000)) == (2, 2_000)
     maker.refused()
-    assert totals(maker.make([reading("a-total", 8)], delta, {}, 4_000)) == (3, 2_000)
+    assert totals(maker.make(given_as([reading("a-total", 8)]), delta, {}, 4_000)) == (3, 2_000)
     maker.taken()
     maker.refused()  # nothing is under way
-    assert totals(maker.make([reading("a-total", 8)], delta, {}, 5_000)) == (0, 4_000)
+    assert totals(maker.make(given_as([reading("a-total", 8)]), delta, {}, 5_000)) == (0, 4_000)
 
 
 def test_from_values_since_the_start_to_differences() -> None:
     maker = PayloadMaker(STARTED)
     for value in (5, 6):
-        assert totals(maker.make([reading("a-total", value)], ALL, {}, 2_000)) == (value, STARTED)
+        assert totals(maker.make(given_as([reading("a-total", value)]), ALL, {}, 2_000)) == (value, STARTED)
         maker.taken()
-    assert totals(maker.make([reading("a-total", 7)], ALL._replace(delta=True), {}, 3_000)) == (1, 2_000)
+    assert totals(maker.make(given_as([reading("a-total", 7)]), ALL._replace(delta=True), {}, 3_000)) == (1, 2_000)
 
 
 def test_what_is_new_begins_with_the_producer() -> None:
     maker, delta = PayloadMaker(STARTED), ALL._replace(delta=True)
-    maker.make([reading("b-total", 5)], delta, {}, 2_000)
+    maker.make(given_as([reading("b-total", 5)]), delta, {}, 2_000)
     maker.taken()
-    assert totals(maker.make([reading("a-total", 7)], delta, {}, 3_000)) == (7, STARTED)
+    assert totals(maker.make(given_as([reading("a-total", 7)]), delta, {}, 3_000)) == (7, STARTED)
 
 
 def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload, "MOST_VALUES", 3)
     maker = PayloadMaker(STARTED)
     given = [reading("a-total", 1, topic=f"t{number}") for number in range(5)]
-    assert len(read(maker.make(given, ALL, {}, NOW))["a.total"].sum.data_points) == 3
-    assert maker.left_out == 2
-    maker.make(given[:3], ALL, {}, NOW)
-    assert maker.left_out == 0
+    assert len(read(maker.make(given_as(given), ALL, {}, NOW))["a.total"].sum.data_points) == 3
+    assert maker.is_cut
+    maker.make(given_as(given[:3]), ALL, {}, NOW)
+    assert not maker.is_cut

@@ -55,8 +55,10 @@ class Client:
         request.on_complete(ClientResponse(request, now, body=body, **more))
 
 
-def readings(now: float) -> Any:
-    yield Reading(MetricName("a-total", "producer-metrics", "", (), Kind.TOTAL), now)
+def readings(now: float, wanted: Any) -> Any:
+    name = MetricName("a-total", "producer-metrics", "", (), Kind.TOTAL)
+    if wanted(name):
+        yield Reading(name, now)
 
 
 def make(client: Client) -> TelemetryReporter:

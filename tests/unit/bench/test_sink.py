@@ -64,3 +64,15 @@ def test_topics_that_go_by_their_ids_are_counted_by_their_names() -> None:
     ]
     assert set(log.names.values()) == {b"topic-0", b"topic-1"} and {len(each) for each in log.names} == {16}
     assert log.summary()["records"] == {"topic-0": 3, "topic-1": 3}
+
+
+def test_clients_are_asked_for_their_metrics_if_it_is_told_so() -> None:
+    log = Log(1, push_interval_ms=100)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        taking = threading.Thread(target=serve, args=(listener, log), daemon=True)
+        taking.start()
+        with KafkaProducer({"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}"}) as producer:
+            assert producer.client_instance_id(10) == "AAAAAAAAAAAAAAAAAAAAAQ"
+        listener.shutdown(socket.SHUT_RDWR)
+        taking.join(10)
+    assert log.summary()["pushes"] >= 1, "the last one, if no other"
