@@ -14,6 +14,7 @@ import pytest
 from forebay import KafkaProducer
 from forebay.aio import AsyncKafkaProducer
 from forebay.errors import TimeoutError
+from forebay.testing import EmbeddedBroker
 from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory
 from tests.support.readback import read_all
@@ -186,6 +187,12 @@ def test_a_broker_without_a_plugin_is_never_asked(kafka: RealKafka, topic: Topic
         assert producer._parts.sender.telemetry is None
         with pytest.raises(TimeoutError, match="no connected broker takes client telemetry"):
             producer.client_instance_id(0.1)
+
+
+def test_the_embedded_broker_gives_an_instance_id_and_wants_nothing(embedded: EmbeddedBroker) -> None:
+    with KafkaProducer(bootstrap_servers=embedded.bootstrap_servers) as producer:
+        assert len(producer.client_instance_id(WAIT_S)) == 22
+        assert producer._parts.sender.telemetry.dialog.subscription.prefixes == ()
 
 
 def test_metrics_push_off(broker: TelemetryKafka, topic: TopicFactory) -> None:

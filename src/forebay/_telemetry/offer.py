@@ -72,10 +72,15 @@ class TelemetryOffer:
         if self._begun or ApiKey.PUSH_TELEMETRY not in versions.ranges:
             return
         self._begun = True
-        if is_installed():
-            self._use(self._begin(self.instance))
-        else:
-            logger.info("%sThe cluster takes metrics, but %s", self._prefix, MISSING)
+        try:
+            if is_installed():
+                self._use(self._begin(self.instance))
+            else:
+                logger.info("%sThe cluster takes metrics, but %s", self._prefix, MISSING)
+        except Exception as error:
+            # Such as no memory for an import.  The connection that said so serves records all the same.
+            logger.exception("%sNo metrics are sent to brokers any more: they cannot be made", self._prefix)
+            self.instance.never(f"There is no client instance id: {error!r}")
 
     def check_installed(self) -> None:
         """Refuses a wait that cannot succeed.

@@ -43,6 +43,17 @@ def test_without_the_package_it_does_not_begin(
         made.check_installed()
 
 
+def test_an_error_in_its_beginning_reaches_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(instance: InstanceId) -> Any:
+        raise MemoryError
+
+    made = TelemetryOffer(broken, lambda reporter: None, "")
+    made.heard(TAKES)
+    made.heard(TAKES)
+    assert len(caplog.messages) == 1 and "they cannot be made" in caplog.text
+    assert "MemoryError()" in str(made.instance.result.error)
+
+
 @pytest.mark.parametrize("found", [None, ImportError("no module named opentelemetry")])
 def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
     assert is_installed()
