@@ -143,7 +143,7 @@ def measure(options: argparse.Namespace) -> Result:
         for _ in range(options.rounds):
             for topics in TOPICS:
                 runs += looks(sink.bootstrap_servers, folder, topics)
-                with AcknowledgingSink(1, PUSH_INTERVAL_MS) as asking:
+                with AcknowledgingSink(1, push_interval_ms=PUSH_INTERVAL_MS) as asking:
                     runs.append(pushes(asking.bootstrap_servers, topics, asking.summary))
             tracing = TracingInterceptor(TracerProvider(shutdown_on_exit=False))
             for label, chain in (("no interceptor", []), ("an interceptor", [Bare()]), ("spans", [tracing])):

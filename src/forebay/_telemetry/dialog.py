@@ -164,7 +164,7 @@ class TelemetryDialog:
         self._move(SENT[self.state], self.due if last else INFINITY)
 
     def postpone(self, now: float, ms: float) -> None:
-        """What is needed now can not be had; it is looked for again after ``ms``."""
+        """What is needed now cannot be had; it is looked for again after ``ms``."""
         self.due = now + ms
 
     def subscribed(self, subscription: Subscription, now: float) -> None:
@@ -194,8 +194,9 @@ class TelemetryDialog:
 
     def refused(self, code: int, now: float) -> Verdict:
         """A broker answered with an error."""
-        verdict = VERDICTS.get(code, Verdict.NEVER)
-        if verdict is Verdict.NEVER or self.state is State.TERMINATING_PUSH_IN_PROGRESS:
+        last = self.state is State.TERMINATING_PUSH_IN_PROGRESS
+        verdict = Verdict.NEVER if last else VERDICTS.get(code, Verdict.NEVER)
+        if verdict is Verdict.NEVER:
             self.stop()
         elif self.state in (State.SUBSCRIPTION_IN_PROGRESS, State.PUSH_IN_PROGRESS):
             if verdict is Verdict.AT_ONCE and self.state is State.SUBSCRIPTION_IN_PROGRESS:

@@ -91,7 +91,7 @@ def test_the_end_can_be_reached_from_everywhere_and_not_left() -> None:
         (35, State.SUBSCRIPTION_IN_PROGRESS, Verdict.NEVER, State.TERMINATED, INFINITY),
         (-1, State.PUSH_IN_PROGRESS, Verdict.NEVER, State.TERMINATED, INFINITY),
         (117, State.SUBSCRIPTION_IN_PROGRESS, Verdict.LATER, State.SUBSCRIPTION_NEEDED, 1_010),
-        (89, State.TERMINATING_PUSH_IN_PROGRESS, Verdict.LATER, State.TERMINATED, INFINITY),
+        (89, State.TERMINATING_PUSH_IN_PROGRESS, Verdict.NEVER, State.TERMINATED, INFINITY),
         (89, State.TERMINATED, Verdict.LATER, State.TERMINATED, INFINITY),
     ],
 )
