@@ -86,6 +86,7 @@ COMPILED = [
     "_send.path",
     "_send.pending",
     "compat._librdkafka_partitioner",
+    "compat._librdkafka_messages",
     "compat._librdkafka_path",
     "compat.kafka._calls",
     "compat.kafka._path",

@@ -1,40 +1,7 @@
-cimport cython
-
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.topic cimport TopicState
-from forebay._delivery.callbacks cimport CompiledCallback
-from forebay._runtime.clock cimport Clock
 from forebay._send.path cimport SendPath
-
-
-cdef class Events
-
-
-# See StampedBatch.
-@cython.no_gc
-cdef class Message(CompiledCallback):
-    cdef Events events
-    cdef object _callback
-    cdef object _topic
-    cdef object _key
-    cdef object _value
-    cdef object _headers
-    cdef object _failure
-    cdef int _partition
-    cdef long long _offset
-    cdef long long _timestamp
-    cdef double _begun
-    cdef double _latency
-
-
-cdef class Events:
-    cdef object append                   # of what follows
-    cdef readonly object served          # of messages with their outcome, that poll() has not served; any thread
-    cdef readonly list waiting           # tickets of calls that wait for an event; each call adds and removes its own
-    cdef readonly object default_callback
-    cdef readonly bint only_errors
-    cdef readonly Clock clock
-    cpdef void put(self, Message message)
+from forebay.compat._librdkafka_messages cimport Events
 
 
 cdef class ProducePath:

@@ -5,17 +5,13 @@ The sender's thread gives each Message its outcome and puts it into ``Events``; 
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import checked_timestamp
-from cython.cimports.forebay._delivery.callbacks import CompiledCallback
-from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
-from cython.cimports.forebay._runtime.clock import Clock
 from cython.cimports.forebay._runtime.primitives import (
     RecordView,
     SectionRoom,
@@ -24,14 +20,14 @@ from cython.cimports.forebay._runtime.primitives import (
     view_of,
 )
 from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
+from cython.cimports.forebay.compat._librdkafka_messages import Events, Message, new_message
 from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
 
-from forebay.compat._librdkafka_errors import KafkaError, as_kafka_error, raised, refusal
+from forebay.compat._librdkafka_errors import KafkaError, raised, refusal
 from forebay.compat._librdkafka_partitioner import PARTITIONERS
 from forebay.compat._librdkafka_values import plain_bytes, plain_headers
 from forebay.errors import KafkaError as NativeError
 
-TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME = range(3)
 CLOSED = "Producer has been closed"
 FULL = "Local: Queue full: queue.buffering.max.kbytes is reached; call poll() and try again"
 RANDOM = cython.declare(cython.int, PARTITIONERS["random"])
@@ -39,145 +35,6 @@ NO_HEADERS = cython.declare(bytes, b"\x00")
 NO_DEADLINE = cython.declare(cython.double, -1.0)
 FREE_PART = cython.declare(cython.Py_ssize_t, 16)
 """After ``queue.buffering.max.messages`` was reached, one part of so many must be free."""
-
-
-@cython.final
-@cython.cclass
-class Events:
-    """Messages that have their outcome and were not served, each with its callback.
-
-    ``poll`` takes them, the sender's thread adds.  An error of a broker stands by itself.
-    """
-
-    def __init__(self, clock: Clock, default_callback: Any, only_errors: bool) -> None:
-        self.served: Any = deque()
-        self.append = self.served.append
-        self.waiting: list[Any] = []
-        self.clock = clock
-        self.default_callback = default_callback
-        self.only_errors = only_errors
-
-    @cython.ccall
-    def put(self, message: Message) -> cython.void:
-        """Adds one, and wakes who waits for it.  Any thread."""
-        # From here on the collector must see the callback, which may refer to the producer, and so to this.
-        callback: Any = message._callback
-        message._callback = None
-        message.events = None
-        self.append((message, callback))
-        if len(self.waiting) > 0:
-            self.wake()
-
-    def put_error(self, error: KafkaError) -> None:
-        """Adds an error that is no message's.  Any thread."""
-        self.append(error)
-        self.wake()
-
-    def wake(self) -> None:
-        """Lets all go on that wait for an event."""
-        for ticket in tuple(self.waiting) if self.waiting else ():
-            ticket.wake()
-
-
-# Not tracked by the garbage collector, which would walk all that wait.  Until its outcome its callback is kept as that
-# of any record; then it refers to nothing that could refer to it.
-@cython.final
-@cython.no_gc
-@cython.cclass
-class Message(CompiledCallback):
-    """A message, and what became of it; made by ``produce`` and given to its callback."""
-
-    if not cython.compiled:
-        events: Events | None
-        _callback: Any
-        _topic: str
-        _key: bytes | None
-        _value: bytes | None
-        _headers: list[tuple[str, bytes | None]] | None
-        _failure: Any
-        _partition: int
-        _offset: int
-        _timestamp: int
-        _begun: float
-        _latency: float
-
-    def __init__(self) -> None:
-        raise TypeError("a Message is made by Producer.produce() alone")
-
-    @cython.cfunc
-    def deliver(self, metadata: RecordMetadata, error: Any) -> object:
-        events: Events = cython.cast(Events, self.events)
-        self._latency = events.clock.now() - self._begun
-        self._partition = metadata._partition
-        if error is None:
-            if events.only_errors:
-                return None
-            self._offset = metadata._offset
-            self._timestamp = metadata._timestamp
-        else:
-            self._failure = error
-        events.put(self)
-        return None
-
-    def fail(self, error: BaseException | KafkaError) -> None:
-        """The outcome of a message that never reached the native producer."""
-        events: Events = cython.cast(Events, self.events)
-        self._latency = events.clock.now() - self._begun
-        self._failure = error
-        events.put(self)
-
-    def error(self) -> KafkaError | None:
-        """None once it was delivered."""
-        failure = self._failure
-        if failure is None:
-            return None
-        made = failure if isinstance(failure, KafkaError) else as_kafka_error(failure, of_message=True)
-        self._failure = made
-        return made
-
-    def topic(self) -> str:
-        """The topic's name."""
-        return self._topic
-
-    def partition(self) -> int | None:
-        """The partition's number, None if none was chosen."""
-        return self._partition if self._partition >= 0 else None
-
-    def offset(self) -> int | None:
-        """The offset, None for a message that failed or where the broker does not tell it."""
-        return self._offset if self._offset >= 0 else None
-
-    def key(self) -> bytes | None:
-        """The key's bytes."""
-        return self._key
-
-    def value(self) -> bytes | None:
-        """The value's bytes."""
-        return self._value
-
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
-        """Pairs of key and value, None if there are none."""
-        return self._headers
-
-    def timestamp(self) -> tuple[int, int]:
-        """(TIMESTAMP_CREATE_TIME, Unix ms) of a message that was delivered, else (TIMESTAMP_NOT_AVAILABLE, 0)."""
-        return (TIMESTAMP_CREATE_TIME, self._timestamp) if self._timestamp >= 0 else (TIMESTAMP_NOT_AVAILABLE, 0)
-
-    def latency(self) -> float | None:
-        """Seconds from ``produce`` to the outcome."""
-        return self._latency / 1000 if self._latency >= 0 else None
-
-    def leader_epoch(self) -> None:
-        """Always None."""
-
-    def __len__(self) -> int:
-        return 0 if self._value is None else len(self._value)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a Message cannot be pickled: pickle what you need of it")
 
 
 @cython.cclass
@@ -359,29 +216,27 @@ class ProducePath:
 
     def _serve(self) -> int:
         """Calls the callbacks of the messages that have their outcome; how many it called."""
-        served: Any = self._events.served
-        take: Any = served.popleft
         taken: Any
         message: Message
         callback: Any
         count: cython.int = 0
         # As many as there are now: callbacks that produce could keep this going for ever.
-        for _ in range(len(served)):
-            try:
-                taken = take()
-            except IndexError:
-                taken = None  # another thread serves, too
+        for _ in range(self._events.size()):
+            taken = self._events.taken()
             if taken is None:
-                break
-            if type(taken) is not tuple:
+                break  # another thread serves, too
+            if type(taken) is not Message:
                 self._tell_broker_error(taken)
                 continue
-            message, callback = taken
+            message = taken
             if self._for_all:
                 self._tell_error(message.error())
+            callback = message._callback
+            message._callback = None
             if callback is not None:
                 count += 1
                 callback(message.error() if message._failure is not None else None, message)
+        self._events.forget()
         return count
 
     def _tell_error(self, error: KafkaError | None) -> None:
@@ -408,29 +263,11 @@ class ProducePath:
         for batch in self._batches():
             if not batch.result.done:
                 records += batch.record_count
-        other: cython.Py_ssize_t = len(self._events.served) + self._held.count()
+        other: cython.Py_ssize_t = self._events.size() + self._held.count()
         return records + other
 
     def __bool__(self) -> bool:
         return True
-
-
-@cython.cfunc
-def new_message(events: Events, topic: Any, key: Any, value: Any, headers: Any, callback: Any) -> Message:
-    message: Message = Message.__new__(Message)
-    message.events = events
-    message._callback = callback
-    message._topic = topic
-    message._key = key
-    message._value = value
-    message._headers = None if headers is None else list(headers)
-    message._failure = None
-    message._partition = -1
-    message._offset = -1
-    message._timestamp = -1
-    message._begun = events.clock.now()
-    message._latency = -1.0
-    return message
 
 
 @cython.cfunc

@@ -25,15 +25,14 @@ from forebay._send.path import FORKED
 from forebay.compat._held import HeldMessages
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raised
-from forebay.compat._librdkafka_path import (
-    CLOSED,
+from forebay.compat._librdkafka_messages import (
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
     TIMESTAMP_NOT_AVAILABLE,
     Events,
     Message,
-    ProducePath,
 )
+from forebay.compat._librdkafka_path import CLOSED, ProducePath
 from forebay.compat._librdkafka_values import (
     OFFSET_INVALID,
     BrokerMetadata,

@@ -1,0 +1,48 @@
+cimport cython
+
+from forebay._delivery.callbacks cimport CompiledCallback
+from forebay._runtime.clock cimport Clock
+from forebay._runtime.mutex cimport Mutex
+
+
+cdef class Events
+
+
+# See StampedBatch.
+@cython.no_gc
+cdef class Message(CompiledCallback):
+    cdef Events events
+    cdef object _callback
+    cdef object _topic
+    cdef object _key
+    cdef object _value
+    cdef object _headers
+    cdef object _failure
+    cdef int _partition
+    cdef long long _offset
+    cdef long long _timestamp
+    cdef double _begun
+    cdef double _latency
+
+
+cdef class Events:
+    cdef object append                   # of what follows
+    cdef object take
+    cdef readonly object served          # messages with their outcome, that poll() has not served; any thread
+    # Guarded by lock.
+    cdef Mutex lock
+    cdef object latest                   # the last callback in it
+    cdef object current                  # the callback of what poll() took last
+    cdef Py_ssize_t callbacks            # how many are in it, of what is no message and no error
+    cdef readonly list waiting           # tickets of calls that wait for an event; each call adds and removes its own
+    cdef readonly object default_callback
+    cdef readonly bint only_errors
+    cdef readonly Clock clock
+    cpdef void put(self, Message message)
+    cdef bint put_behind(self, Message message, object callback, object before) except? -1
+    cdef object taken(self)
+    cdef object forget(self)
+    cpdef Py_ssize_t size(self)
+
+
+cdef Message new_message(Events events, object topic, object key, object value, object headers, object callback)

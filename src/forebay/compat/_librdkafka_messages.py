@@ -1,0 +1,240 @@
+"""The messages of ``Producer.produce`` from their outcome on, and ``poll`` 's queue of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import cython
+from cython.cimports.forebay._delivery.callbacks import CompiledCallback
+from cython.cimports.forebay._delivery.metadata import RecordMetadata
+from cython.cimports.forebay._runtime.clock import Clock
+from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
+
+from forebay.compat._librdkafka_errors import KafkaError, as_kafka_error
+
+TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME = range(3)
+
+
+@cython.final
+@cython.cclass
+class Events:
+    """Messages that have their outcome and were not served, and errors of brokers; ``poll`` takes them.
+
+    A message's callback may refer to the producer, and so to this.  The collector sees it here and not in the message,
+    for it would walk each.  Most messages have the same, so it stands once before all of them, in a tuple.
+    """
+
+    def __init__(self, clock: Clock, default_callback: Any, only_errors: bool) -> None:
+        self.served: Any = deque()
+        self.append = self.served.append
+        self.take = self.served.popleft
+        self.latest: Any = None
+        self.current: Any = None
+        self.callbacks = 0
+        if not cython.compiled:
+            self.lock = Mutex()
+        self.waiting: list[Any] = []
+        self.clock = clock
+        self.default_callback = default_callback
+        self.only_errors = only_errors
+
+    @cython.ccall
+    def put(self, message: Message) -> cython.void:
+        """Adds one, and wakes who waits for it.  Any thread."""
+        callback: Any = message._callback
+        message._callback = None
+        message.events = None
+        while not self.put_behind(message, callback, None if callback is self.latest else (callback,)):
+            pass  # another thread came between
+        if len(self.waiting) > 0:
+            self.wake()
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def put_behind(self, message: Message, callback: Any, before: Any) -> cython.bint:
+        # The tuple is made outside the lock, for that may run the collector, and the callback before is dropped there.
+        had: Any = None
+        acquire(self.lock)
+        try:
+            if callback is not self.latest:
+                if before is None:
+                    return False
+                had = self.latest
+                self.latest = callback
+                self.append(before)
+                self.callbacks += 1
+            self.append(message)
+        finally:
+            release(self.lock)
+        del had
+        return True
+
+    @cython.cfunc
+    def taken(self) -> Any:
+        # The next one, a message with its callback; None if there is none.
+        had: Any = None
+        found: Any = None
+        acquire(self.lock)
+        try:
+            if len(self.served) > 0:
+                found = self.take()
+            if type(found) is tuple:
+                had = self.current
+                self.current = found[0]
+                self.callbacks -= 1
+                found = self.take()
+            if type(found) is Message:
+                cython.cast(Message, found)._callback = self.current
+        finally:
+            release(self.lock)
+        del had
+        return found
+
+    @cython.cfunc
+    def forget(self) -> object:
+        # Lets the callback go if nothing waits for it.
+        had: Any = None
+        acquire(self.lock)
+        try:
+            if len(self.served) == 0:
+                had = (self.latest, self.current)
+                self.latest = self.current = None
+        finally:
+            release(self.lock)
+        return had
+
+    @cython.ccall
+    def size(self) -> cython.Py_ssize_t:
+        """How many messages and errors there are."""
+        count: cython.Py_ssize_t = len(self.served)
+        return count - self.callbacks
+
+    def put_error(self, error: KafkaError) -> None:
+        """Adds an error that is no message's.  Any thread."""
+        self.append(error)
+        self.wake()
+
+    def wake(self) -> None:
+        """Lets all go on that wait for an event."""
+        for ticket in tuple(self.waiting) if self.waiting else ():
+            ticket.wake()
+
+
+# Not tracked by the garbage collector, which would walk all that wait.  Until its outcome its callback is kept as that
+# of any record; then it refers to nothing that could refer to it.
+@cython.final
+@cython.no_gc
+@cython.cclass
+class Message(CompiledCallback):
+    """A message, and what became of it; made by ``produce`` and given to its callback."""
+
+    if not cython.compiled:
+        events: Events | None
+        _callback: Any
+        _topic: str
+        _key: bytes | None
+        _value: bytes | None
+        _headers: list[tuple[str, bytes | None]] | None
+        _failure: Any
+        _partition: int
+        _offset: int
+        _timestamp: int
+        _begun: float
+        _latency: float
+
+    def __init__(self) -> None:
+        raise TypeError("a Message is made by Producer.produce() alone")
+
+    @cython.cfunc
+    def deliver(self, metadata: RecordMetadata, error: Any) -> object:
+        events: Events = cython.cast(Events, self.events)
+        self._latency = events.clock.now() - self._begun
+        self._partition = metadata._partition
+        if error is None:
+            if events.only_errors:
+                return None
+            self._offset = metadata._offset
+            self._timestamp = metadata._timestamp
+        else:
+            self._failure = error
+        events.put(self)
+        return None
+
+    def fail(self, error: BaseException | KafkaError) -> None:
+        """The outcome of a message that never reached the native producer."""
+        events: Events = cython.cast(Events, self.events)
+        self._latency = events.clock.now() - self._begun
+        self._failure = error
+        events.put(self)
+
+    def error(self) -> KafkaError | None:
+        """None once it was delivered."""
+        failure = self._failure
+        if failure is None:
+            return None
+        made = failure if isinstance(failure, KafkaError) else as_kafka_error(failure, of_message=True)
+        self._failure = made
+        return made
+
+    def topic(self) -> str:
+        """The topic's name."""
+        return self._topic
+
+    def partition(self) -> int | None:
+        """The partition's number, None if none was chosen."""
+        return self._partition if self._partition >= 0 else None
+
+    def offset(self) -> int | None:
+        """The offset, None for a message that failed or where the broker does not tell it."""
+        return self._offset if self._offset >= 0 else None
+
+    def key(self) -> bytes | None:
+        """The key's bytes."""
+        return self._key
+
+    def value(self) -> bytes | None:
+        """The value's bytes."""
+        return self._value
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        """Pairs of key and value, None if there are none."""
+        return self._headers
+
+    def timestamp(self) -> tuple[int, int]:
+        """(TIMESTAMP_CREATE_TIME, Unix ms) of a message that was delivered, else (TIMESTAMP_NOT_AVAILABLE, 0)."""
+        return (TIMESTAMP_CREATE_TIME, self._timestamp) if self._timestamp >= 0 else (TIMESTAMP_NOT_AVAILABLE, 0)
+
+    def latency(self) -> float | None:
+        """Seconds from ``produce`` to the outcome."""
+        return self._latency / 1000 if self._latency >= 0 else None
+
+    def leader_epoch(self) -> None:
+        """Always None."""
+
+    def __len__(self) -> int:
+        return 0 if self._value is None else len(self._value)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Message cannot be pickled: pickle what you need of it")
+
+
+@cython.cfunc
+def new_message(events: Events, topic: Any, key: Any, value: Any, headers: Any, callback: Any) -> Message:
+    message: Message = Message.__new__(Message)
+    message.events = events
+    message._callback = callback
+    message._topic = topic
+    message._key = key
+    message._value = value
+    message._headers = None if headers is None else list(headers)
+    message._failure = None
+    message._partition = -1
+    message._offset = -1
+    message._timestamp = -1
+    message._begun = events.clock.now()
+    message._latency = -1.0
+    return message

@@ -1,0 +1,130 @@
+"""Messages of ``produce`` from their outcome on: their callbacks, in what order, and what is let go."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import sys
+import threading
+import weakref
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forebay.compat._librdkafka_errors import KafkaError
+from forebay.compat._librdkafka_messages import Message
+from tests.fakes.world import World
+from tests.unit.compat.test_confluent_kafka import Events, ours
+
+
+def test_a_message_is_made_by_produce_alone() -> None:
+    with pytest.raises(TypeError, match=r"Producer.produce\(\) alone"):
+        Message()
+
+
+def test_a_message_is_no_value() -> None:
+    world, events = World(), Events()
+    producer = ours(world, on_delivery=events)
+    producer.produce("test", b"v")
+    world.settle()
+    producer.poll(0)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(events[0][1])
+
+
+@settings(deadline=None, max_examples=60)
+@given(steps=st.lists(st.one_of(st.sampled_from([None, 0, 1, 2]), st.just("error"), st.just("poll")), max_size=40))
+def test_each_message_has_its_own_callback(steps: list[Any]) -> None:
+    world = World()
+    heard: list[Any] = []
+    functions: list[Any] = [lambda error, message, at=at: heard.append((at, message.value())) for at in range(3)]
+    producer = ours(world, error_cb=lambda error: heard.append(error.code()))
+    expected: list[Any] = []
+    waiting = 0
+    for number, step in enumerate(steps):
+        if step == "error":
+            producer._events.put_error(KafkaError(KafkaError._TRANSPORT))
+            expected.append(KafkaError._TRANSPORT)
+            waiting += 1
+        elif step == "poll":
+            producer.poll(0)
+            waiting = 0
+            assert heard == expected
+        else:
+            callback = None if step is None else functions[step]
+            producer.produce("test", b"%d" % number, partition=0, callback=callback)
+            world.settle()
+            expected += [] if step is None else [(step, b"%d" % number)]
+            waiting += 1
+        assert len(producer) == waiting
+    producer.poll(0)
+    assert heard == expected and len(producer) == 0
+
+
+def test_many_threads_serve() -> None:
+    world = World(batch_size=1 << 20, linger_ms=60_000, delivery_timeout_ms=100_000)
+    producer = ours(world)
+    heard: list[Any] = []
+    wrong: list[Any] = []
+
+    def callback(at: int) -> Any:
+        def delivered(error: Any, message: Message) -> None:
+            heard.append(message.value())
+            if int(message.value() or b"") // 7 != at:
+                wrong.append((at, message.value()))
+
+        return delivered
+
+    for number in range(2100):
+        if number % 7 == 0:
+            function = callback(number // 7)
+        producer.produce("test", b"%d" % number, partition=0, callback=function)
+    world.run(70_000)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=producer.poll, args=(0,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert sorted(heard) == sorted(b"%d" % number for number in range(2100)) and wrong == []
+
+
+def test_a_producer_that_is_dropped_with_events_is_collected() -> None:
+    world = World()
+    kept: list[Any] = []
+
+    def produced() -> Any:
+        producer = ours(world)
+        producer.produce("test", b"v", partition=0, callback=lambda error, message: kept.append(producer))
+        world.settle()
+        assert len(producer) == 1
+        return weakref.ref(producer)
+
+    known = produced()
+    gc.collect()
+    assert known() is None and kept == []
+
+
+def test_a_callback_is_let_go_once_nothing_waits() -> None:
+    world = World()
+    producer = ours(world)
+
+    class Mine:
+        def __call__(self, error: Any, message: Message) -> None:
+            pass
+
+    mine = Mine()
+    known = weakref.ref(mine)
+    producer.produce("test", b"v", partition=0, callback=mine)
+    del mine
+    world.settle()
+    gc.collect()
+    assert known() is not None and producer.poll(0) == 1
+    gc.collect()
+    assert known() is None
