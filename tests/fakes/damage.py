@@ -14,9 +14,11 @@ from forebay._protocol.add_partitions_to_txn import decode_add_partitions_to_txn
 from forebay._protocol.api_versions import decode_api_versions
 from forebay._protocol.end_txn import decode_end_txn
 from forebay._protocol.find_coordinator import decode_find_coordinator
+from forebay._protocol.get_telemetry_subscriptions import decode_get_telemetry_subscriptions
 from forebay._protocol.init_producer_id import decode_init_producer_id
 from forebay._protocol.metadata import decode_metadata
 from forebay._protocol.produce_response import decode_produce
+from forebay._protocol.push_telemetry import decode_push_telemetry
 from forebay._protocol.txn_offset_commit import decode_txn_offset_commit
 from forebay.errors import ProtocolError
 from forebay.testing.memory import Link
@@ -27,6 +29,7 @@ from tests.property.frames import damaged
 from tests.support.refusal import ADD_OFFSETS_TO_TXN, ADD_PARTITIONS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT, refusing
 from tests.support.rewrite import FIND_COORDINATOR
 
+GET_TELEMETRY, PUSH_TELEMETRY = 71, 72
 DECODERS: dict[int, Callable[[int, bytes], Any]] = {
     API_VERSIONS: decode_api_versions,
     METADATA: decode_metadata,
@@ -37,8 +40,17 @@ DECODERS: dict[int, Callable[[int, bytes], Any]] = {
     ADD_OFFSETS_TO_TXN: decode_add_offsets_to_txn,
     TXN_OFFSET_COMMIT: decode_txn_offset_commit,
     END_TXN: decode_end_txn,
+    GET_TELEMETRY: decode_get_telemetry_subscriptions,
+    PUSH_TELEMETRY: decode_push_telemetry,
 }
-FLEXIBLE_HEADER_SINCE = {METADATA: 9, INIT_PRODUCER_ID: 2, PRODUCE: 9, API_VERSIONS: 99}
+FLEXIBLE_HEADER_SINCE = {
+    METADATA: 9,
+    INIT_PRODUCER_ID: 2,
+    PRODUCE: 9,
+    API_VERSIONS: 99,
+    GET_TELEMETRY: 0,
+    PUSH_TELEMETRY: 0,
+}
 """3 for all others."""
 
 NOT_COORDINATOR = 16

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
 from forebay.errors import KafkaError
 from tests.fakes.broker import METADATA, PRODUCE
+from tests.fakes.damage import SENSELESS, Damager
 from tests.fakes.telemetry import GET, INSTANCE, INSTANCE_TEXT, INTERVAL_MS, PUSH, Receiver, world_with_receiver
 from tests.fakes.world import World
+from tests.property.frames import printed_seed
 
 MINUTES_5 = 300_000
 START_MS = 100
@@ -278,6 +281,26 @@ def test_a_senseless_answer_ends_telemetry_alone(api: int, caplog: pytest.LogCap
     assert future.result(0).offset == 0 and world.values() == [b"v"]
     assert len(world.cluster.brokers[0].of(api)) == 1 and state_of(world) == "terminated"
     assert len([line for line in lines(caplog) if "No metrics are sent" in line]) == 1
+
+
+@pytest.mark.parametrize("kind", SENSELESS)
+@pytest.mark.parametrize("api", [GET, PUSH])
+def test_whatever_an_answer_is_records_arrive_once_and_in_order(api: int, kind: str) -> None:
+    world, _ = world_with_receiver(nodes=2, idempotent=True, delivery_timeout_ms=3_600_000)
+    left = [SENSELESS[kind]]
+    damager = Damager(
+        world, lambda request: left.pop() if left and request.api_key == api else None, random.Random(printed_seed())
+    )
+    damager.install()
+    sent = 0
+    while not damager.done:
+        assert world.now < 60_000
+        world.send(b"%d" % sent)
+        sent += 1
+        world.run(500, 100)
+    futures = [world.send(b"%d" % number) for number in range(sent, sent + 5)]
+    world.until(lambda: all(future.done() for future in futures))
+    assert world.values() == [b"%d" % number for number in range(sent + 5)]
 
 
 def test_a_broker_that_does_not_answer_costs_its_connection_once() -> None:
