@@ -141,6 +141,7 @@ def ends(producer: KafkaProducer) -> None:
         assert_type(opened.client_id, str)
         assert_type(opened.partitions_for("t"), tuple[PartitionInfo, ...])
         assert_type(opened.metrics().value("record-send-total"), float | int | str)
+        assert_type(opened.client_instance_id(1), str)
 
 
 def transacts(producer: KafkaProducer) -> None:
