@@ -18,10 +18,12 @@ WAY_IN = tuple(
     for name in (
         "_arguments",
         "_delivery/result",
+        "_delivery/callbacks",
         "_delivery/callback_thread",
         "_delivery/future",
         "_columnar/deliveries",
         "compat/kafka/_calls",
+        "compat/_librdkafka_messages",
     )
 )
 """The code between a record's outcome and a user's callback."""
