@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forebay._delivery.callback_thread import note_sender_thread
 from forebay.compat.kafka import errors
 from forebay.compat.kafka._calls import Call
 from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
@@ -169,3 +172,29 @@ def test_each_exception_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 def test_it_is_no_value() -> None:
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(Call())
+
+
+def test_a_child_that_one_forks_ends_before_the_next() -> None:
+    ends: list[int] = []
+    parent = os.getpid()
+
+    def forks(found: RecordMetadata) -> None:
+        child = os.fork()
+        if child:
+            ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    def follows(found: RecordMetadata) -> None:
+        if os.getpid() != parent:
+            os._exit(99)
+        ends.append(-1)
+
+    def sender() -> None:
+        world = made()
+        ours(world).send("test", b"v", partition=0).add_callback(forks).add_callback(follows)
+        note_sender_thread()
+        world.settle()
+
+    thread = threading.Thread(target=sender)
+    thread.start()
+    thread.join()
+    assert ends == [0, -1]
