@@ -6,17 +6,17 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from forebay._accumulator.partitioner import key_partition
 from forebay._arguments import Acknowledged, as_record, listed_headers, not_callable
 from forebay._assembly.user_parts import make_user_parts
-from forebay._cluster import Cluster
 from forebay._columnar import BatchDelivery
-from forebay._delivery.future import RecordFuture, lone_future
+from forebay._delivery.future import RecordFuture, failed_future, lone_future
 from forebay._records.batch_v2 import encode_headers
+from forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from forebay._records.reader import read_headers
 from forebay._runtime.clock import Clock, SystemClock
+from forebay._send.refusals import record_too_large
 from forebay._transactions.offsets import checked_group, checked_offsets
 from forebay.config import ProducerConfig
 from forebay.errors import (
@@ -25,27 +25,19 @@ from forebay.errors import (
     KafkaError,
     ProducerClosedError,
     ProducerFencedError,
-    UnknownTopicOrPartitionError,
 )
-from forebay.model import Node, OffsetAndMetadata, PartitionInfo, ProducerRecord, TopicPartition
+from forebay.model import OffsetAndMetadata, PartitionInfo, ProducerRecord, TopicPartition
+from forebay.testing.mock_topics import NODE, MockTopics
 from forebay.testing.records import ReadRecord
 from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of
 
 logger: logging.Logger = logging.getLogger("forebay.callbacks")
 
-NODE = Node(1, "mock", 9092)
 FAILING = [
     *("send", "flush", "close", "partitions_for", "init_transactions", "begin_transaction"),
     *("send_offsets_to_transaction", "commit_transaction", "abort_transaction"),
 ]
 """The methods that ``fail`` takes."""
-
-
-class _Open(NamedTuple):
-    """A record without an outcome."""
-
-    future: Any
-    offset: int
 
 
 class MockProducer:
@@ -93,21 +85,20 @@ class MockProducer:
         given = dict(config or {})
         if "bootstrap.servers" not in given and "bootstrap_servers" not in options:
             options["bootstrap_servers"] = f"{NODE.host}:{NODE.port}"
-        counts = partitions.values() if isinstance(partitions, Mapping) else [partitions]
-        if any(count < 1 for count in counts):
-            raise IllegalArgumentError(f"partitions must be at least 1, not {partitions!r}")
         self.config: ProducerConfig = ProducerConfig(given, **options)
         self.client_id: str = self.config["client.id"] or "mock-producer"
         self.auto_complete: bool = auto_complete
-        self._partitions = partitions
+        self._largest = min(self.config["max.request.size"], self.config["buffer.memory"])
         self._clock = SystemClock() if clock is None else clock
         self._users = make_user_parts(
             self.config, {**self.config, "client.id": self.client_id}, lambda: 0.5, lambda part: part
         )
         self._chain = self._users.interceptors or None
-        self._cluster = Cluster([NODE])
+        ignore_keys = self.config["partitioner.ignore.keys"]
+        self._topics = MockTopics(partitions, self._users.partitioner, ignore_keys=ignore_keys)
         self._ends: Counter[TopicPartition] = Counter()
-        self._open: deque[_Open] = deque()
+        # Futures of records without an outcome, and their offsets.
+        self._open: deque[tuple[Any, int]] = deque()
         self._history: list[ProducerRecord] = []
         self._records: list[ReadRecord] = []
         self._uncommitted: list[tuple[ProducerRecord, ReadRecord]] = []
@@ -119,7 +110,7 @@ class MockProducer:
     # What a test looks at and decides
 
     def history(self) -> list[ProducerRecord]:
-        """What was sent, as it was given, in order; of a transaction once it is committed."""
+        """What was sent, as it was given, in order, also what failed; of a transaction once it is committed."""
         return list(self._history)
 
     def uncommitted_history(self) -> list[ProducerRecord]:
@@ -127,7 +118,7 @@ class MockProducer:
         return [record for record, _ in self._uncommitted]
 
     def records(self, topic: str | None = None) -> list[ReadRecord]:
-        """The same as ``history`` as it would be in the log: serialized, with partition and offset.
+        """The same as ``history``, serialized, with partition and offset.
 
         Args:
             topic: None for all.
@@ -143,7 +134,13 @@ class MockProducer:
         return self._end_next(None)
 
     def error_next(self, error: KafkaError) -> bool:
-        """Fails the oldest record without an outcome; False if there is none."""
+        """Fails the oldest record without an outcome; False if there is none.
+
+        Raises:
+            TypeError: it is not the error that a producer's record can have.
+        """
+        if not isinstance(error, KafkaError):
+            raise TypeError(f"a record fails with a KafkaError, such as RecordTooLargeError(), not with {error!r}")
         return self._end_next(error)
 
     def fail(self, method: str, error: BaseException | None) -> None:
@@ -168,7 +165,8 @@ class MockProducer:
         self.fenced = True
 
     def clear(self) -> None:
-        """Forgets what was sent and committed; records without an outcome stay so."""
+        """Forgets what was sent and committed; records without an outcome get none any more."""
+        self._open.clear()
         self._history.clear()
         self._records.clear()
         self._uncommitted.clear()
@@ -196,16 +194,7 @@ class MockProducer:
         self._check_usable("send")
         if on_delivery is not None and not callable(on_delivery):
             raise not_callable(on_delivery)
-        record = as_record(topic, value, key, headers, partition, timestamp_ms)
-        if self._chain is not None:
-            record = self._chain.on_send(record)
-            on_delivery = Acknowledged(self._chain, on_delivery, record.headers)
-        try:
-            return self._take(record, on_delivery)
-        except Exception as error:
-            if self._chain is not None:
-                self._chain.on_send_error(record, None, error)
-            raise
+        return self._intercepted(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery)
 
     send_nowait = send
 
@@ -221,19 +210,30 @@ class MockProducer:
         timestamp: Any = TIMESTAMP,
         topic_column: Any = None,
     ) -> BatchDelivery:
-        """As ``KafkaProducer.send_batch``, row by row: of a list of values, a dict of lists, or an Arrow table."""
+        """As ``KafkaProducer.send_batch``, row by row: of a list of values, a dict of lists, or an Arrow table.
+
+        Raises:
+            KafkaError: a row cannot be taken; ``context["row"]`` says which, and ``delivery`` has those before it.
+        """
         self._check_usable("send")
         delivery: Any = BatchDelivery()
-        chosen = (value, key, headers, partition, timestamp, topic_column)
-        for row, cells in enumerate(rows_of(table, *chosen)):
-            own_topic = cells.pop("topic", None) or topic
-            if own_topic is None:
-                raise IllegalArgumentError(f"row {row}: its topic is null, and send_batch was given none")
-            record = ProducerRecord(own_topic, **cells)
-            future: Any = self._take(record, None, serialize=False)
-            delivery._track(future._batch, row, len(record.key or b"") + len(record.value or b""))
-        delivery._stop_at(delivery.rows, ())
-        delivery._end_call()
+        rows = list(rows_of(table, value, key, headers, partition, timestamp, topic_column))
+        row = 0
+        try:
+            for row, cells in enumerate(rows):
+                own_topic = cells.pop("topic", None) or topic
+                if own_topic is None:
+                    raise IllegalArgumentError(f"row {row}: its topic is null, and send_batch was given none")
+                record = ProducerRecord(own_topic, **cells)
+                future: Any = self._intercepted(record, None, by_column=True)
+                delivery._track(future._batch, row, len(record.key or b"") + len(record.value or b""))
+            delivery._stop_at(len(rows), ())
+        except KafkaError as error:
+            delivery._stop_at(row + 1, [row])
+            error.with_context(row=row).delivery = delivery  # type: ignore[attr-defined]
+            raise
+        finally:
+            delivery._end_call()
         return delivery  # type: ignore[no-any-return]  # its own methods are not part of the public type
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
@@ -242,10 +242,9 @@ class MockProducer:
         Raises:
             UnknownTopicOrPartitionError: the mock has no such topic.
         """
+        self._check_open()
         self._raise("partitions_for")
-        return tuple(
-            PartitionInfo(topic, number, NODE, 0, (NODE.id,), (NODE.id,)) for number in range(self._count(topic))
-        )
+        return self._topics.partitions(topic)
 
     def metrics(self) -> dict[str, Any]:
         """Empty: nothing is measured."""
@@ -278,7 +277,7 @@ class MockProducer:
 
     # Transactions
 
-    def init_transactions(self, timeout: float | None = None) -> None:
+    def init_transactions(self, timeout: float | None = None, *, identity: Any = None) -> None:
         """Must be called once before the first transaction.
 
         Raises:
@@ -343,23 +342,33 @@ class MockProducer:
 
     # Inside
 
-    def _take(self, record: ProducerRecord, callback: Any, *, serialize: bool = True) -> RecordFuture:
+    def _intercepted(self, record: ProducerRecord, callback: Any, *, by_column: bool = False) -> RecordFuture:
+        if self._chain is None:
+            return self._take(record, callback, by_column)
+        record = self._chain.on_send(record)
+        try:
+            return self._take(record, Acknowledged(self._chain, callback, record.headers), by_column)
+        except Exception as error:
+            self._chain.on_send_error(record, None, error)
+            raise
+
+    def _take(self, record: ProducerRecord, callback: Any, by_column: bool) -> RecordFuture:
         topic, timestamp, key, value = record.topic, record.timestamp_ms, record.key, record.value
-        count = self._count(topic)
+        self._topics.count(topic)  # an unknown one is refused before anything else is looked at
         pairs = listed_headers(record.headers)
-        if serialize:
+        if not by_column:  # columns pass no serializer
             key = self._users.key_serializer.serialize(topic, pairs, key)
             value = self._users.value_serializer.serialize(topic, pairs, value)
         if isinstance(callback, Acknowledged):
             callback.note_headers(pairs)
-        headers = read_headers(encode_headers(pairs)) if pairs else ()
-        partition = record.partition
-        if partition is None:
-            partition = self._choose(record, key, value, count)
-        elif partition >= count:
-            raise UnknownTopicOrPartitionError(
-                f"Topic {topic} has {count} partitions, none is {partition}", topic=topic
-            )
+        section = encode_headers(pairs)
+        partition = self._topics.partition_of(record, key, value)
+        size = BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + len(section) - 1 + len(key or b"") + len(value or b"")
+        if size > self._largest:
+            refused = record_too_large(size, self._largest)
+            if by_column:
+                raise refused
+            return failed_future(topic, partition, refused, callback, _report)
         where = TopicPartition(topic, partition)
         offset = self._ends[where]
         self._ends[where] += 1
@@ -367,34 +376,16 @@ class MockProducer:
             timestamp = self._clock.wall()
         sizes = (-1 if part is None else len(part) for part in (key, value))
         future = lone_future(topic, partition, callback, timestamp, *sizes)
-        kept = ReadRecord(topic, partition, offset, timestamp, key, value, headers)
+        kept = ReadRecord(topic, partition, offset, timestamp, key, value, read_headers(section))
         if self.in_transaction:
             self._uncommitted.append((record, kept))
         else:
             self._history.append(record)
             self._records.append(kept)
-        self._open.append(_Open(future, offset))
+        self._open.append((future, offset))
         if self.auto_complete:
             self.complete_next()
         return future
-
-    def _choose(self, record: ProducerRecord, key: bytes | None, value: bytes | None, count: int) -> int:
-        if self._users.partitioner is not None:
-            infos = self.partitions_for(record.topic)
-            cluster = Cluster([NODE], infos)
-            chosen: int = self._users.partitioner.partition(record.topic, record.key, key, record.value, value, cluster)
-            return chosen
-        if key is None or self.config["partitioner.ignore.keys"]:
-            return 0
-        return key_partition(key, count)
-
-    def _count(self, topic: str) -> int:
-        if not isinstance(self._partitions, Mapping):
-            return self._partitions
-        if topic not in self._partitions:
-            known = ", ".join(self._partitions) or "none"
-            raise UnknownTopicOrPartitionError(f"MockProducer has no topic {topic!r}; there are {known}")
-        return self._partitions[topic]
 
     def _end_next(self, error: KafkaError | None) -> bool:
         if not self._open:
