@@ -188,7 +188,7 @@ class EmbeddedBroker:
     def records(
         self, topic: str, partition: int | None = None, *, committed: bool = True, timeout: float = CALL_TIMEOUT_S
     ) -> list[ReadRecord]:
-        """What a topic holds now, by partition and then by offset.
+        """What a topic holds now, by partition and then by offset; a topic that is not there is made, and holds nothing.
 
         Args:
             partition: None for all.
@@ -196,14 +196,18 @@ class EmbeddedBroker:
             timeout: seconds.
 
         Raises:
-            TimeoutError: the topic is not there, or the broker does not answer; the cause says which.
+            TimeoutError: there is no such partition, nobody leads it, or the broker does not answer; the cause says it.
         """
         from forebay.control import Control
         from forebay.testing.records import read_topic
 
-        if self._control is None:
-            self._control = Control(bootstrap_servers=self.bootstrap_servers, client_id="forebay-testing")
-        return read_topic(self._control, topic, partition, committed, timeout)
+        with self._lock:
+            if self._process is None:
+                raise IllegalStateError("records: this embedded broker is closed")
+            if self._control is None:
+                self._control = Control(bootstrap_servers=self.bootstrap_servers, client_id="forebay-testing")
+            control = self._control
+        return read_topic(control, topic, partition, committed, timeout)
 
     @property
     def faults(self) -> Faults:

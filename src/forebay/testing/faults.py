@@ -1,4 +1,4 @@
-"""Faults of the embedded broker for the length of a ``with`` block; what was before is there again behind it."""
+"""Faults of the embedded broker for the length of a ``with`` block; behind it there is no fault of that kind."""
 
 from __future__ import annotations
 
@@ -80,7 +80,10 @@ class Faults:
 
     @contextmanager
     def without_leader(self, topic: str, partition: int = 0, *, back_to: int = 1) -> Iterator[None]:
-        """Nobody leads the partition; behind the block node ``back_to`` does."""
+        """Nobody leads the partition; behind the block node ``back_to`` does.
+
+        The broker takes no Produce above version 9 from then on, which only a log of its requests shows.
+        """
         lowest, highest = SUPPORTED[ApiKey.PRODUCE]
         # The mock ends when Produce v10 asks for a partition without a leader.
         self._broker.set_api_versions(ApiKey.PRODUCE, lowest, min(highest, 9))

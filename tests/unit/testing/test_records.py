@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from forebay import KafkaProducer
-from forebay.errors import TimeoutError, UnknownTopicOrPartitionError
+from forebay.errors import IllegalStateError, TimeoutError, UnknownTopicOrPartitionError
 from forebay.testing import EmbeddedBroker
 
 WAIT_S = 10
@@ -51,5 +51,13 @@ def test_what_is_aborted_or_open_is_left_out(broker: EmbeddedBroker) -> None:
 
 
 def test_what_is_not_there(broker: EmbeddedBroker) -> None:
+    assert broker.records("asked-for") == []  # the mock makes it
     with pytest.raises((UnknownTopicOrPartitionError, TimeoutError)):
         broker.records("plain", 99, timeout=0.5)
+
+
+def test_a_broker_that_is_closed_is_not_asked() -> None:
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        assert broker.records("t") == []
+    with pytest.raises(IllegalStateError, match="records: this embedded broker is closed"):
+        broker.records("t", timeout=1)
