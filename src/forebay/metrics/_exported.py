@@ -71,6 +71,11 @@ class Watched:
         self._lock = threading.Lock()
         self._names: weakref.WeakKeyDictionary[KafkaProducer, str] = weakref.WeakKeyDictionary()
         """Under ``_lock``."""
+        _lifecycle.watch_forks(self)
+
+    def _after_fork_in_child(self) -> None:
+        # Another thread of the parent may have held it.
+        self._lock = threading.Lock()
 
     def producers(self) -> list[tuple[str, KafkaProducer]]:
         """Those that are open, by the client id; of several with the same one the others have ``#2``, ``#3`` ..."""
@@ -81,9 +86,9 @@ class Watched:
         # The end of a producer's thread clears its registry.
         living = [each for each in known if len(each._parts.metrics.registry) > 0 and not is_foreign(each)]
         with self._lock:
-            named = [(self._name(each), each) for each in living]
             for gone in set(self._names) - set(living):
                 del self._names[gone]
+            named = [(self._name(each), each) for each in living]
         return sorted(named, key=lambda pair: pair[0])
 
     def _name(self, producer: KafkaProducer) -> str:

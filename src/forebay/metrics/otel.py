@@ -14,6 +14,7 @@ gives them.  Nothing is counted for the metrics: they are read when the SDK coll
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -28,6 +29,7 @@ from forebay._metrics.sensor import BOUNDS_MS
 from forebay._version import VERSION
 from forebay.metrics._exported import Watched, in_base_unit, readings, tags_of
 from forebay.model import ProducerRecord, RecordMetadata
+from forebay.producer import KafkaProducer
 
 __all__ = ["ProducerMeters", "TracingInterceptor"]
 
@@ -46,6 +48,7 @@ OTHER_ERROR = "_OTHER"
 """The convention's word for an error whose type is not known."""
 
 Attributes = dict[str, str]
+Buckets = tuple[int, ...]
 
 
 class ProducerMeters:
@@ -69,8 +72,8 @@ class ProducerMeters:
         self._watched = Watched(producers)
         # Touched by the thread that collects, under the SDK's own lock.
         self._latest: dict[str, list[Observation]] = {}
-        self._measured: dict[tuple[str, str], tuple[int, ...]] = {}
-        """The buckets of a client's topic, as far as their values went into the histogram."""
+        self._measured: weakref.WeakKeyDictionary[KafkaProducer, dict[str, Buckets]] = weakref.WeakKeyDictionary()
+        """The buckets of a producer's topics, as far as their values went into the histogram."""
         meter = get_meter("forebay", VERSION, meter_provider)
         self._durations = meter.create_histogram(
             "messaging.client.operation.duration",
@@ -94,15 +97,15 @@ class ProducerMeters:
     def _read(self, options: CallbackOptions) -> list[Observation]:
         latest: dict[str, list[Observation]] = {}
         sent: list[Observation] = []
-        seen: set[tuple[str, str]] = set()
-        found = [(client_id, list(readings(producer))) for client_id, producer in self._watched.producers()]
-        topics = sum(reading.name.kind is Kind.HISTOGRAM for _, of_one in found for reading in of_one)
+        found = [(client_id, each, list(readings(each))) for client_id, each in self._watched.producers()]
+        topics = sum(reading.name.kind is Kind.HISTOGRAM for *_, of_one in found for reading in of_one)
         most = min(MOST_VALUES, max(1, MOST_OF_ALL // max(1, topics)))
-        for client_id, of_one in found:
+        for client_id, producer, of_one in found:
+            measured = self._measured.setdefault(producer, {})
             for reading in of_one:
                 attributes = {"messaging.client.id": client_id, **_attributes(reading.name)}
                 if reading.name.kind is Kind.HISTOGRAM:
-                    seen.add(self._measure(reading, client_id, attributes, most))
+                    self._measure(reading, measured, attributes, most)
                     sent.append(Observation(reading.number, SENDING | attributes))
                 elif (reading.name.group, reading.name.name) == (names.TOPIC, "record-error-total") and reading.value:
                     failed = SENDING | attributes | {"error.type": OTHER_ERROR}
@@ -110,23 +113,21 @@ class ProducerMeters:
                 if not math.isnan(value := _number(reading)):
                     latest.setdefault(telemetry_name(reading.name), []).append(Observation(value, attributes))
         self._latest = latest
-        self._measured = {key: buckets for key, buckets in self._measured.items() if key in seen}
         return sent
 
     def _reader(self, name: str) -> Callable[[CallbackOptions], list[Observation]]:
         return lambda options: self._latest.get(name, [])
 
-    def _measure(self, reading: Reading, client_id: str, attributes: Attributes, most: int) -> tuple[str, str]:
+    def _measure(self, reading: Reading, measured: dict[str, Buckets], attributes: Attributes, most: int) -> None:
         """Puts what is new in the topic's buckets into the histogram, about ``most`` values of it."""
-        key = (client_id, dict(reading.name.tags)["topic"])
-        before = self._measured.get(key, (0,) * len(reading.buckets))
+        topic = dict(reading.name.tags)["topic"]
+        before = measured.get(topic, (0,) * len(reading.buckets))
         fresh = [now - then for now, then in zip(reading.buckets, before, strict=True)]
         scale = min(1.0, most / max(1, sum(fresh)))
         for middle, count in zip(MIDDLES_S, fresh, strict=True):
             for _ in range(math.ceil(count * scale)):
                 self._durations.record(middle, SENDING | attributes)
-        self._measured[key] = reading.buckets
-        return key
+        measured[topic] = reading.buckets
 
 
 def _instruments() -> Iterator[MetricName]:

@@ -188,7 +188,7 @@ class EmbeddedBroker:
     def records(
         self, topic: str, partition: int | None = None, *, committed: bool = True, timeout: float = CALL_TIMEOUT_S
     ) -> list[ReadRecord]:
-        """What a topic holds now, by partition and then by offset; a topic that is not there is made, and holds nothing.
+        """What a topic holds now, by partition and then by offset.  One that is not there is made, and holds nothing.
 
         Args:
             partition: None for all.

@@ -49,6 +49,14 @@ def test_a_copy_in_a_forked_child_has_nothing_to_tell() -> None:
     assert Watched([world.producer]).producers() == []
 
 
+def test_a_fork_while_another_thread_reads_leaves_no_lock_behind() -> None:
+    watched = Watched([])
+    assert watched in _lifecycle.producers()
+    with watched._lock:
+        watched._after_fork_in_child()
+        assert watched.producers() == []
+
+
 def test_what_is_no_producer() -> None:
     for wrong in (5, SimpleNamespace(_producer=5)):
         with pytest.raises(TypeError, match="a KafkaProducer or an AsyncKafkaProducer is wanted, got "):
@@ -61,6 +69,15 @@ def test_each_has_a_name_of_its_own_and_keeps_it() -> None:
     assert watched.producers() == [("a", one.producer), ("a#2", two.producer), ("b", three.producer)]
     one.end()
     assert watched.producers() == [("a#2", two.producer), ("b", three.producer)]
+
+
+def test_the_name_of_one_that_ended_is_free_at_once() -> None:
+    watched = Watched()
+    one = Known(client_id="restarted")
+    assert ("restarted", one.producer) in watched.producers()
+    one.end()
+    two = Known(client_id="restarted")
+    assert ("restarted", two.producer) in watched.producers()
 
 
 def test_all_of_the_process_if_none_is_chosen_and_none_is_kept_alive() -> None:

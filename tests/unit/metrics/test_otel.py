@@ -9,7 +9,7 @@ from opentelemetry import trace
 from opentelemetry.propagate import get_global_textmap, set_global_textmap
 from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -80,6 +80,25 @@ def test_values_go_into_the_histogram_once_and_a_thousand_at_most() -> None:
     assert [count for count in durations.bucket_counts if count] == [10 + 750, 250]
     (sent,) = collected.points()["messaging.client.sent.messages"]
     assert sent.value == 400_010
+
+
+def test_a_producer_that_follows_another_under_its_name_counts_from_0() -> None:
+    reader = InMemoryMetricReader()
+    meters = ProducerMeters(MeterProvider([reader], shutdown_on_exit=False))
+    first = Known(client_id="restarted")
+    first.parts.metrics.topic("test", first.now).ack_time.record_even(3, 3, 10)
+    counts = []
+    for _ in range(2):
+        data = reader.get_metrics_data()
+        assert data is not None
+        metrics = data.resource_metrics[0].scope_metrics[0].metrics
+        (durations,) = [each for each in metrics if each.name == "messaging.client.operation.duration"]
+        counts += [point.count for point in durations.data.data_points if isinstance(point, HistogramDataPoint)]
+        first.end()
+        second = Known(client_id="restarted")
+        second.parts.metrics.topic("test", second.now).ack_time.record_even(3, 3, 4)
+    assert counts == [10, 14]
+    assert set(meters._measured) >= {first.producer}
 
 
 def test_many_topics_share_what_goes_into_the_histogram() -> None:
