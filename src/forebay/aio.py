@@ -108,6 +108,10 @@ class AsyncKafkaProducer(FromSources):
         result, limit = self._producer._instance_call(timeout)
         return self._producer._instance_id(await _is_there(result, limit, asyncio.get_running_loop()))
 
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """As ``KafkaProducer.set_sasl_credentials``; it waits for nothing."""
+        self._producer.set_sasl_credentials(username, password)
+
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of ``topic``; waits for metadata at most ``max.block.ms``.
 
@@ -304,6 +308,26 @@ class AsyncKafkaProducer(FromSources):
 
     # Transactions
 
+    @property
+    def transactional_id(self) -> str | None:
+        """As ``KafkaProducer.transactional_id``."""
+        return self._producer.transactional_id
+
+    @property
+    def producer_id(self) -> int:
+        """The id that batches are stamped with; -1 while there is none."""
+        return self._producer.producer_id
+
+    @property
+    def producer_epoch(self) -> int:
+        """The epoch of the id; -1 while there is none."""
+        return self._producer.producer_epoch
+
+    @property
+    def transaction_version(self) -> int:
+        """As ``KafkaProducer.transaction_version``."""
+        return self._producer.transaction_version
+
     async def init_transactions(
         self, timeout: float | None = None, *, identity: TransactionIdentity | None = None
     ) -> None:
@@ -335,6 +359,14 @@ class AsyncKafkaProducer(FromSources):
     async def abort_transaction(self, timeout: float | None = None) -> None:
         """As ``KafkaProducer.abort_transaction``."""
         await self._await(self._producer._abort_call(timeout))
+
+    def detach_transaction(self) -> TransactionIdentity:
+        """As ``KafkaProducer.detach_transaction``; it waits for nothing."""
+        return self._producer.detach_transaction()
+
+    def set_transactional_id(self, transactional_id: str) -> None:
+        """As ``KafkaProducer.set_transactional_id``; it waits for nothing."""
+        self._producer.set_transactional_id(transactional_id)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:

@@ -13,6 +13,7 @@ import pytest
 
 from forebay._delivery.future import RecordFuture
 from forebay._runtime.owner import change_owner
+from forebay._send.transactional import TransactionalCalls
 from forebay.aio import SENDS_BETWEEN_LOOKS, AsyncKafkaProducer
 from forebay.errors import (
     BufferExhaustedError,
@@ -25,7 +26,8 @@ from forebay.errors import (
     TimeoutError,
     TopicAuthorizationError,
 )
-from forebay.model import ProducerRecord, RecordMetadata, TopicPartition
+from forebay.model import ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
+from forebay.producer import KafkaProducer
 from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, PRODUCE, Topic
 from tests.fakes.coordinator import END_TXN, TransactionalWorld
 from tests.fakes.loop import drive
@@ -55,6 +57,16 @@ def test_it_tells_of_itself_as_the_producer_does() -> None:
     seen = producer.describe()
     assert (seen.client_id, seen.unfinished) == ("me", 1)
     assert producer.metrics().value("record-send-total") == 0
+
+
+def test_it_has_what_the_producer_has() -> None:
+    names = {name for kind in (KafkaProducer, TransactionalCalls) for name in vars(kind) if not name.startswith("_")}
+    assert names - set(dir(AsyncKafkaProducer)) == set()
+
+
+def test_the_login_is_the_producers() -> None:
+    with pytest.raises(IllegalStateError, match="does not log in"):
+        ours(World()).set_sasl_credentials("user", "word")
 
 
 def test_the_id_that_brokers_know_it_by() -> None:
@@ -382,6 +394,25 @@ def test_a_transaction_is_committed() -> None:
 
     drive(world, main)
     assert world.committed() == [b"a"]
+
+
+def test_a_transaction_is_left_to_another_process() -> None:
+    world = TransactionalWorld(2)
+    producer = ours(world)
+
+    async def main() -> TransactionIdentity:
+        producer.begin_transaction()
+        await producer.send_and_wait("test", b"a", partition=0)
+        return producer.detach_transaction()
+
+    held = (producer.producer_id, producer.producer_epoch, producer.transaction_version)
+    identity = drive(world, main)
+    assert (identity.transactional_id, identity.producer_id, identity.producer_epoch) == (
+        producer.transactional_id, *held[:2],
+    )  # fmt: skip
+    assert held[2] == 2
+    producer.set_transactional_id("another")
+    assert producer.transactional_id == "another"
 
 
 def test_a_block_that_raises_aborts() -> None:
