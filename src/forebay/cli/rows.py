@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import re
@@ -10,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from forebay.cli.failure import CommandError
+from forebay.rows.as_json import plain_text
 
 HeaderPairs = Sequence[tuple[str, bytes | None]]
 
@@ -83,17 +83,10 @@ def to_json(value: Any) -> bytes:
         ValueError: text that UTF-8 cannot hold (half of a surrogate pair).
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_other)
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=plain_text)
     except ValueError:
-        text = json.dumps(_without_nan(value), ensure_ascii=False, separators=(",", ":"), default=_other)
+        text = json.dumps(_without_nan(value), ensure_ascii=False, separators=(",", ":"), default=plain_text)
     return text.encode()
-
-
-def _other(value: Any) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    # Dates and times say it themselves; decimals, durations and the like have their usual text.
-    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
 def _without_nan(value: Any) -> Any:

@@ -103,6 +103,16 @@ class Watched:
         return name
 
 
+def known_names() -> Iterator[MetricName]:
+    """Every metric that a producer may have, without its tags; the histogram is not among them."""
+    groups = {names.PRODUCER: names.PRODUCER_ROWS, names.TOPIC: names.TOPIC_ROWS, names.NODE: names.NODE_ROWS}
+    for group, rows in groups.items():
+        for row in rows:
+            yield MetricName(row.name, group, row.description, (), row.kind, row.unit)
+    for name, gauge in names.GAUGES.items():
+        yield MetricName(name, names.PRODUCER, gauge.description, (), Kind.GAUGE, gauge.unit)
+
+
 def prometheus_name(name: MetricName) -> str:
     """The name of the metric's family in Prometheus, without ``_total``; empty if it is left out.
 

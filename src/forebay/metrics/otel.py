@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from opentelemetry import propagate, trace
@@ -27,7 +27,7 @@ from forebay._metrics.names import telemetry_name
 from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._metrics.sensor import BOUNDS_MS
 from forebay._version import VERSION
-from forebay.metrics._exported import Watched, in_base_unit, readings, tags_of
+from forebay.metrics._exported import Watched, in_base_unit, known_names, readings, tags_of
 from forebay.model import ProducerRecord, RecordMetadata
 from forebay.producer import KafkaProducer
 
@@ -44,6 +44,8 @@ MOST_VALUES, MOST_OF_ALL = 1_000, 10_000
 """Of the records between two collections, how many go into the histogram one by one: of a topic, and of all topics."""
 MIDDLES_S = [*(bound * 0.75 / 1000 for bound in BOUNDS_MS), BOUNDS_MS[-1] * 1.5 / 1000]
 """A value for each bucket, in seconds."""
+LEFT_OUT = (Kind.RATE, Kind.COUNT_RATE, Kind.RATIO)
+"""As in Prometheus, totals tell them."""
 OTHER_ERROR = "_OTHER"
 """The convention's word for an error whose type is not known."""
 
@@ -88,7 +90,9 @@ class ProducerMeters:
             "{message}",
             "Number of messages producer attempted to send to the broker.",
         )
-        for name in _instruments():
+        for name in known_names():
+            if name.kind in LEFT_OUT or name.name in names.OLD_NAMES:
+                continue
             unit = {"": "1", "bytes": "By"}.get(name.unit, "s")
             is_counter = name.kind in (Kind.TOTAL, Kind.COUNT_TOTAL)
             make = meter.create_observable_counter if is_counter else meter.create_observable_gauge
@@ -128,17 +132,6 @@ class ProducerMeters:
             for _ in range(math.ceil(count * scale)):
                 self._durations.record(middle, SENDING | attributes)
         measured[topic] = reading.buckets
-
-
-def _instruments() -> Iterator[MetricName]:
-    groups = {names.PRODUCER: names.PRODUCER_ROWS, names.TOPIC: names.TOPIC_ROWS, names.NODE: names.NODE_ROWS}
-    left_out = (Kind.RATE, Kind.COUNT_RATE, Kind.RATIO)  # as in Prometheus, totals tell them
-    for group, rows in groups.items():
-        for row in rows:
-            if row.kind not in left_out and row.name not in names.OLD_NAMES:
-                yield MetricName(row.name, group, row.description, (), row.kind, row.unit)
-    for name, gauge in names.GAUGES.items():
-        yield MetricName(name, names.PRODUCER, gauge.description, (), Kind.GAUGE, gauge.unit)
 
 
 def _attributes(name: MetricName) -> Attributes:

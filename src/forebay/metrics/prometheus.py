@@ -26,7 +26,7 @@ from prometheus_client.registry import Collector
 from forebay._metrics import names
 from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._metrics.sensor import BOUNDS_MS
-from forebay.metrics._exported import Watched, in_base_unit, prometheus_name, readings, tags_of
+from forebay.metrics._exported import Watched, in_base_unit, known_names, prometheus_name, readings, tags_of
 
 __all__ = ["ProducerCollector", "serve"]
 
@@ -111,12 +111,8 @@ def serve(port: int, address: str = "0.0.0.0", registry: CollectorRegistry = REG
 
 def _all_families() -> dict[str, Any]:
     families: dict[str, Any] = {}
-    groups = {names.PRODUCER: names.PRODUCER_ROWS, names.TOPIC: names.TOPIC_ROWS, names.NODE: names.NODE_ROWS}
-    for group, rows in groups.items():
-        for row in rows:
-            _add_family(families, MetricName(row.name, group, row.description, (), row.kind, row.unit))
-    for name, gauge in names.GAUGES.items():
-        _add_family(families, MetricName(name, names.PRODUCER, gauge.description, (), Kind.GAUGE, gauge.unit))
+    for name in known_names():
+        _add_family(families, name)
     row = names.TOPIC_HISTOGRAM
     _add_family(families, MetricName(row.name, names.TOPIC, row.description, (), row.kind, row.unit))
     families["forebay_producer"] = InfoMetricFamily("forebay_producer", "The version of forebay.", labels=["client_id"])

@@ -6,6 +6,7 @@ dicts alone take longer than all of this.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -15,6 +16,13 @@ from forebay.rows.tables import arrow, as_table
 
 ESCAPED = r'[\x00-\x1f"\\]'
 SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+
+
+def plain_text(value: Any) -> str:
+    """What JSON has no form for, as text: bytes in base64, dates and times in ISO 8601, all else as ``str`` has it."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
 def rows_as_json(table: Any, *, columns: Iterable[str] | None = None) -> Any:

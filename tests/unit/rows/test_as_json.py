@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from forebay.errors import IllegalArgumentError
 from forebay.rows import rows_as_json
+from forebay.rows.as_json import plain_text
 from tests.fakes.produce import batches_of
 from tests.fakes.world import World
 
@@ -125,3 +126,9 @@ def test_a_stream_is_refused_because_it_would_be_used_up() -> None:
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     with pytest.raises(TypeError, match="this is a stream: read it first"):
         world.producer.send_batch("test", reader, value=rows_as_json)
+
+
+def test_what_json_has_no_form_for_is_text() -> None:
+    values = (b"\xff", dt.datetime(2024, 1, 2), dt.date(2024, 1, 2), decimal.Decimal("1.50"), dt.timedelta(seconds=1))
+    texts = ["/w==", "2024-01-02T00:00:00", "2024-01-02", "1.50", "0:00:01"]
+    assert [plain_text(value) for value in values] == texts

@@ -6,13 +6,13 @@ they are.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from forebay.errors import KafkaError
+from forebay.rows.as_json import plain_text
 from forebay.rows.tables import values_of
 from forebay.spark.failure import shown_alone
 
@@ -189,7 +189,7 @@ def _place(row: int) -> str:
 
 def _shown(batch: Any) -> str:
     (row,) = batch.to_pylist(maps_as_pydicts="strict")
-    text = json.dumps(row, default=_plain, ensure_ascii=False)
+    text = json.dumps(row, default=plain_text, ensure_ascii=False)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
@@ -197,11 +197,4 @@ def _text(value: Any) -> bytes | None:
     """What a dead letter holds in the place of bytes that could not be made."""
     if value is None or isinstance(value, bytes):
         return value
-    return (value if isinstance(value, str) else json.dumps(value, default=_plain, ensure_ascii=False)).encode()
-
-
-def _plain(value: Any) -> str:
-    """What JSON does not have, as text: times in ISO 8601, bytes in base 64."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return (value if isinstance(value, str) else json.dumps(value, default=plain_text, ensure_ascii=False)).encode()
