@@ -230,7 +230,7 @@ class MockProducer:
             delivery._stop_at(len(rows), ())
         except KafkaError as error:
             delivery._stop_at(row + 1, [row])
-            error.with_context(row=row).delivery = delivery  # type: ignore[attr-defined]
+            error.with_context(row=row).delivery = delivery
             raise
         finally:
             delivery._end_call()

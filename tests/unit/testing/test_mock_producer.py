@@ -109,7 +109,7 @@ def test_a_record_that_is_too_large_fails_as_in_the_producer() -> None:
     with pytest.raises(RecordTooLargeError) as caught:
         producer.send_batch("t", [b"1", bytes(200), b"3"])
     assert caught.value.context["row"] == 1 and len(producer.history()) == 2
-    delivery = caught.value.delivery  # type: ignore[attr-defined]
+    delivery = caught.value.delivery
     assert (delivery.acknowledged, delivery.taken()) == (1, [range(1)])
 
 
