@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
@@ -26,8 +26,8 @@ from forebay.errors import (
     ProducerClosedError,
     ProducerFencedError,
 )
-from forebay.model import OffsetAndMetadata, PartitionInfo, ProducerRecord, TopicPartition
-from forebay.testing.mock_topics import NODE, MockTopics
+from forebay.model import PartitionInfo, ProducerRecord, TopicPartition
+from forebay.testing.mock_cluster import NODE, MockCluster, Offsets, Sent
 from forebay.testing.records import ReadRecord
 from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of
 
@@ -95,15 +95,9 @@ class MockProducer:
         )
         self._chain = self._users.interceptors or None
         ignore_keys = self.config["partitioner.ignore.keys"]
-        self._topics = MockTopics(partitions, self._users.partitioner, ignore_keys=ignore_keys)
-        self._ends: Counter[TopicPartition] = Counter()
+        self._cluster = MockCluster(partitions, self._users.partitioner, ignore_keys=ignore_keys)
         # Futures of records without an outcome, and their offsets.
         self._open: deque[tuple[Any, int]] = deque()
-        self._history: list[ProducerRecord] = []
-        self._records: list[ReadRecord] = []
-        self._uncommitted: list[tuple[ProducerRecord, ReadRecord]] = []
-        self._offsets: list[dict[str, dict[TopicPartition, OffsetAndMetadata]]] = []
-        self._uncommitted_offsets: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
         self.transactional_id: str | None = self.config["transactional.id"]
         self._failing: dict[str, BaseException] = {}
 
@@ -111,11 +105,11 @@ class MockProducer:
 
     def history(self) -> list[ProducerRecord]:
         """What was sent, as it was given, in order, also what failed; of a transaction once it is committed."""
-        return list(self._history)
+        return [sent.given for sent in self._cluster.sent]
 
     def uncommitted_history(self) -> list[ProducerRecord]:
         """What was sent in the open transaction."""
-        return [record for record, _ in self._uncommitted]
+        return [sent.given for sent in self._cluster.uncommitted]
 
     def records(self, topic: str | None = None) -> list[ReadRecord]:
         """The same as ``history``, serialized, with partition and offset.
@@ -123,11 +117,11 @@ class MockProducer:
         Args:
             topic: None for all.
         """
-        return [record for record in self._records if topic in (None, record.topic)]
+        return [sent.kept for sent in self._cluster.sent if topic in (None, sent.kept.topic)]
 
-    def committed_offsets(self) -> list[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
+    def committed_offsets(self) -> list[Offsets]:
         """What each committed transaction committed, by consumer group; those without offsets are left out."""
-        return list(self._offsets)
+        return list(self._cluster.offsets)
 
     def complete_next(self) -> bool:
         """Acknowledges the oldest record without an outcome; False if there is none."""
@@ -167,11 +161,7 @@ class MockProducer:
     def clear(self) -> None:
         """Forgets what was sent and committed; records without an outcome get none any more."""
         self._open.clear()
-        self._history.clear()
-        self._records.clear()
-        self._uncommitted.clear()
-        self._offsets.clear()
-        self._uncommitted_offsets.clear()
+        self._cluster.clear()
 
     # What a KafkaProducer has
 
@@ -244,7 +234,7 @@ class MockProducer:
         """
         self._check_open()
         self._raise("partitions_for")
-        return self._topics.partitions(topic)
+        return self._cluster.partitions(topic)
 
     def metrics(self) -> dict[str, Any]:
         """Empty: nothing is measured."""
@@ -310,7 +300,7 @@ class MockProducer:
         self._raise("send_offsets_to_transaction")
         checked, member = checked_offsets(offsets), checked_group(group)
         if checked:
-            self._uncommitted_offsets.setdefault(member.group_id, {}).update(checked)
+            self._cluster.uncommitted_offsets.setdefault(member.group_id, {}).update(checked)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Acknowledges what is open, and makes the transaction part of the history."""
@@ -354,7 +344,7 @@ class MockProducer:
 
     def _take(self, record: ProducerRecord, callback: Any, by_column: bool) -> RecordFuture:
         topic, timestamp, key, value = record.topic, record.timestamp_ms, record.key, record.value
-        self._topics.count(topic)  # an unknown one is refused before anything else is looked at
+        self._cluster.count(topic)  # an unknown one is refused before anything else is looked at
         pairs = listed_headers(record.headers)
         if not by_column:  # columns pass no serializer
             key = self._users.key_serializer.serialize(topic, pairs, key)
@@ -362,26 +352,20 @@ class MockProducer:
         if isinstance(callback, Acknowledged):
             callback.note_headers(pairs)
         section = encode_headers(pairs)
-        partition = self._topics.partition_of(record, key, value)
+        partition = self._cluster.partition_of(record, key, value)
         size = BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + len(section) - 1 + len(key or b"") + len(value or b"")
         if size > self._largest:
             refused = record_too_large(size, self._largest)
             if by_column:
                 raise refused
             return failed_future(topic, partition, refused, callback, _report)
-        where = TopicPartition(topic, partition)
-        offset = self._ends[where]
-        self._ends[where] += 1
+        offset = self._cluster.next_offset(TopicPartition(topic, partition))
         if timestamp is None:
             timestamp = self._clock.wall()
         sizes = (-1 if part is None else len(part) for part in (key, value))
         future = lone_future(topic, partition, callback, timestamp, *sizes)
-        kept = ReadRecord(topic, partition, offset, timestamp, key, value, read_headers(section))
-        if self.in_transaction:
-            self._uncommitted.append((record, kept))
-        else:
-            self._history.append(record)
-            self._records.append(kept)
+        sent = Sent(record, ReadRecord(topic, partition, offset, timestamp, key, value, read_headers(section)))
+        (self._cluster.uncommitted if self.in_transaction else self._cluster.sent).append(sent)
         self._open.append((future, offset))
         if self.auto_complete:
             self.complete_next()
@@ -396,13 +380,7 @@ class MockProducer:
 
     def _end_transaction(self, commit: bool) -> None:
         self.in_transaction = False
-        if commit:
-            self._history += (record for record, _ in self._uncommitted)
-            self._records += (record for _, record in self._uncommitted)
-            if self._uncommitted_offsets:
-                self._offsets.append(self._uncommitted_offsets)
-        self._uncommitted = []
-        self._uncommitted_offsets = {}
+        self._cluster.end_transaction(commit=commit)
 
     def _check_open(self) -> None:
         if self.closed:
@@ -434,7 +412,7 @@ class MockProducer:
             raise self._failing[method]
 
     def __repr__(self) -> str:
-        return f"<MockProducer: {len(self._history)} records, {len(self._open)} without an outcome>"
+        return f"<MockProducer: {len(self._cluster.sent)} records, {len(self._open)} without an outcome>"
 
 
 def _report(raised: BaseException, result: Any) -> None:

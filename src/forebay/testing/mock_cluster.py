@@ -1,20 +1,31 @@
-"""The topics of a MockProducer: how many partitions each has, and which of them a record goes to."""
+"""The cluster of a MockProducer: its topics, where a record goes, and what was sent and committed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from forebay._accumulator.partitioner import key_partition
 from forebay._cluster import Cluster
 from forebay.errors import IllegalArgumentError, UnknownTopicOrPartitionError
-from forebay.model import Node, PartitionInfo, ProducerRecord
+from forebay.model import Node, OffsetAndMetadata, PartitionInfo, ProducerRecord, TopicPartition
+from forebay.testing.records import ReadRecord
 
 NODE = Node(1, "mock", 9092)
+Offsets = dict[str, dict[TopicPartition, OffsetAndMetadata]]
+"""By consumer group."""
 
 
-class MockTopics:
-    """Topics that need no broker.
+class Sent(NamedTuple):
+    """A record as it was given, and as it would be in the log."""
+
+    given: ProducerRecord
+    kept: ReadRecord
+
+
+class MockCluster:
+    """What a broker would know, kept by the mock itself.
 
     Args:
         partitions: how many a topic has: the same for all, or by name; then other topics are unknown.
@@ -32,6 +43,13 @@ class MockTopics:
         self._counts = partitions
         self._partitioner = partitioner
         self._ignore_keys = ignore_keys
+        self._ends: Counter[TopicPartition] = Counter()
+        self.sent: list[Sent] = []
+        self.uncommitted: list[Sent] = []
+        """Of the open transaction, as ``uncommitted_offsets``."""
+        self.offsets: list[Offsets] = []
+        """Of each committed transaction that has some."""
+        self.uncommitted_offsets: Offsets = {}
 
     def count(self, topic: str) -> int:
         """How many partitions a topic has.
@@ -73,3 +91,24 @@ class MockTopics:
             chosen: int = self._partitioner.partition(record.topic, record.key, key, record.value, value, cluster)
             return chosen
         return 0 if key is None or self._ignore_keys else key_partition(key, count)
+
+    def next_offset(self, where: TopicPartition) -> int:
+        """The offset of the partition's next record; each call gives another one."""
+        offset = self._ends[where]
+        self._ends[where] += 1
+        return offset
+
+    def end_transaction(self, *, commit: bool) -> None:
+        """Makes what is uncommitted a part of what was sent, or forgets it."""
+        if commit:
+            self.sent += self.uncommitted
+            if self.uncommitted_offsets:
+                self.offsets.append(self.uncommitted_offsets)
+        self.uncommitted = []
+        self.uncommitted_offsets = {}
+
+    def clear(self) -> None:
+        """Forgets what was sent and committed; offsets go on."""
+        self.sent.clear()
+        self.offsets.clear()
+        self.end_transaction(commit=False)
