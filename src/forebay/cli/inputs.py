@@ -92,6 +92,8 @@ def _check_flags(paths: Sequence[str], layout: Layout) -> None:
         "-D (for lines)": (layout.lines.delimiter != LineFormat().delimiter, "lines" in forms),
         "-K (for lines)": (layout.lines.key_delimiter, "lines" in forms),
         "parse.headers (for lines)": (layout.lines.headers, "lines" in forms),
+        "null.marker (for lines)": (layout.lines.null_marker, "lines" in forms),
+        "--separator (for CSV)": (layout.table.separator != TableFormat().separator, "csv" in forms),
     }
     for flag, (given, heeded) in wanted.items():
         if given and not heeded:

@@ -84,6 +84,8 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         (Layout("lines", table=TableFormat(None, "v")), "--value-column"),
         (Layout("json", LineFormat(key_delimiter=b":")), "-K"),
         (Layout("csv", LineFormat(b";")), "-D"),
+        (Layout("json", LineFormat(null_marker=b"NULL")), "null.marker"),
+        (Layout("parquet", table=TableFormat(separator=";")), "--separator"),
     ],
 )
 def test_a_flag_that_no_input_heeds_is_refused(layout: Layout, flag: str) -> None:
