@@ -44,6 +44,26 @@ def test_topics_are_the_tests_own_and_go_with_them(tmp_path: Path) -> None:
     assert counts.get("passed") == 3, output
 
 
+def test_a_marker_that_is_misspelt_is_an_error(tmp_path: Path) -> None:
+    folder = suite(
+        tmp_path,
+        """
+        import pytest
+
+        @pytest.mark.kafka_topic(2)
+        def test_by_position(kafka_topic, kafka_producer):
+            assert len(kafka_producer.partitions_for(kafka_topic)) == 2
+
+        @pytest.mark.kafka_topic(partition=2)
+        def test_misspelt(kafka_topic):
+            pass
+        """,
+    )
+    counts, output = run(folder)
+    assert counts.get("passed") == 1 and counts.get("errors", counts.get("error")) == 1, output
+    assert "unexpected keyword argument 'partition'" in output
+
+
 def test_the_broker_has_the_sessions_options_and_faults_end(tmp_path: Path) -> None:
     folder = suite(
         tmp_path,

@@ -131,11 +131,11 @@ def _several(producers: Sequence[Producer]) -> Table:
     for each in producers:
         seen = each.seen
         if seen is not None:
-            used = f"{100 * seen.memory.available / seen.memory.total:.0f} %"
+            free = f"{100 * seen.memory.available / seen.memory.total:.0f} %"
             rate = _rate("record-send-total", seen, each.before)
             errors = f"{seen.metrics.get('record-error-total', 0):,.0f}"
             table.add_row(
-                seen.client_id, str(seen.process), seen.state, f"{seen.unfinished:,}", rate, errors, used,
+                seen.client_id, str(seen.process), seen.state, f"{seen.unfinished:,}", rate, errors, free,
                 str(len(seen.memory.waiting) or ""),
             )  # fmt: skip
     table.caption = "forebay top SOCKET shows one of them"

@@ -46,11 +46,16 @@ def kafka_broker(kafka_broker_options: dict[str, Any]) -> Iterator[EmbeddedBroke
         yield broker
 
 
+def _marked(partitions: int = 1) -> int:
+    """What the marker says; Python itself refuses an argument that it has not."""
+    return partitions
+
+
 @pytest.fixture
 def kafka_topic(request: pytest.FixtureRequest, kafka_broker: EmbeddedBroker) -> Iterator[str]:
     """A topic of the test's own, with one partition unless the marker says otherwise; deleted after the test."""
     marker = request.node.get_closest_marker("kafka_topic")
-    partitions = 1 if marker is None else marker.kwargs.get("partitions", *marker.args[:1] or (1,))
+    partitions = 1 if marker is None else _marked(*marker.args, **marker.kwargs)
     name = re.sub(r"[^\w.-]", "-", request.node.name, flags=re.ASCII)[:_LONGEST] + f"-{next(_NUMBERS)}"
     kafka_broker.create_topic(name, partitions)
     yield name
