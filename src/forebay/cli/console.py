@@ -43,6 +43,7 @@ def job_of(values: Mapping[str, Any]) -> ProduceJob:
         paths=(STDIN,),
         layout=Layout("lines", lines, limit=config["max.request.size"]),
         skip_bad=skip_bad,
+        skip_flag="--property ignore.error=true",
         sync=values["sync"],
         quiet=True,
     )

@@ -212,6 +212,7 @@ def job_of(values: Mapping[str, Any], paths: Sequence[str], config: ProducerConf
         partition=None if partition in (None, -1) else partition,
         empty_is_null=values["empty_is_null"],
         skip_bad=values["go_on"],
+        skip_flag="-E",
         count=values["count"],
         partitioner=partial(hash_partition_of, partitioner),
         tee=partial(copy_out, key_delimiter or b"", sys.stdout.buffer) if values["tee"] and by_line else None,

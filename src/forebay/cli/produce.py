@@ -52,6 +52,8 @@ class ProduceJob:
     empty_is_null: bool = False
     skip_bad: bool = False
     """Bad rows are reported and passed over; else the first one ends the command."""
+    skip_flag: str = "--skip-bad"
+    """What to give for that, as the message about a bad row names it."""
     count: int | None = None
     """The most rows that are read."""
     sync: bool = False
@@ -331,4 +333,4 @@ class _Run:
             self._tally.fail("bad input", line)
             return
         self._tally.failed_silently()
-        raise CommandError(f"{line}; what follows was not sent (--skip-bad goes on)", FAILED)
+        raise CommandError(f"{line}; what follows was not sent ({self._job.skip_flag} goes on)", FAILED)

@@ -29,6 +29,7 @@ def test_plain_lines_of_standard_input() -> None:
     plain = job()
     assert (plain.topic, plain.paths, plain.sync, plain.skip_bad, plain.quiet) == ("t", ("-",), False, False, True)
     assert plain.layout == Layout("lines", LineFormat(), limit=plain.config["max.request.size"])
+    assert plain.skip_flag == "--property ignore.error=true"
 
 
 def test_flags_that_are_options() -> None:

@@ -83,6 +83,7 @@ def test_lines_files_and_whole_files() -> None:
     assert keyed.layout.lines == LineFormat(b";", b":", skip_empty=True)
     assert (keyed.empty_is_null, keyed.count, keyed.partition, keyed.key) == (True, 3, 2, b"key")
     assert (keyed.headers, keyed.skip_bad, keyed.quiet) == ([("a", b"1"), ("n", None)], True, True)
+    assert keyed.skip_flag == "-E"
     assert job("-b", "h", "-p", "-1").partition is None
 
 

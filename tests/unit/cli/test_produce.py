@@ -224,6 +224,8 @@ def test_bad_input_ends_it_unless_it_may_be_skipped(path: Path, capsys: pytest.C
     assert first.startswith(f"forebay: error: {path}:2: not JSON: ")
     assert first.endswith("; what follows was not sent (--skip-bad goes on)")
     assert last.startswith("forebay: 1 records acknowledged, 1 failed")
+    assert produce(FakeProducer(), path, layout=Layout("json"), skip_flag="-E") == 1
+    assert "; what follows was not sent (-E goes on)" in capsys.readouterr().err
     assert produce(producer, path, layout=Layout("json"), skip_bad=True) == 1
     assert [sent.value for sent in producer.sent] == [b"1", b"1", b"3"]
     assert capsys.readouterr().err.startswith(
