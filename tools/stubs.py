@@ -34,6 +34,8 @@ PUBLIC = {
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.
 INNER = {"RecordFuture": {"metadata"}, "DeliveryFuture": {"wake"}}
+# Bases that have nothing for a user.
+INNER_BASES = {"CompiledCallback", "AddedCallback"}
 # Those of object, and pickling, which no user calls.
 LEFT_OUT = {"__repr__", "__str__", "__reduce__", "__dealloc__", "__del__"}
 # A C type, and what Python makes of it.
@@ -92,7 +94,8 @@ def members(node: ast.ClassDef) -> Iterator[ast.stmt]:
 
 def declared_class(node: ast.ClassDef) -> ast.ClassDef:
     decorated: list[ast.expr] = [ast.Name("final")] if "cython.final" in decorators(node) else []
-    return ast.ClassDef(node.name, node.bases, node.keywords, [*members(node)] or [ast.Pass()], decorated)
+    bases = [base for base in node.bases if ast.unparse(base) not in INNER_BASES]
+    return ast.ClassDef(node.name, bases, node.keywords, [*members(node)] or [ast.Pass()], decorated)
 
 
 def names_in(nodes: list[ast.ClassDef]) -> set[str]:

@@ -2,7 +2,6 @@
 
 from typing import Any, final
 
-from forebay._delivery.callbacks import CompiledCallback
 from forebay._runtime.clock import Clock
 from forebay.compat._librdkafka_errors import KafkaError
 
@@ -15,7 +14,7 @@ class Events:
     def wake(self) -> None: ...
 
 @final
-class Message(CompiledCallback):
+class Message:
     def __init__(self) -> None: ...
     def fail(self, error: BaseException | KafkaError) -> None: ...
     def error(self) -> KafkaError | None: ...
