@@ -22,7 +22,7 @@ def rows_of(table: Any, *chosen: Any) -> Iterator[dict[str, Any]]:
 
     Raises:
         IllegalArgumentError: a column is missing, or shorter than the others.
-        TypeError: no table.
+        TypeError: no table, or a key or value that is neither bytes nor text.
         KafkaError: an Arrow table, without pyarrow.
     """
     named = _named(table)
@@ -35,7 +35,7 @@ def rows_of(table: Any, *chosen: Any) -> Iterator[dict[str, Any]]:
         cells = {part: column[row] if isinstance(column, list) else column for part, column in taken.items()}
         cells["headers"] = _pairs(cells["headers"])
         for part in ("value", "key"):
-            cells[part] = cells[part].encode() if isinstance(cells[part], str) else cells[part]
+            cells[part] = _bytes(part, row, cells[part])
         yield cells
 
 
@@ -76,6 +76,16 @@ def _listed(column: Any) -> list[Any]:
             found: list[Any] = getattr(column, name)()
             return found
     return list(column)
+
+
+def _bytes(part: str, row: int, cell: Any) -> bytes | None:
+    if cell is None or isinstance(cell, bytes):
+        return cell
+    if isinstance(cell, str):
+        return cell.encode()
+    if isinstance(cell, (bytearray, memoryview)):
+        return bytes(cell)
+    raise TypeError(f"send_batch: {part}, row {row}: {type(cell).__name__} is not allowed; allowed: bytes, str, None")
 
 
 def _pairs(headers: Any) -> Any:

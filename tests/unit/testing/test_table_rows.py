@@ -43,3 +43,9 @@ def test_what_cannot_be() -> None:
         values([b"1", b"2"], "value", [b"k"], None, None, None, None)
     with pytest.raises(TypeError, match="not int"):
         values(5)
+    with pytest.raises(TypeError, match="value, row 1: int is not allowed; allowed: bytes, str, None"):
+        values([b"a", 5])
+
+
+def test_what_may_change_is_copied() -> None:
+    assert values([bytearray(b"a"), memoryview(b"b"), None]) == [b"a", b"b", None]
