@@ -109,7 +109,6 @@ SMALL = {
     "forebay/testing/clock.py": "A public class of its own.",
     "forebay/testing/faults.py": "A public class of its own.",
     "forebay/testing/pytest_plugin.py": "What pytest imports in every run, so it has to be small.",
-    "forebay/testing/table_rows.py": "Tables without compiled columns, which only the mock producer needs.",
 }
 """Modules with less net lines (a folder stands for all of its modules), and why each is a file of its own."""
 
