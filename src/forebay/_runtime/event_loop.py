@@ -11,6 +11,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from forebay._runtime.ticket import Ticket
@@ -53,18 +54,23 @@ class Handover:
             try:
                 if loop is None:
                     raise RuntimeError("the event loop is gone")
-                loop.call_soon_threadsafe(self._run)
+                loop.call_soon_threadsafe(_Turn(self))
             except RuntimeError as error:
-                self._drop(error)
+                self.drop(str(error))  # not the error: its traceback refers to the loop, and a log may keep it
 
-    def _drop(self, error: RuntimeError) -> None:
-        dropped = len(self._calls)
-        self._calls.clear()
-        self._asked = False
-        # Not the error: its traceback refers to the loop, and a log may keep it.
-        logger.warning("%d outcome(s) cannot be handed over: %s", dropped, str(error))
+    def drop(self, reason: str) -> None:
+        """No turn comes any more: what waits for one is dropped, and that is logged."""
+        self._asked = False  # first, so that what another thread puts now asks for itself
+        dropped = 0
+        with suppress(IndexError):
+            while True:
+                self._calls.popleft()
+                dropped += 1
+        if dropped:
+            logger.warning("%d outcome(s) cannot be handed over: %s", dropped, reason)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Makes the calls that wait; what does not fit in its time comes in the next turn."""
         calls = self._calls
         loop = asyncio.get_running_loop()
         end = loop.time() + LONGEST_RUN_S
@@ -78,7 +84,7 @@ class Handover:
             self._asked = False
             if calls:
                 self._asked = True
-                loop.call_soon(self._run)
+                loop.call_soon(_Turn(self))
 
     @staticmethod
     def _call(call: Callable[[], object]) -> None:
@@ -86,6 +92,24 @@ class Handover:
             call()
         except Exception:
             logger.exception("a delivery callback on the event loop raised")
+
+
+class _Turn:
+    """A call that a loop was asked for.  A loop that is closed before drops it, and only this then hears of it."""
+
+    __slots__ = ("_handover",)
+
+    def __init__(self, handover: Handover) -> None:
+        self._handover: Handover | None = handover
+
+    def __call__(self) -> None:
+        handover, self._handover = self._handover, None
+        if handover is not None:
+            handover.run()
+
+    def __del__(self) -> None:
+        if self._handover is not None:
+            self._handover.drop("Event loop is closed")
 
 
 def handover_of(loop: asyncio.AbstractEventLoop) -> Handover:

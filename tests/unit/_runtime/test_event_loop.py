@@ -135,6 +135,20 @@ def test_a_loop_that_is_closed_or_gone_is_said(caplog: pytest.LogCaptureFixture)
     assert "the event loop is gone" in caplog.text
 
 
+def test_a_loop_that_is_closed_before_its_turn_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.new_event_loop()
+    handover = handover_of(loop)
+    called: list[int] = []
+    for number in range(3):
+        handover.put(partial(called.append, number))
+    loop.close()
+    gc.collect()
+    assert "3 outcome(s) cannot be handed over: Event loop is closed" in caplog.text
+    handover.put(partial(called.append, 3))
+    assert "1 outcome(s) cannot be handed over: Event loop is closed" in caplog.text
+    assert called == [] and "0 outcome(s)" not in caplog.text
+
+
 def test_one_handover_for_each_loop_which_does_not_keep_it() -> None:
     first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
     assert handover_of(first) is handover_of(first) is not handover_of(second)
