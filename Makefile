@@ -116,8 +116,9 @@ unit: $(BUILT)  ## Unit and conformance tests of the compiled form
 interpreted: $(STAMP)  ## The same tests of the same sources, run as Python
 	FOREBAY_INTERPRETED=1 $(PY) -m pytest $(PYTEST_OPTIONS) $(TESTS_IN_BOTH_FORMS)
 
+# By two processes, which share the files: these tests mostly wait.
 integration: $(BUILT)  ## Against the embedded broker and a real Kafka
-	$(call pytest,-m "not three_brokers" $(TESTS_WITH_BROKERS))
+	$(call pytest,-n 2 --dist loadfile -m "not three_brokers" $(TESTS_WITH_BROKERS))
 
 three-brokers: $(BUILT)  ## Against three real brokers that are killed, frozen and moved, a minute of it at random
 	$(call pytest,-m three_brokers $(TESTS_WITH_BROKERS))
