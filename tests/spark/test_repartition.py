@@ -26,18 +26,15 @@ def test_a_partition_is_one_tasks_and_the_producer_agrees(
         "CAST(id AS STRING) AS value",
         "CASE WHEN id % 7 = 0 THEN CAST(id % 5 AS INT) END AS partition",
     )
-    spark.conf.set("spark.sql.shuffle.partitions", "8")
-    try:
-        grouped = repartition(frame, options)
-        assert grouped.rdd.getNumPartitions() == 8
-        tasks: dict[int, set[int]] = {}
-        for row in grouped.selectExpr("*", "spark_partition_id() AS task").collect():
-            if row.key is not None or row.partition is not None:
-                where = row.partition if row.partition is not None else partition_of(row.key.encode(), PARTITIONS)
-                tasks.setdefault(where, set()).add(row.task)
-        assert {where: {where % 8} for where in range(PARTITIONS)} == tasks
-        grouped.write.format("forebay").mode("append").options(**options).save()
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    assert repartition(frame, options).rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
+    grouped = repartition(frame, options, tasks=8)
+    assert grouped.rdd.getNumPartitions() == 8
+    tasks: dict[int, set[int]] = {}
+    for row in grouped.selectExpr("*", "spark_partition_id() AS task").collect():
+        if row.key is not None or row.partition is not None:
+            where = row.partition if row.partition is not None else partition_of(row.key.encode(), PARTITIONS)
+            tasks.setdefault(where, set()).add(row.task)
+    assert {where: {where % 8} for where in range(PARTITIONS)} == tasks
+    grouped.write.format("forebay").mode("append").options(**options).save()
     assert sorted(int(message.value()) for message in read_all("grouped")) == list(range(ROWS))
     assert json.loads(metrics.read_text())["tasks"] == 8

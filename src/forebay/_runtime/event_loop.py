@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from forebay._runtime.ticket import Ticket
 
@@ -54,7 +54,7 @@ class Handover:
             try:
                 if loop is None:
                     raise RuntimeError("the event loop is gone")
-                loop.call_soon_threadsafe(_Turn(self))
+                loop.call_soon_threadsafe(Turn(self))
             except RuntimeError as error:
                 self.drop(str(error))  # not the error: its traceback refers to the loop, and a log may keep it
 
@@ -84,7 +84,7 @@ class Handover:
             self._asked = False
             if calls:
                 self._asked = True
-                loop.call_soon(_Turn(self))
+                loop.call_soon(Turn(self))
 
     @staticmethod
     def _call(call: Callable[[], object]) -> None:
@@ -94,22 +94,34 @@ class Handover:
             logger.exception("a delivery callback on the event loop raised")
 
 
-class _Turn:
+class Waiting(Protocol):
+    """What has something for a loop."""
+
+    def run(self) -> None:
+        """The loop's turn."""
+        ...
+
+    def drop(self, reason: str) -> None:
+        """No turn comes any more."""
+        ...
+
+
+class Turn:
     """A call that a loop was asked for.  A loop that is closed before drops it, and only this then hears of it."""
 
-    __slots__ = ("_handover",)
+    __slots__ = ("_waiting",)
 
-    def __init__(self, handover: Handover) -> None:
-        self._handover: Handover | None = handover
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting: Waiting | None = waiting
 
     def __call__(self) -> None:
-        handover, self._handover = self._handover, None
-        if handover is not None:
-            handover.run()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.run()
 
     def __del__(self) -> None:
-        if self._handover is not None:
-            self._handover.drop("Event loop is closed")
+        if self._waiting is not None:
+            self._waiting.drop("Event loop is closed")
 
 
 def handover_of(loop: asyncio.AbstractEventLoop) -> Handover:

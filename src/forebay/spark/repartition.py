@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
+
 from forebay.errors import ConfigError
 from forebay.spark.options import parse
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Counter = Callable[[Mapping[str, str], str], int]
 
@@ -52,7 +54,7 @@ def repartition(
         frame: columns as the sink takes them.
         options: those of the write: ``topic`` and ``kafka.bootstrap.servers`` at least.
         partitions: of the topic; None asks the cluster from this process.
-        tasks: None takes as many as the topic has partitions, ``spark.sql.shuffle.partitions`` at most.
+        tasks: None takes as many as run at a time, if Spark tells, but no more than the topic has partitions.
 
     Raises:
         ConfigError: no single topic, or an option by which keys do not say the partition.
@@ -68,10 +70,18 @@ def repartition(
     if partitions is None:
         partitions = counter(producer, sink.topic)
     if tasks is None:
-        tasks = min(partitions, int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or partitions))
+        tasks = min(partitions, _at_a_time(frame.sparkSession))
     if partitions < 1 or tasks < 1:
         raise ConfigError(f"repartition needs at least one partition and one task, not {partitions} and {tasks}")
     return frame.repartitionById(tasks, _task_of(frame, partitions, tasks))
+
+
+def _at_a_time(session: SparkSession) -> int:
+    # A task of one Kafka partition alone would send requests of one batch each, and costs as much to start as others.
+    try:
+        return int(session.sparkContext.defaultParallelism)
+    except PySparkException:  # Spark Connect has no context
+        return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def _task_of(frame: DataFrame, partitions: int, tasks: int) -> Column:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkAttributeError
 
 from forebay.errors import ConfigError
 from forebay.spark.options import parse
@@ -38,3 +40,43 @@ def test_it_needs_a_partition_and_a_task() -> None:
 def test_the_sinks_option_says_what_to_do_instead() -> None:
     with pytest.raises(ConfigError, match=r"Option 'repartition' is not supported: .*forebay.spark.repartition"):
         parse({**SERVERS, "topic": "t", "repartition": "kafka"})
+
+
+class Context:
+    defaultParallelism = 6
+
+
+class Session:
+    """A local one, or one of Spark Connect."""
+
+    def __init__(self, is_local: bool) -> None:
+        self.is_local = is_local
+        self.conf = {"spark.sql.shuffle.partitions": "40"}
+
+    @property
+    def sparkContext(self) -> Context:
+        if self.is_local:
+            return Context()
+        raise PySparkAttributeError(errorClass="JVM_ATTRIBUTE_NOT_SUPPORTED", messageParameters={"attr_name": "x"})
+
+
+class Frame:
+    columns = ("value",)
+
+    def __init__(self, is_local: bool) -> None:
+        self.sparkSession = Session(is_local)
+
+    def repartitionById(self, tasks: int, column: Any) -> int:
+        return tasks
+
+
+@pytest.mark.parametrize(
+    ("is_local", "partitions", "tasks"), [(True, 200, 6), (True, 3, 3), (False, 200, 40), (False, 3, 3)]
+)
+def test_there_are_as_many_tasks_as_run_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, is_local: bool, partitions: int, tasks: int
+) -> None:
+    monkeypatch.setattr(sys.modules["forebay.spark.repartition"], "_task_of", lambda *_: None)
+    frame: Any = Frame(is_local)
+    found: Any = repartition(frame, {**SERVERS, "topic": "t"}, partitions=partitions)
+    assert found == tasks

@@ -9,7 +9,7 @@ cdef class Origin:
     cdef readonly object loop
     cdef readonly bint has_answers
     cdef readonly object ready           # futures with an outcome; any thread adds, the loop's takes
-    cdef bint asked                      # the loop will call ``drain``
+    cdef bint asked                      # the loop will call ``run``
     cdef object where                    # the partition of the metadata that was made last
     cdef void put(self, DeliveryFuture future)
 

@@ -18,7 +18,7 @@ from cython.cimports.forebay._delivery.metadata import RecordMetadata as Found
 from cython.cimports.forebay._delivery.result import DONE, BatchResult
 from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
 
-from forebay._runtime.event_loop import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S
+from forebay._runtime.event_loop import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S, Turn
 from forebay.compat.aiokafka._mapping import of_record, raised
 from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
 from forebay.errors import KafkaError as NativeError
@@ -53,14 +53,21 @@ class Origin:
         if not self.asked:
             self.asked = True
             try:
-                self.loop.call_soon_threadsafe(self.drain)
+                self.loop.call_soon_threadsafe(Turn(self))
             except RuntimeError as error:
-                count = len(self.ready)
-                self.ready.clear()
-                self.asked = False
-                logger.warning("%d outcome(s) cannot be handed over: %s", count, str(error))
+                self.drop(str(error))
 
-    def drain(self) -> None:
+    def drop(self, reason: str) -> None:
+        """No turn comes any more: the futures that wait for one are dropped, and that is logged."""
+        self.asked = False  # first, so that what another thread puts now asks for itself
+        count: cython.int = 0
+        while len(self.ready) > 0:
+            self.ready.popleft()
+            count += 1
+        if count > 0:
+            logger.warning("%d outcome(s) cannot be handed over: %s", count, reason)
+
+    def run(self) -> None:
         """Tells the callbacks of the futures that are ready; what does not fit in its time comes in the next turn."""
         ready: Any = self.ready
         future: DeliveryFuture
@@ -75,7 +82,7 @@ class Origin:
             self.asked = False
             if len(ready) > 0:
                 self.asked = True
-                self.loop.call_soon(self.drain)
+                self.loop.call_soon(Turn(self))
 
 
 @cython.final

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -294,6 +295,27 @@ def test_nobody_needs_to_look_at_it() -> None:
 
     used(world, use)
     assert len(world.values("test", 1)) == 100 and not world.accumulator.has_incomplete()
+
+
+def test_outcomes_before_a_loop_that_is_closed_at_once_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The loop was asked for a turn, and drops it."""
+    world = frozen()
+    told: list[Any] = []
+    loop = asyncio.new_event_loop()
+
+    async def use() -> None:
+        producer = AIOKafkaProducer._around(world.producer)
+        for _ in range(3):
+            (await one(producer)).add_done_callback(told.append)
+        producer._closed = True  # the world's producer is never closed
+
+    loop.run_until_complete(asyncio.wait_for(use(), 20))
+    thaw(world)
+    world.settle()
+    loop.close()
+    gc.collect()
+    assert "3 outcome(s) cannot be handed over: Event loop is closed" in caplog.text
+    assert not told and "0 outcome(s)" not in caplog.text
 
 
 def test_an_outcome_after_the_loop_was_closed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
