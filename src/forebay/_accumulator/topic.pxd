@@ -16,7 +16,7 @@ cdef class PartitionQueue(GatedQueue):
     # Written under the accumulator's lock, when metadata is applied; single words, read without it.
     cdef readonly int leader_id
     cdef readonly int leader_epoch
-    # Sender thread only.
+    # Sender's thread only.
     cdef readonly int line               # the node in whose line it is, NO_LEADER or NO_LINE
     cdef double due                      # ms; of the batch that lingers, while it is parked
     cdef int watched_at                  # its index in BatchSchedule.watched, -1 outside
