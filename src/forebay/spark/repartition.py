@@ -7,6 +7,7 @@ would send a little to all of them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -78,10 +79,11 @@ def repartition(
 
 def _at_a_time(session: SparkSession) -> int:
     # A task of one Kafka partition alone would send requests of one batch each, and costs as much to start as others.
-    try:
-        return int(session.sparkContext.defaultParallelism)
-    except PySparkException:  # Spark Connect has no context
-        return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    if session.conf.get("spark.dynamicAllocation.enabled", "false") != "true":
+        with contextlib.suppress(PySparkException):  # Spark Connect has no context
+            return int(session.sparkContext.defaultParallelism)
+    # Executors come and go, or nobody tells.
+    return int(session.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def _task_of(frame: DataFrame, partitions: int, tasks: int) -> Column:

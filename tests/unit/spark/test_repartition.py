@@ -47,15 +47,17 @@ class Context:
 
 
 class Session:
-    """A local one, or one of Spark Connect."""
+    """A usual one, one with executors that come and go, or one of Spark Connect."""
 
-    def __init__(self, is_local: bool) -> None:
-        self.is_local = is_local
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
         self.conf = {"spark.sql.shuffle.partitions": "40"}
+        if kind == "dynamic":
+            self.conf["spark.dynamicAllocation.enabled"] = "true"
 
     @property
     def sparkContext(self) -> Context:
-        if self.is_local:
+        if self.kind != "connect":
             return Context()
         raise PySparkAttributeError(errorClass="JVM_ATTRIBUTE_NOT_SUPPORTED", messageParameters={"attr_name": "x"})
 
@@ -63,20 +65,21 @@ class Session:
 class Frame:
     columns = ("value",)
 
-    def __init__(self, is_local: bool) -> None:
-        self.sparkSession = Session(is_local)
+    def __init__(self, kind: str) -> None:
+        self.sparkSession = Session(kind)
 
     def repartitionById(self, tasks: int, column: Any) -> int:
         return tasks
 
 
 @pytest.mark.parametrize(
-    ("is_local", "partitions", "tasks"), [(True, 200, 6), (True, 3, 3), (False, 200, 40), (False, 3, 3)]
+    ("kind", "partitions", "tasks"),
+    [("usual", 200, 6), ("usual", 3, 3), ("connect", 200, 40), ("connect", 3, 3), ("dynamic", 200, 40)],
 )
 def test_there_are_as_many_tasks_as_run_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, is_local: bool, partitions: int, tasks: int
+    monkeypatch: pytest.MonkeyPatch, kind: str, partitions: int, tasks: int
 ) -> None:
     monkeypatch.setattr(sys.modules["forebay.spark.repartition"], "_task_of", lambda *_: None)
-    frame: Any = Frame(is_local)
+    frame: Any = Frame(kind)
     found: Any = repartition(frame, {**SERVERS, "topic": "t"}, partitions=partitions)
     assert found == tasks
