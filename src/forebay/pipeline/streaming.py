@@ -30,6 +30,11 @@ BY_NAME = ("partitions", "producer")
 Values = Mapping[str, Any]
 
 POLL_S = 0.3
+GAP_POLL_S = 0.02
+"""Between two looks for the end of a micro-batch, while a stream is to stop.
+
+A stream that is behind begins the next one at once.  It plans it for longer than this before its tasks write.
+"""
 LAST_BATCH_S = 60.0
 """How long a stream that is to stop may take for the micro-batch that runs."""
 
@@ -78,10 +83,9 @@ def run_stream(stream: Stream, frame: DataFrame, options: Mapping[str, str], sho
 
 
 def _stop(query: Any, done: StreamRun) -> None:
-    try:
-        done.batches = [_plain(progress) for progress in query.recentProgress]
-    finally:
-        query.stop()
+    # First of all: until then the next micro-batch may begin.
+    query.stop()
+    done.batches = [_plain(progress) for progress in query.recentProgress]
 
 
 def _started(stream: Stream, frame: DataFrame, options: Mapping[str, str]) -> Any:
@@ -134,7 +138,7 @@ def _let_finish(query: Any, clock: Clock) -> None:
     last = query.lastProgress
     ends = clock.now() + LAST_BATCH_S * 1000
     while query.status["isTriggerActive"] and query.lastProgress == last and clock.now() < ends:
-        if query.awaitTermination(POLL_S):
+        if query.awaitTermination(GAP_POLL_S):
             return
 
 
