@@ -192,11 +192,15 @@ def test_a_forked_child_closes_its_descriptors_and_the_parent_goes_on(world: Soc
     world.turn()
     child = os.fork()
     if child == 0:
-        before = len(os.listdir("/proc/self/fd"))
-        world.selector.close_after_fork()
-        world.selector.wakeup()
-        closed = before - len(os.listdir("/proc/self/fd"))
-        os._exit(0 if closed == 3 and told == [] else 1)
+        status = 1
+        try:
+            before = len(os.listdir("/proc/self/fd"))
+            world.selector.close_after_fork()
+            world.selector.wakeup()
+            closed = before - len(os.listdir("/proc/self/fd"))
+            status = 0 if closed == 3 and told == [] else 1
+        finally:
+            os._exit(status)  # else the rest of the tests would run here, too
     assert os.waitpid(child, 0)[1] == 0
     got = 0
     while not told:
