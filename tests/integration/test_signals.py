@@ -185,3 +185,28 @@ def test_finalisers(embedded: EmbeddedBroker, topic: TopicFactory, outer: str) -
         options |= TRANSACTIONAL
     made, handled, _ = storm(embedded, topic(embedded, 3), outer, ["flush", "metrics", "send"], "finalisers", options)
     assert made > 0 and handled >= CALLS
+
+
+@pytest.mark.parametrize("options", [{}, TRANSACTIONAL], ids=["plain", "transactional"])
+def test_the_sender_waits_for_no_lock_of_logging(
+    embedded: EmbeddedBroker, topic: TopicFactory, options: dict[str, object]
+) -> None:
+    """The main thread holds that lock, as where a signal handler has interrupted ``getLogger``."""
+    text = """
+    import faulthandler, json, logging
+    faulthandler.dump_traceback_later({limit}, exit=True)
+    with logging._lock, make(**json.loads(sys.stdin.readline())) as producer:
+        if producer.config["transactional.id"]:
+            producer.init_transactions(15)
+            with producer.transaction():
+                producer.send(topic, b"v")
+        else:
+            producer.send(topic, b"v").result(15)
+    say("done")
+    """
+    with Program(text.format(limit=LIMIT_S), embedded.bootstrap_servers, topic(embedded)) as program:
+        assert program.process.stdin is not None
+        program.process.stdin.write(json.dumps(options) + "\n")
+        program.process.stdin.flush()
+        out, _ = program.end(timeout_s=LIMIT_S + 10)
+    assert out == "done\n"

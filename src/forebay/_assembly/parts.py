@@ -30,7 +30,7 @@ from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.clock import Clock, SystemClock
-from forebay._runtime.log import RateLimitedLogger
+from forebay._runtime.log import RateLimitedLogger, look_up_levels
 from forebay._runtime.threads import get_ident, refusal
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
@@ -141,6 +141,7 @@ def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
 def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Parts:
     client_id = next_client_id(config, _client_numbers)
     prefix = f"[Producer clientId={client_id}] "
+    look_up_levels()
     users = make_user_parts(config, {**config, "client.id": client_id}, around.random, built.keep)
     clock = around.clock
     metrics = built.keep(_metrics(config, client_id, clock))
@@ -368,6 +369,7 @@ def _telemetry(
         return None
     clock = around.clock
     started_ms = clock.wall()
+    log = RateLimitedLogger("forebay.telemetry", prefix=prefix)
 
     def begin(instance: InstanceId) -> TelemetryReporter:
         from forebay._telemetry.dialog import TelemetryDialog  # only where a cluster takes metrics
@@ -382,7 +384,7 @@ def _telemetry(
             client=client,
             source=Source(metrics.readings, labels, clock.wall, started_ms),
             request_timeout_ms=config["request.timeout.ms"],
-            log_prefix=prefix,
+            log=log,
             instance=instance,
         )
 

@@ -12,6 +12,22 @@ from typing import NamedTuple
 
 REPEAT_INTERVAL_MS = 30_000.0
 MAX_KEYS = 1_000
+OF_SENDER = tuple(f"forebay.{name}" for name in ("callbacks", "describe", "network", "sender", "telemetry", "transactions"))
+"""Loggers that the sender's thread writes to."""
+LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+
+
+def look_up_levels() -> None:
+    """Lets the loggers of the sender's thread find out which levels are on, before that thread runs.
+
+    A logger's first question takes the lock of ``logging``.  A signal handler may have interrupted ``getLogger`` in
+    the main thread, which holds that lock, and wait for the sender's thread.  For the same reason that thread gets its
+    loggers from outside.
+    """
+    for name in OF_SENDER:
+        logger = logging.getLogger(name)
+        for level in LEVELS:
+            logger.isEnabledFor(level)
 
 
 class _Line(NamedTuple):

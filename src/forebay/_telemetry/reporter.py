@@ -21,7 +21,6 @@ from forebay._protocol.get_telemetry_subscriptions import (
 from forebay._protocol.push_telemetry import PushTelemetryRequest, decode_push_telemetry, encode_push_telemetry
 from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
 from forebay._records.compression import CompressionType, compressor
-from forebay._runtime.log import RateLimitedLogger
 from forebay._telemetry.dialog import (
     DEFAULT_INTERVAL_MS,
     SENT,
@@ -36,6 +35,7 @@ from forebay.errors import ProtocolError, error_for
 
 if TYPE_CHECKING:
     from forebay._metrics.registry import MetricName, Reading
+    from forebay._runtime.log import RateLimitedLogger
     from forebay._telemetry.offer import InstanceId
     from forebay._telemetry.payload import PayloadMaker
 
@@ -66,7 +66,7 @@ class TelemetryReporter:
         client: the network.
         source: what is told.
         request_timeout_ms: ``request.timeout.ms``.
-        log_prefix: of lines in the log.
+        log: of ``forebay.telemetry``.
         instance: is told the client's instance id.
     """
 
@@ -77,14 +77,14 @@ class TelemetryReporter:
         client: Any,
         source: Source,
         request_timeout_ms: float,
-        log_prefix: str,
+        log: RateLimitedLogger,
         instance: InstanceId,
     ) -> None:
         self.dialog = dialog
         self._client = client
         self._source = source
         self._timeout_ms = request_timeout_ms
-        self._log = RateLimitedLogger("forebay.telemetry", prefix=log_prefix)
+        self._log = log
         self._instance = instance
         self._said: set[str] = set()
         """Kinds of lines that were written since the last push that was taken."""

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 
-from forebay._runtime.log import MAX_KEYS, RateLimitedLogger
+from forebay._runtime.log import LEVELS, MAX_KEYS, OF_SENDER, RateLimitedLogger, look_up_levels
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -55,3 +56,20 @@ def test_exceptions_are_never_held_back(caplog: pytest.LogCaptureFixture) -> Non
         log.exception("it %s", "broke", error=ValueError("why"))
     assert lines(caplog) == ["it broke"] * 2
     assert "ValueError: why" in caplog.text
+
+
+def test_levels_that_were_looked_up_need_no_lock() -> None:
+    logging.getLogger("forebay").setLevel(logging.NOTSET)  # forgets what loggers know
+    look_up_levels()
+    asked = threading.Event()
+
+    def ask() -> None:
+        for name in OF_SENDER:
+            for level in LEVELS:
+                loggers[name].isEnabledFor(level)
+        asked.set()
+
+    loggers = {name: logging.getLogger(name) for name in OF_SENDER}
+    with logging._lock:  # type: ignore[attr-defined]  # as a signal handler that has interrupted getLogger
+        threading.Thread(target=ask, daemon=True).start()
+        assert asked.wait(10)

@@ -11,6 +11,7 @@ from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 from forebay._protocol.push_telemetry import PushTelemetryResponse
+from forebay._runtime.log import RateLimitedLogger
 from forebay._telemetry.dialog import START_MS, State, TelemetryDialog
 from forebay._telemetry.offer import InstanceId
 from forebay._telemetry.reporter import BUSY_MS, Source, TelemetryReporter
@@ -67,7 +68,7 @@ def make(client: Client) -> TelemetryReporter:
         client=client,
         source=Source(readings, dict, lambda: 5_000, 1_000),
         request_timeout_ms=1_000,
-        log_prefix="",
+        log=RateLimitedLogger("forebay.telemetry"),
         instance=InstanceId(),
     )
 
