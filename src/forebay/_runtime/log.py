@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 REPEAT_INTERVAL_MS = 30_000.0
 MAX_KEYS = 1_000
-OF_SENDER = tuple(f"forebay.{name}" for name in ("callbacks", "describe", "network", "sender", "telemetry", "transactions"))
+OF_SENDER = tuple(
+    f"forebay.{name}" for name in ("callbacks", "describe", "network", "sender", "telemetry", "transactions")
+)
 """Loggers that the sender's thread writes to."""
 LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
