@@ -72,7 +72,6 @@ SMALL = {
     "forebay/_runtime/clock_source.py": TWIN,
     "forebay/_runtime/files.py": "A rule that four packages share.",
     "forebay/_runtime/gil.py": TWIN,
-    "forebay/_runtime/log.py": "A type that many modules share.",
     "forebay/_runtime/memory.py": TWIN,
     "forebay/_runtime/mutex.py": TWIN,
     "forebay/_runtime/owner.py": "A check of the interpreted form that four packages share.",

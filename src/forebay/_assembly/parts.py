@@ -131,6 +131,7 @@ def not_made(what: str, error: Exception) -> KafkaError:
 def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
     """Makes every part of a producer but its started thread; closes them again if one cannot be made."""
     built = _Built()
+    look_up_levels()
     try:
         return _assemble(config, around, built)
     except BaseException:
@@ -141,7 +142,6 @@ def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
 def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Parts:
     client_id = next_client_id(config, _client_numbers)
     prefix = f"[Producer clientId={client_id}] "
-    look_up_levels()
     users = make_user_parts(config, {**config, "client.id": client_id}, around.random, built.keep)
     clock = around.clock
     metrics = built.keep(_metrics(config, client_id, clock))
