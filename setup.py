@@ -231,6 +231,10 @@ def translate(modules: list[Extension]) -> list[Extension]:
             "annotation_typing": True,
             "auto_pickle": False,
             "embedsignature": True,
+            # Methods of C's kind: functions that know their annotations cost the wheel a seventh.  A module whose
+            # classes are public asks for those in its first line.
+            "embedsignature.format": "clinic",
+            "binding": False,
         },
     )
 

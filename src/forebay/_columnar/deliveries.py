@@ -1,3 +1,4 @@
+# cython: binding=True, embedsignature=False
 """BatchDelivery: what ``send_batch`` returns, the outcome of each row, followed batch by batch."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# cython: binding=True, embedsignature=False
 """RecordFuture: what ``send()`` gives back, an index into the result of the record's batch.
 
 It has the timestamp and the two sizes that RecordMetadata needs.  It keeps no buffer, and the batch does not know it

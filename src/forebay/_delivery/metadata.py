@@ -1,3 +1,4 @@
+# cython: binding=True, embedsignature=False
 """RecordMetadata: where a record went.
 
 Each delivery callback gets one, and most callbacks read little of it.  So it holds C numbers, and makes Python objects

@@ -1,3 +1,4 @@
+# cython: binding=True, embedsignature=False
 """The messages of ``Producer.produce`` from their outcome on, and ``poll`` 's queue of them."""
 
 from __future__ import annotations

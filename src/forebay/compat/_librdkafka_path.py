@@ -1,3 +1,4 @@
+# cython: binding=True, embedsignature=False
 """The way of a message in ``Producer.produce``: its partition by librdkafka's rules, then the native ``send``.
 
 The sender's thread gives each Message its outcome and puts it into ``Events``; ``poll`` calls the callbacks.

@@ -1,3 +1,4 @@
+# cython: binding=True, embedsignature=False
 """``create_batch`` and ``send_batch``: records that the user puts together, and that are one batch in the log."""
 
 from __future__ import annotations

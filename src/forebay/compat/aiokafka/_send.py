@@ -1,3 +1,4 @@
+# cython: binding=True, embedsignature=False
 """The way of a record in ``AIOKafkaProducer.send``, compiled: the native ``send``, and the future of its record.
 
 The road not taken is an ``asyncio.Future`` for each record, which costs more than all else that a record costs.

@@ -1,3 +1,4 @@
+# cython: binding=True, embedsignature=False
 """The way of a record in kafka-python's ``send``: serializers, its partition, the native ``send``, and its future."""
 
 from __future__ import annotations

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
+import forebay
 from tools.wheels.build import LARGEST_WHEEL, last_commit, why_not
 
 COMPILED = "forebay-0.1.0-cp311-cp311-manylinux_2_17_x86_64.whl"
@@ -36,3 +40,19 @@ def test_the_time_is_that_of_the_last_commit(tmp_path: Path) -> None:
             patch.setenv(name, value)
         git("commit", "--allow-empty", "-m", "a")
     assert last_commit(tmp_path) == "1700000000"
+
+
+@pytest.mark.skipif(forebay.implementation != "compiled", reason="weighs the compiled modules")
+@pytest.mark.skipif(sys.platform != "linux", reason="strips modules with the options of GNU's tools")
+def test_a_wheel_of_these_modules_would_be_allowed(tmp_path: Path) -> None:
+    """Each file as a wheel has it, which takes minutes to make: modules without symbols, everything deflated."""
+    strip = shutil.which("strip")
+    assert strip is not None, "binutils has it, which comes with each C compiler"
+    size = 0
+    for path in Path(forebay.__file__).parent.rglob("*"):
+        if path.suffix == ".so":
+            subprocess.run([strip, "-o", tmp_path / "stripped", path], check=True)
+            size += len(zlib.compress((tmp_path / "stripped").read_bytes(), 9))
+        elif path.is_file() and path.suffix not in (".c", ".pyc"):
+            size += len(zlib.compress(path.read_bytes(), 9))
+    assert LARGEST_WHEEL // 2 < size < LARGEST_WHEEL
