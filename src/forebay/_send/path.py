@@ -2,8 +2,8 @@
 """The whole of ``send()`` up to the append, as one compiled call.
 
 A record passes interceptors, the topic's metadata, serializers, the partitioner, the size check and the accumulator.
-Two steps can wait, for metadata and for memory, together at most ``max.block.ms``.  They wait here, on a ticket that the
-layer below wakes.  As in Java, errors of a broker or a limit go to the future and the callback; mistakes are raised.
+Two steps can wait, for metadata and for memory, together at most ``max.block.ms``.  They wait here, on a ticket that
+the layer below wakes.  As in Java, errors of a broker or a limit go to the future and the callback; mistakes raise.
 """
 
 from __future__ import annotations
