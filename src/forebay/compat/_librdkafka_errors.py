@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from forebay import errors
+from forebay.errors._base import own_copy
 from forebay.errors._others import BY_CODE
 
 _LOCAL = {
@@ -207,6 +208,15 @@ def _code_of(error: BaseException, of_message: bool) -> int:
         return _LOCAL["_MSG_TIMED_OUT" if of_message else "_TIMED_OUT"][0]
     code = getattr(error, "code", None)
     return code if isinstance(code, int) else _LOCAL["_FAIL"][0]
+
+
+def own_error(failure: BaseException | KafkaError) -> KafkaError:
+    """The KafkaError of a message's failure, another one at each call, as ``own_copy`` of the native error."""
+    if isinstance(failure, KafkaError):
+        made = KafkaError(*failure.__reduce__()[1])
+        made.native = None if failure.native is None else own_copy(failure.native)
+        return made
+    return as_kafka_error(own_copy(failure), of_message=True)
 
 
 class BrokerErrors:

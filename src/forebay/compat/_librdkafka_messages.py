@@ -12,7 +12,7 @@ from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._runtime.clock import Clock
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
-from forebay.compat._librdkafka_errors import KafkaError, as_kafka_error
+from forebay.compat._librdkafka_errors import KafkaError, own_error
 
 TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME = range(3)
 
@@ -123,7 +123,8 @@ class Events:
 
 
 # Not tracked by the garbage collector, which would walk all that wait.  Until its outcome its callback is kept as that
-# of any record; then it refers to nothing that could refer to it.
+# of any record; then it refers to nothing that could refer to it.  So programs get copies of its error and its headers:
+# a raised error has a traceback, which refers to all that the callback sees.
 @cython.final
 @cython.no_gc
 @cython.cclass
@@ -166,17 +167,12 @@ class Message(CompiledCallback):
         """The outcome of a message that never reached the native producer."""
         events: Events = cython.cast(Events, self.events)
         self._latency = events.clock.now() - self._begun
-        self._failure = error
+        self._failure = own_error(error)
         events.put(self)
 
     def error(self) -> KafkaError | None:
-        """None once it was delivered."""
-        failure = self._failure
-        if failure is None:
-            return None
-        made = failure if isinstance(failure, KafkaError) else as_kafka_error(failure, of_message=True)
-        self._failure = made
-        return made
+        """None once it was delivered; a copy at each call."""
+        return None if self._failure is None else own_error(self._failure)
 
     def topic(self) -> str:
         """The topic's name."""
@@ -199,8 +195,8 @@ class Message(CompiledCallback):
         return self._value
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
-        """Pairs of key and value, None if there are none."""
-        return self._headers
+        """Pairs of key and value, None if there are none; a copy at each call."""
+        return None if self._headers is None else list(self._headers)
 
     def timestamp(self) -> tuple[int, int]:
         """(TIMESTAMP_CREATE_TIME, Unix ms) of a message that was delivered, else (TIMESTAMP_NOT_AVAILABLE, 0)."""

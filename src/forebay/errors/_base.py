@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 
 PUBLIC_MODULE = "forebay.errors"
 AnyError = TypeVar("AnyError", bound="KafkaError")
+Raised = TypeVar("Raised", bound=BaseException)
 
 
 class KafkaError(Exception):
@@ -80,7 +81,7 @@ class KafkaError(Exception):
         return _rebuild, (type(self), self.args), state
 
 
-def own_copy(error: AnyError) -> AnyError:
+def own_copy(error: Raised) -> Raised:
     """A copy to be raised: each raise lengthens a traceback, and that pins frames, which may hold the future."""
     own = copy.copy(error)
     own.__cause__ = error.__cause__

@@ -7,6 +7,8 @@ import pickle
 import sys
 import threading
 import weakref
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from forebay.compat._librdkafka_errors import KafkaError
 from forebay.compat._librdkafka_messages import Message
+from forebay.errors import TimeoutError
 from tests.fakes.world import World
 from tests.unit.compat.test_confluent_kafka import Events, ours
 
@@ -126,5 +129,84 @@ def test_a_callback_is_let_go_once_nothing_waits() -> None:
     world.settle()
     gc.collect()
     assert known() is not None and producer.poll(0) == 1
+    gc.collect()
+    assert known() is None
+
+
+class Program:
+    """It has a producer, and what its callback keeps."""
+
+    def __init__(self, world: World, what: Callable[[Program, Any, Message], object]) -> None:
+        self.kept: list[Any] = []
+        self.what = what
+        self.producer = ours(world, on_delivery=self.told)
+        self.producer._held._start = lambda run, name: None
+
+    def told(self, error: Any, message: Message) -> None:
+        self.kept.append(message)
+        self.what(self, error, message)
+
+
+def keep(program: Program, error: Any, message: Message) -> None:
+    assert error is not None and error == message.error()
+
+
+def raise_native(program: Program, error: Any, message: Message) -> None:
+    raise error.native
+
+
+def raise_its_own(program: Program, error: Any, message: Message) -> None:
+    found = message.error()
+    assert found is not None and found.native is not None
+    raise found.native
+
+
+def note_at_error(program: Program, error: Any, message: Message) -> None:
+    error.note = message.error().note = (message, program)  # type: ignore[union-attr]
+
+
+def change_headers(program: Program, error: Any, message: Message) -> None:
+    headers: list[Any] | None = message.headers()
+    assert headers == [("name", b"of header")]
+    headers.append(program)
+
+
+def fail_sent(world: World, program: Program) -> None:
+    for number in range(2):
+        program.producer.produce("test", b"%d" % number, partition=0, headers=[("name", b"of header")])
+    for batch in world.accumulator.incomplete():
+        batch.fail(TimeoutError("late"), None, lambda error, result: None)
+
+
+def fail_old(world: World, program: Program) -> None:
+    program.producer.produce("absent", b"v", headers={"name": b"of header"})
+    for _ in range(4):
+        program.producer._held.turn()
+        world.run(2000)
+
+
+def fail_bad(world: World, program: Program) -> None:
+    given: Any = "no timestamp"
+    program.producer.produce("new", b"v", partition=0, timestamp=given, headers={"name": b"of header"})
+    world.cluster.create("new", 1, range(1))
+    for _ in range(4):
+        program.producer._held.turn()
+        world.settle()
+
+
+@pytest.mark.parametrize("what", [keep, raise_native, raise_its_own, note_at_error, change_headers])
+@pytest.mark.parametrize("fail", [fail_sent, fail_old, fail_bad])
+def test_what_a_callback_does_with_a_failed_message_keeps_no_program(what: Any, fail: Any) -> None:
+    def run() -> Any:
+        world = World()
+        program = Program(world, what)
+        fail(world, program)
+        while len(program.producer):
+            with suppress(TimeoutError, TypeError):
+                program.producer.poll(0)
+        assert program.kept
+        return weakref.ref(program)
+
+    known = run()
     gc.collect()
     assert known() is None
