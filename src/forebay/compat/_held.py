@@ -16,6 +16,7 @@ from forebay._runtime.clock import Clock
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import RLock, start_thread
 from forebay._runtime.ticket import ThreadTicket
+from forebay._send.path import FORKED
 from forebay._send.pending import PendingSend
 from forebay.errors import KafkaError, TimeoutError
 
@@ -92,7 +93,9 @@ class HeldMessages:
             raise
 
     def drop(self, error: KafkaError) -> int:
-        """All that are held fail; how many they were."""
+        """All that are held fail; how many they were.  None in a forked child: they are the parent's to send."""
+        if self._native._state == FORKED:
+            return 0  # before the locks, which another thread may have held at the fork
         with self._releasing, self._lock:
             taken = [held.arguments for messages in self.topics.values() for held in messages]
             self.topics.clear()

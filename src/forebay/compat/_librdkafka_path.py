@@ -20,7 +20,7 @@ from cython.cimports.forebay._runtime.primitives import (
     section_pointer,
     view_of,
 )
-from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
+from cython.cimports.forebay._send.path import FORKED, OPEN, RETURN, SendPath
 from cython.cimports.forebay.compat._librdkafka_messages import Events, Message, new_message
 from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
 
@@ -223,6 +223,8 @@ class ProducePath:
         count: cython.int = 0
         # As many as there are now: callbacks that produce could keep this going for ever.
         for _ in range(self._events.size()):
+            if self._native._state == FORKED:
+                break  # the parent serves them; a callback may have forked, too
             taken = self._events.taken()
             if taken is None:
                 break  # another thread serves, too
@@ -230,15 +232,31 @@ class ProducePath:
                 self._tell_broker_error(taken)
                 continue
             message = taken
-            if self._for_all:
-                self._tell_error(message.error())
             callback = message._callback
             message._callback = None
-            if callback is not None:
-                count += 1
-                callback(message.error() if message._failure is not None else None, message)
+            try:
+                if self._for_all:
+                    self._tell_error(message.error())
+            finally:  # error_cb may raise
+                if callback is not None:
+                    count += 1
+                    callback(message.error() if message._failure is not None else None, message)
         self._events.forget()
         return count
+
+    def _serve_all(self) -> None:
+        """As ``_serve``, until there is none; what callbacks raise comes at the end, the first of it."""
+        first: Exception | None = None
+        while self._events.size() > 0 and self._native._state != FORKED:
+            try:
+                self._serve()
+            except Exception as error:  # noqa: BLE001 - raised below
+                first = error if first is None else first
+        try:
+            if first is not None:
+                raise first
+        finally:
+            first = None  # interpreted, its traceback has this frame
 
     def _tell_error(self, error: KafkaError | None) -> None:
         """For ``error_cb``, of a message's outcome; of Producer."""

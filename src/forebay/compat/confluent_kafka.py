@@ -264,18 +264,19 @@ class Producer(ProducePath):
         """True if there was not enough time.  Callbacks run between the waits."""
         clock = self._native._parts.clock
         steps = self._native._flush_steps(None if deadline is None else max(0.0, deadline - clock.now()) / 1000)
+        is_there = None
         try:
-            result, left = next(steps)
             while True:
+                try:
+                    result, left = steps.send(is_there)
+                except StopIteration:
+                    return False
+                except TimeoutError:
+                    return True
+                except NativeError as error:
+                    raise raised(error) from error
                 is_there = _wait_for(result, left)
-                self._serve()
-                result, left = steps.send(is_there)
-        except StopIteration:
-            return False
-        except TimeoutError:
-            return True
-        except NativeError as error:
-            raise raised(error) from error
+                self._serve()  # not in the inner try: a callback may raise the same
         finally:
             steps.close()
 
@@ -298,8 +299,8 @@ class Producer(ProducePath):
             if self._native._state != FORKED:  # what is in a forked child's copy is the parent's to send
                 self.flush(timeout)
             self._shut()
+            self._events.wake()  # first, because a callback may raise in _end
             self._end()
-            self._events.wake()
         return True
 
     def _end(self) -> None:
@@ -310,7 +311,7 @@ class Producer(ProducePath):
         except NativeError as error:
             raise raised(error) from error
         self._held.give_up(PurgedError("The producer was closed before the topic was known", phase="queued"))
-        self._serve()
+        self._serve_all()
 
     def __enter__(self) -> Self:
         return self

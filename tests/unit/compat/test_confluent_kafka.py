@@ -19,7 +19,7 @@ from forebay.compat.confluent_kafka import (
     fnv1a,
     murmur2,
 )
-from forebay.errors import PurgedError
+from forebay.errors import PurgedError, TimeoutError
 from tests.fakes.broker import PRODUCE
 from tests.fakes.world import World
 
@@ -296,6 +296,41 @@ def test_a_closed_producer_says_so() -> None:
         with pytest.raises(RuntimeError, match="Producer has been closed"):
             call()
     assert len(producer) == 0 and producer.close()
+
+
+@pytest.mark.parametrize("kind", [TimeoutError, PurgedError, StopIteration])
+def test_what_a_callback_raises_leaves_flush_as_it_is(kind: type[Exception]) -> None:
+    world = World()
+    producer = ours(world)
+
+    def told(error: Any, message: Message) -> None:
+        raise kind(message.value())
+
+    producer.produce("test", b"there", partition=0, callback=told)
+    world.settle()
+    producer.produce("test", b"on its way", partition=0)
+    with pytest.raises(kind, match="there"):
+        producer.flush(0)
+    assert producer.flush(0) == 1
+
+
+def test_close_calls_the_callbacks_behind_one_that_raises() -> None:
+    world, events = World(), Events()
+    producer = ours(world)
+    producer._held._start = lambda run, name: None
+
+    def told(error: Any, message: Message) -> None:
+        events(error, message)
+        raise KafkaException(error, message.value())
+
+    for value in (b"a", b"b", b"c"):
+        producer.produce("absent", value, callback=told)
+    with pytest.raises(KafkaException) as caught:
+        producer.close(0)
+    assert caught.value.args[1] == b"a" and producer.close()
+    assert [(error.name(), message.value()) for error, message in events] == [
+        ("_PURGE_QUEUE", b"a"), ("_PURGE_QUEUE", b"b"), ("_PURGE_QUEUE", b"c"),
+    ]  # fmt: skip
 
 
 def test_the_copy_in_a_forked_child_takes_nothing() -> None:
