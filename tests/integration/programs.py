@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import forebay
 from forebay.testing import EmbeddedBroker
@@ -90,6 +92,52 @@ class Program:
 def run(text: str, broker: EmbeddedBroker, topic: str, status: int = 0, prelude: str = PRELUDE) -> tuple[str, str]:
     with Program(text, broker.bootstrap_servers, topic, prelude) as program:
         return program.end(status)
+
+
+UNDER_LOCKS = """
+import _imp, _strptime, contextlib, faulthandler, json, logging, time
+class Interceptor:
+    def on_send(self, record):
+        return record
+    def on_acknowledgement(self, metadata, error):
+        pass
+config = json.loads(sys.stdin.readline())
+if "token" in config:
+    token = config.pop("token")
+    config["sasl.oauthbearer.token.provider"] = lambda: (token, time.time() + 300)
+config = {"bootstrap.servers": bootstrap, "interceptor.classes": [Interceptor()], **config}
+faulthandler.dump_traceback_later(TIME, exit=True)
+_imp.acquire_lock()
+with logging._lock, _strptime._cache_lock, KafkaProducer(config) as producer, threading._active_limbo_lock:
+    if config.get("transactional.id"):
+        producer.init_transactions(15)
+    with producer.transaction() if config.get("transactional.id") else contextlib.nullcontext():
+        futures = [producer.send(topic, bytes(100), key=b"%d" % number) for number in range(10)]
+        delivery = producer.send_batch(topic, [bytes(1000)] * 500)
+    producer.flush(15)
+    delivery.result(15)
+    for future in futures:
+        error = future.exception(15)
+        assert error is None, error
+say("done")
+"""
+
+
+def run_under_locks(bootstrap_servers: str, topic: str, config: dict[str, Any], limit_s: int = 40) -> str:
+    """What a program says whose main thread holds locks of Python while it sends, waits and closes.
+
+    A signal handler may have interrupted the main thread amid an import, a ``getLogger``, a ``strptime`` or a
+    ``Thread.start``.  If it then waits for the sender's thread, no thread may wait for these locks.
+
+    Args:
+        config: the producer's; ``token`` is what a provider of tokens gives.
+        limit_s: after which the program says where each thread stands, and ends.
+    """
+    with Program(UNDER_LOCKS.replace("TIME", str(limit_s)), bootstrap_servers, topic) as program:
+        assert program.process.stdin is not None
+        program.process.stdin.write(json.dumps(config) + "\n")
+        program.process.stdin.flush()
+        return program.end(timeout_s=limit_s + 20)[0]
 
 
 def expected(count: int = COUNT, mark: bytes = b"") -> list[bytes]:

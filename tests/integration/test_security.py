@@ -20,6 +20,7 @@ from forebay.errors import (
     SaslAuthenticationError,
     SslAuthenticationError,
 )
+from tests.integration.programs import run_under_locks
 from tests.support.fixtures import ReadBackFactory, TopicFactory
 from tests.support.secure import MECHANISMS, PASSWORD, USER, Secure, secure
 from tools.certificates import identity
@@ -93,6 +94,15 @@ def test_tls(
         values = send_all(options, name)
     found = read_back(secure.kafka, name).wait_for(RECORDS)
     assert sorted(record.value or b"" for record in found) == sorted(values)
+
+
+@pytest.mark.parametrize("way", ["MTLS", *MECHANISMS])
+def test_no_thread_waits_for_a_lock_that_a_handler_may_have_interrupted(
+    secure: Secure, topic: TopicFactory, way: str
+) -> None:
+    """As in test_signals.py."""
+    config = secure.options("MTLS") if way == "MTLS" else secure.options("SASLS", **login(way))
+    assert run_under_locks(config["bootstrap.servers"], topic(secure.kafka, 3), config) == "done\n"
 
 
 def test_keys_that_change_amid_the_records(secure: Secure, topic: TopicFactory, read_back: ReadBackFactory) -> None:

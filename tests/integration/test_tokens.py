@@ -22,6 +22,7 @@ from forebay import KafkaProducer
 from forebay._network.oidc import Endpoint, fetch, post_form, with_secret
 from forebay._runtime.clock import SystemClock
 from forebay.errors import KafkaError, NetworkError, SaslAuthenticationError
+from tests.integration.programs import run_under_locks
 from tests.support.fixtures import ReadBackFactory, TopicFactory, real_kafka
 from tests.support.identity import CLIENT, SECRET, IdentityProvider
 from tools.certificates import identity
@@ -139,6 +140,16 @@ def test_every_way_in(cluster: Cluster, topic: TopicFactory, read_back: ReadBack
     name = topic(cluster.kafka, 1)
     values = send_all(ways(cluster)[way], name)
     assert [record.value for record in read_back(cluster.kafka, name).wait_for(RECORDS)] == values
+
+
+@pytest.mark.parametrize("way", ["secret", "assertion", "callable"])
+def test_no_thread_waits_for_a_lock_that_a_handler_may_have_interrupted(
+    cluster: Cluster, topic: TopicFactory, way: str
+) -> None:
+    """As in test_signals.py; the login's thread is one of them."""
+    token = {**cluster.options, "token": cluster.provider.token()}
+    config = token if way == "callable" else ways(cluster)[way]
+    assert run_under_locks(config["bootstrap.servers"], topic(cluster.kafka, 3), config) == "done\n"
 
 
 def test_a_wrong_secret(cluster: Cluster) -> None:

@@ -138,6 +138,10 @@ _FETCHES: dict[str, Callable[[ProducerConfig, TokenSource, Clock], Fetch]] = {
 def _of_endpoint(
     config: ProducerConfig, source: TokenSource, clock: Clock, request: Callable[[], oidc.TokenRequest]
 ) -> Fetch:
+    # Imported now: the login's thread must not wait for the lock of imports (``check_cryptography`` has the reason).
+    import encodings.idna  # noqa: F401  # what the endpoint's host name goes through
+    import http.client  # noqa: F401
+
     url = config[f"{_PREFIX}.token.endpoint.url"]
     if oidc.check_url(url) == "http" and not oidc.is_loopback(url):
         logger.warning("%s.token.endpoint.url=%s: without TLS everybody on the way can read the secret", _PREFIX, url)
@@ -166,6 +170,9 @@ def _endpoint_tls(config: ProducerConfig, source: TokenSource) -> Callable[[], A
 
     Without them, the system's authorities and those of ``ssl.truststore.*`` are trusted.
     """
+    from forebay._assembly.security import tls_settings
+    from forebay._network.tls_context import TlsSettings, make_context
+
     own = {name: value for name, value in source.jaas.items() if name.startswith("ssl.")}
     if own:
         kept = ("bootstrap.servers", "config.providers")
@@ -173,9 +180,6 @@ def _endpoint_tls(config: ProducerConfig, source: TokenSource) -> Callable[[], A
         config = ProducerConfig({**more, "security.protocol": "SSL", **own})
 
     def make() -> Any:
-        from forebay._assembly.security import tls_settings
-        from forebay._network.tls_context import TlsSettings, make_context
-
         if own:
             return make_context(tls_settings(config))[0]
         context = make_context(

@@ -63,9 +63,14 @@ def content(
 
 
 def check_cryptography() -> None:
-    """Raises ConfigError unless assertions can be signed here."""
+    """Raises ConfigError unless assertions can be signed here; imports all that is needed for it.
+
+    The login's thread imports nothing: the main thread may hold the lock of imports while a signal handler waits for
+    records, and so for the login.
+    """
     try:
-        import cryptography  # noqa: F401
+        from cryptography.hazmat.primitives import hashes, serialization  # noqa: F401
+        from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils  # noqa: F401
     except ImportError as error:
         text = f"{_PREFIX}.private.key.file needs the package cryptography: pip install 'forebay[oidc]'"
         raise ConfigError(text) from error

@@ -7,7 +7,11 @@ updates would be ours to make, and a user's ``SSLContext`` could not be used), a
 
 from __future__ import annotations
 
+# Python's ssl uses this codec with the first connection.  An import there would wait for the lock of imports, which the
+# main thread may hold while a signal handler waits for the sender's thread.
+import encodings.idna  # noqa: F401
 import ssl
+from calendar import timegm
 from collections.abc import Callable
 from typing import Any
 
@@ -107,4 +111,18 @@ class TlsFilter:
     def _tell_expiry(self, tell: Expiry) -> None:
         certificate: Any = self._tls.getpeercert()
         if certificate and "notAfter" in certificate:
-            tell(self._name, float(ssl.cert_time_to_seconds(certificate["notAfter"])))
+            tell(self._name, unix_time(certificate["notAfter"]))
+
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def unix_time(text: str) -> int:
+    """The seconds of a certificate's time, such as ``Jan  5 09:34:43 2018 GMT``.
+
+    Not by ``ssl.cert_time_to_seconds``, which takes the lock of ``strptime``: a signal handler may have interrupted
+    ``strptime`` in the main thread, and wait for the sender's thread.
+    """
+    month, day, clock, year, _zone = text.split()
+    hour, minute, second = map(int, clock.split(":"))
+    return timegm((int(year), MONTHS.index(month) + 1, int(day), hour, minute, second))

@@ -59,6 +59,9 @@ def parse_address(entry: Any, option: str) -> HostPort:
     name = six or host
     if not name or any(character.isspace() for character in name):
         raise _refusal(entry, option, f"the host is missing or has spaces; {_HOW}")
+    if not name.isascii():
+        # The look-up needs this codec.  An import on the sender's thread could wait for an interrupted main thread.
+        import encodings.idna  # noqa: F401
     if port is None:
         raise _refusal(entry, option, f"the port is missing; {_HOW}")
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ssl
+from datetime import datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forebay._network.tls import TlsFilter
+from forebay._network.tls import MONTHS, TlsFilter, unix_time
 from forebay._network.transport import StreamFilter
 from forebay.errors import KafkaError, SslAuthenticationError
 from tests.conformance.worlds import authority
@@ -195,3 +196,10 @@ def test_a_damaged_handshake_or_stream(at: int, flip: int) -> None:
         assert server.ready
         server.incoming.write(ours.send([memoryview(b"abc")]))
         assert server.tls.read(10) == b"abc"
+
+
+@given(st.datetimes(min_value=datetime(1950, 1, 1), max_value=datetime(9999, 12, 31)))
+def test_a_certificate_s_time(when: datetime) -> None:
+    """As Python's own, which waits for a lock."""
+    text = f"{MONTHS[when.month - 1]} {when.day:2d} {when:%H:%M:%S} {when.year} GMT"
+    assert unix_time(text) == ssl.cert_time_to_seconds(text)
