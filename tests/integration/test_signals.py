@@ -8,11 +8,13 @@ here; ``tests/scenario/test_interrupted.py`` goes through the steps.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from forebay.errors import RecordTooLargeError
 from forebay.testing import EmbeddedBroker
-from tests.integration.programs import Program
+from tests.integration.programs import Program, run_under_locks
 from tests.support.fixtures import TopicFactory
 
 LIMIT_S = 60
@@ -187,26 +189,31 @@ def test_finalisers(embedded: EmbeddedBroker, topic: TopicFactory, outer: str) -
     assert made > 0 and handled >= CALLS
 
 
-@pytest.mark.parametrize("options", [{}, TRANSACTIONAL], ids=["plain", "transactional"])
-def test_the_sender_waits_for_no_lock_of_logging(
-    embedded: EmbeddedBroker, topic: TopicFactory, options: dict[str, object]
+UNDER_LOCKS = [
+    *({"compression.type": codec} for codec in CODECS),
+    {"transactional.id": "under-locks"},
+    {"enable.idempotence": "false", "acks": "1"},
+    {"bootstrap.servers": "localhost"},
+]
+
+
+@pytest.mark.parametrize("config", UNDER_LOCKS, ids=lambda config: next(iter(config.values())))
+def test_no_thread_waits_for_a_lock_that_a_handler_may_have_interrupted(
+    embedded: EmbeddedBroker, topic: TopicFactory, config: dict[str, str]
 ) -> None:
-    """The main thread holds that lock, as where a signal handler has interrupted ``getLogger``."""
-    text = """
-    import faulthandler, json, logging
-    faulthandler.dump_traceback_later({limit}, exit=True)
-    with logging._lock, make(**json.loads(sys.stdin.readline())) as producer:
-        if producer.config["transactional.id"]:
-            producer.init_transactions(15)
-            with producer.transaction():
-                producer.send(topic, b"v")
-        else:
-            producer.send(topic, b"v").result(15)
-    say("done")
-    """
-    with Program(text.format(limit=LIMIT_S), embedded.bootstrap_servers, topic(embedded)) as program:
-        assert program.process.stdin is not None
-        program.process.stdin.write(json.dumps(options) + "\n")
-        program.process.stdin.flush()
-        out, _ = program.end(timeout_s=LIMIT_S + 10)
-    assert out == "done\n"
+    """The locks of ``logging``, of imports, of ``strptime`` and of the list of threads; the main thread holds them."""
+    servers = embedded.bootstrap_servers
+    if "bootstrap.servers" in config:
+        config = {"bootstrap.servers": servers.replace("127.0.0.1", config["bootstrap.servers"])}
+    assert run_under_locks(servers, topic(embedded, 3), config) == "done\n"
+
+
+def test_nor_where_a_batch_has_to_be_split(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
+    """The modules for that are not there yet, and cannot be imported now: the batch is sent again."""
+    embedded.push_request_errors(0, RecordTooLargeError)
+    assert run_under_locks(embedded.bootstrap_servers, topic(embedded), {}) == "done\n"
+
+
+def test_nor_with_a_socket_that_describes(embedded: EmbeddedBroker, topic: TopicFactory, tmp_path: Path) -> None:
+    config = {"describe.socket": str(tmp_path)}
+    assert run_under_locks(embedded.bootstrap_servers, topic(embedded), config) == "done\n"

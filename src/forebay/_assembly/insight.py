@@ -1,4 +1,4 @@
-"""What can be seen of a producer from outside: gauges, snapshots in the log, and the socket of ``describe.socket``."""
+"""What can be seen of a producer from outside: gauges, snapshots in the log, ``describe.socket``, and telemetry."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from forebay._runtime.log import RateLimitedLogger
+from forebay._runtime.threads import RareImport, after_import
+from forebay._telemetry.offer import InstanceId, TelemetryOffer
 
 if TYPE_CHECKING:
-    from forebay._assembly.parts import Parts
+    from forebay._assembly.parts import Parts, Surroundings
     from forebay._description.server import DescriptionServer
+    from forebay._metrics.producer import ProducerMetrics
+    from forebay._network.client import NetworkClient
+    from forebay._sender.sender import Sender
+    from forebay._telemetry.reporter import TelemetryReporter
+    from forebay._transactions.session import TransactionSession
     from forebay.config import ProducerConfig
 
 logger = logging.getLogger("forebay.producer")
@@ -63,7 +70,17 @@ def _snapshots(parts: Parts, prefix: str) -> Callable[[float], object]:
 
             return as_text(describe(parts))
 
-    return lambda now: limited.warning("expired", now, "Records have expired. %s", Snapshot())
+    waiting: list[float] = []  # the time of a line that is to be written; at most one, as more would be left out
+
+    def write(missing: Exception | None) -> None:
+        limited.warning("expired", waiting.pop(), "Records have expired. %s", missing or Snapshot())
+
+    def expired(now: float) -> None:
+        if not waiting:
+            waiting.append(now)
+            after_import(write, "forebay._description.reading", "forebay._description.text")
+
+    return expired
 
 
 def socket_of(
@@ -85,3 +102,47 @@ def socket_of(
         # Looking into a producer must not keep records from going.
         logger.warning("%sdescribe.socket: no socket can be made in %r: %s", prefix, folder, error)
         return None
+
+
+def telemetry_of(
+    config: ProducerConfig,
+    around: Surroundings,
+    prefix: str,
+    *,
+    sender: Sender,
+    client: NetworkClient,
+    metrics: ProducerMetrics,
+    session: TransactionSession | None,
+) -> TelemetryOffer | None:
+    """Client telemetry (``enable.metrics.push``); None if it is off."""
+    if not config["enable.metrics.push"]:
+        return None
+    clock = around.clock
+    started_ms = clock.wall()
+    log = RateLimitedLogger("forebay.telemetry", prefix=prefix)
+
+    def begin(instance: InstanceId) -> TelemetryReporter:
+        from forebay._telemetry.dialog import TelemetryDialog  # imported already (``offer.MODULES``)
+        from forebay._telemetry.reporter import Source, TelemetryReporter
+
+        def labels() -> dict[str, str]:
+            # The only one of KIP-714's labels that a producer has here: it may change (set_transactional_id).
+            return {} if session is None else {"transactional_id": session.dialog.transactional_id}
+
+        return TelemetryReporter(
+            dialog=TelemetryDialog(around.random, clock.now()),
+            client=client,
+            source=Source(metrics.readings, labels, clock.wall, started_ms),
+            request_timeout_ms=config["request.timeout.ms"],
+            log=log,
+            instance=instance,
+            rare_import=RareImport,
+        )
+
+    def use(reporter: TelemetryReporter) -> None:
+        sender.telemetry = reporter
+        client.wakeup()
+
+    offer = TelemetryOffer(begin, use, after_import, prefix)
+    client.versions.listener = offer.heard
+    return offer

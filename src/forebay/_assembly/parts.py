@@ -16,7 +16,7 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
-from forebay._assembly.insight import show, socket_of
+from forebay._assembly.insight import show, socket_of, telemetry_of
 from forebay._assembly.security import credential_files, login_helper, mechanism, proxy, tls_filters
 from forebay._assembly.user_parts import UserParts, make_user_parts, partition_random
 from forebay._delivery.sender_lock import SenderLock
@@ -34,7 +34,7 @@ from forebay._runtime.log import RateLimitedLogger, look_up_levels
 from forebay._runtime.threads import get_ident, refusal
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
-from forebay._telemetry.offer import InstanceId, TelemetryOffer
+from forebay._telemetry.offer import TelemetryOffer
 from forebay._transactions.manager import TransactionManager
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from forebay._description.server import DescriptionServer
     from forebay._network.sasl.login import Login
     from forebay._sender.transactional import TransactionalRequests
-    from forebay._telemetry.reporter import TelemetryReporter
     from forebay._transactions.session import TransactionSession
 
 logger = logging.getLogger("forebay.producer")
@@ -166,7 +165,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         requests=requests,
     )
     shown = socket_of(config, client_id, prefix, built.keep)
-    telemetry = _telemetry(config, around, prefix, sender=sender, client=client, metrics=metrics, session=session)
+    telemetry = telemetry_of(config, around, prefix, sender=sender, client=client, metrics=metrics, session=session)
     ends = _ends(client, clock, metadata, resolver, options.helper, metrics, shown, telemetry)
     thread = SenderThread(
         name=f"kafka-producer-network-thread | {client_id}",
@@ -353,44 +352,6 @@ def _sender_options(config: ProducerConfig, prefix: str) -> SenderOptions:
         max_in_flight=max_in_flight,
         log_prefix=prefix,
     )
-
-
-def _telemetry(
-    config: ProducerConfig,
-    around: Surroundings,
-    prefix: str,
-    *,
-    sender: Sender,
-    client: NetworkClient,
-    metrics: ProducerMetrics,
-    session: TransactionSession | None,
-) -> TelemetryOffer | None:
-    if not config["enable.metrics.push"]:
-        return None
-    clock = around.clock
-    started_ms = clock.wall()
-    log = RateLimitedLogger("forebay.telemetry", prefix=prefix)
-
-    def begin(instance: InstanceId) -> TelemetryReporter:
-        from forebay._telemetry.dialog import TelemetryDialog  # only where a cluster takes metrics
-        from forebay._telemetry.reporter import Source, TelemetryReporter
-
-        def labels() -> dict[str, str]:
-            # The only one of KIP-714's labels that a producer has here: it may change (set_transactional_id).
-            return {} if session is None else {"transactional_id": session.dialog.transactional_id}
-
-        return TelemetryReporter(
-            dialog=TelemetryDialog(around.random, clock.now()),
-            client=client,
-            source=Source(metrics.readings, labels, clock.wall, started_ms),
-            request_timeout_ms=config["request.timeout.ms"],
-            log=log,
-            instance=instance,
-        )
-
-    offer = TelemetryOffer(begin, lambda reporter: setattr(sender, "telemetry", reporter), prefix)
-    client.versions.listener = offer.heard
-    return offer
 
 
 def _reporter(prefix: str, clock: Clock) -> Callable[[BaseException, Any], None]:

@@ -11,6 +11,7 @@ eventlet is refused: its locks, also those of ``logging``, break when a thread o
 from __future__ import annotations
 
 import _thread
+import importlib
 import sys
 import threading
 from collections.abc import Callable
@@ -49,6 +50,77 @@ def start_thread(target: Callable[..., object], name: str, *arguments: Any) -> t
     thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
     thread.start()
     return thread
+
+
+def run_apart(call: Callable[..., object], *arguments: Any) -> None:
+    """Has a thread of the system make a call that may wait for a lock of the application's or of Python's.
+
+    For a sender's thread, which must not wait for such a lock: a signal handler may have interrupted the main thread,
+    which holds it, and wait for the sender's thread.  It is no ``threading.Thread``, whose start takes such a lock.
+
+    Raises:
+        RuntimeError: no thread can be started.
+    """
+    _start_new_thread(call, arguments)
+
+
+def is_imported(name: str) -> bool:
+    """Whether an import of the module would take no lock: it is there, and not half there."""
+    module = sys.modules.get(name)
+    return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+
+
+def after_import(call: Callable[[Exception | None], object], *names: str) -> None:
+    """Makes ``call`` once the modules are imported: now, or apart (``run_apart``), by a thread that imports them first.
+
+    Args:
+        call: gets the error because of which one is not imported, or None; must not raise.
+    """
+    if all(is_imported(name) for name in names):
+        call(None)
+        return
+    try:
+        run_apart(_import_and_call, call, names)
+    except RuntimeError as error:
+        call(error)
+
+
+def _import_and_call(call: Callable[[Exception | None], object], names: tuple[str, ...]) -> None:
+    failed: Exception | None = None
+    try:
+        for name in names:
+            importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - the caller says what it means
+        failed = error
+    call(failed)
+
+
+class RareImport:
+    """A module that a sender's thread may need, and that is not wanted at each start.
+
+    Args:
+        name: of the module.
+        failed: gets the error if it cannot be imported; must not raise.
+    """
+
+    def __init__(self, name: str, failed: Callable[[Exception], object]) -> None:
+        self._name = name
+        self._failed = failed
+        self._begun = False
+        """Set by the sender's thread, cleared by the thread that imports."""
+
+    def is_there(self) -> bool:
+        """Whether its import takes no time; if not, a thread imports it, and the caller looks again later."""
+        there = is_imported(self._name)
+        if not there and not self._begun:
+            self._begun = True
+            after_import(self._end, self._name)
+        return there
+
+    def _end(self, error: Exception | None) -> None:
+        self._begun = False
+        if error is not None:
+            self._failed(error)
 
 
 def refusal() -> str | None:

@@ -18,6 +18,7 @@ cdef class BatchOutcomes:
     # The batches and answers (None: none are given) of the response that is applied; one word, any thread reads it.
     cdef public tuple heard
     cdef public object on_expiry
+    cdef object splitting
     cdef readonly long long failed_records  # by outcomes; records that send() refuses do not count
     cdef apply(self, ProducerBatch batch, PartitionResponse answer, object error, double now)
     cdef acknowledge(self, ProducerBatch batch, PartitionResponse answer, double now)

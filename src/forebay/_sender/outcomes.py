@@ -19,6 +19,7 @@ from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 from cython.cimports.forebay._transactions.manager import TransactionManager
 
 from forebay._runtime.backoff import SOON_MS
+from forebay._runtime.threads import RareImport
 from forebay._sender.expiry import (
     IN_FLIGHT,
     expiry_error,
@@ -89,6 +90,9 @@ class BatchOutcomes:
         self.heard: tuple[list[Any], list[Any] | None] | None = None
         self.failed_records = 0
         self.on_expiry: Callable[[float], object] = bool  # what is to be done once records have expired; may be set
+        self.splitting = RareImport(
+            "forebay._accumulator.split", lambda error: log.exception("Cannot import what splits batches", error=error)
+        )
 
     @cython.cfunc
     def apply(self, batch: ProducerBatch, answer: PartitionResponse | None, error: Any, now: cython.double) -> object:
@@ -209,19 +213,15 @@ class BatchOutcomes:
             self._split(batch, error, now)
 
     def _split(self, batch: ProducerBatch, refusal: KafkaError, now: float) -> None:
+        if not self.splitting.is_there():
+            self._retry(batch, refusal, now)  # it is sent and refused once more meanwhile
+            return
+        from forebay._accumulator.split import split_and_reenqueue as split
+
         # No return in an except clause: where memory lacks, compiled code drops a traceback on its way out that is not
         # there.
-        split: Any = None
         parts = 0
         error: Any = None
-        try:
-            # Imported here: it is rare, and needs the modules that read records, which would slow down each start.
-            from forebay._accumulator.split import split_and_reenqueue as split
-        except Exception as cause:
-            self._retry(batch, refusal, now)
-            self.log.exception("Cannot import what splits batches", error=cause)
-        if split is None:
-            return
         try:
             parts = split(self.accumulator, batch, self.transactions)
         except (KafkaError, MemoryError) as cause:

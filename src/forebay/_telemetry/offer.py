@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("forebay.telemetry")
 
+MODULES = ("forebay._telemetry.dialog", "forebay._telemetry.reporter", "opentelemetry.proto.metrics")
+"""What a beginning needs; imported only where a cluster takes metrics, and not by the sender's thread."""
 MISSING = "the package opentelemetry-proto is not installed: pip install 'forebay[telemetry]'"
 
 
@@ -53,16 +55,22 @@ class TelemetryOffer:
     """What stands between a producer and telemetry until a broker offers it.
 
     Args:
-        begin: makes the reporter, on the sender's thread.
-        use: takes it.
+        begin: makes the reporter, on any thread.
+        use: takes it, on any thread.
+        after_import: as in ``_runtime.threads``: the sender's thread imports nothing.
         log_prefix: of lines in the log.
     """
 
     def __init__(
-        self, begin: Callable[[InstanceId], TelemetryReporter], use: Callable[[Any], None], log_prefix: str
+        self,
+        begin: Callable[[InstanceId], TelemetryReporter],
+        use: Callable[[Any], None],
+        after_import: Callable[..., None],
+        log_prefix: str,
     ) -> None:
         self._begin = begin
         self._use = use
+        self._after_import = after_import
         self._prefix = log_prefix
         self._begun = False
         self.instance = InstanceId()
@@ -72,11 +80,16 @@ class TelemetryOffer:
         if self._begun or ApiKey.PUSH_TELEMETRY not in versions.ranges:
             return
         self._begun = True
+        self._after_import(self._start, *MODULES)
+
+    def _start(self, missing: Exception | None) -> None:
         try:
-            if is_installed():
-                self._use(self._begin(self.instance))
-            else:
+            if not is_installed():
                 logger.info("%sThe cluster takes metrics, but %s", self._prefix, MISSING)
+                return
+            if missing is not None:
+                raise missing
+            self._use(self._begin(self.instance))
         except Exception as error:
             # Such as no memory for an import.  The connection that said so serves records all the same.
             logger.exception("%sNo metrics are sent to brokers any more: they cannot be made", self._prefix)

@@ -8,22 +8,38 @@ as the mean of nothing, is left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, MetricsData
 
 from forebay._metrics.names import OLD_NAMES, telemetry_name
 from forebay._metrics.registry import Kind, MetricName, Reading
+from forebay._records.compression import CompressionType, Compressor, compressor
 from forebay._telemetry.dialog import Subscription
 from forebay._version import VERSION
+from forebay.errors import ConfigError
 
 MOST_VALUES = 10_000
 """In one push: the sender's thread makes it, and sends nothing meanwhile."""
 SUMS = frozenset({Kind.TOTAL, Kind.COUNT_TOTAL})
 NS_PER_MS = 1_000_000
+ZSTD_LEVEL = 1
 
 Read = Callable[[Callable[[MetricName], bool]], Iterable[Reading]]
+
+
+def compressors() -> Iterator[tuple[int, Compressor]]:
+    """Those whose packages are installed, by number."""
+    for kind in CompressionType:
+        try:
+            yield int(kind), compressor(kind, ZSTD_LEVEL if kind is CompressionType.ZSTD else None)
+        except ConfigError:
+            pass
+
+
+COMPRESSORS = dict(compressors())
+"""Made with the module, which is imported apart from the sender's thread: a compressor imports its package."""
 
 
 class PayloadMaker:
@@ -34,6 +50,7 @@ class PayloadMaker:
     """
 
     def __init__(self, started_ms: int) -> None:
+        self.compressors: Mapping[int, Compressor] = COMPRESSORS
         self._started_ns = started_ms * NS_PER_MS
         self._told: dict[MetricName, tuple[float, int]] = {}
         """By total: its value in the latest push that was taken, and when (Unix time in ns)."""

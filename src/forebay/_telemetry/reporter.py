@@ -20,7 +20,7 @@ from forebay._protocol.get_telemetry_subscriptions import (
 )
 from forebay._protocol.push_telemetry import PushTelemetryRequest, decode_push_telemetry, encode_push_telemetry
 from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
-from forebay._records.compression import CompressionType, compressor
+from forebay._records.compression import CompressionType
 from forebay._telemetry.dialog import (
     DEFAULT_INTERVAL_MS,
     SENT,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 APIS = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 BUSY_MS = 100.0
 """How soon it is looked again for a connection that takes a request."""
-ZSTD_LEVEL = 1
 
 
 class Source(NamedTuple):
@@ -68,6 +67,7 @@ class TelemetryReporter:
         request_timeout_ms: ``request.timeout.ms``.
         log: of ``forebay.telemetry``.
         instance: is told the client's instance id.
+        rare_import: as in ``_runtime.threads``: the sender's thread imports nothing.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class TelemetryReporter:
         request_timeout_ms: float,
         log: RateLimitedLogger,
         instance: InstanceId,
+        rare_import: Callable[[str, Callable[[Exception], object]], Any],
     ) -> None:
         self.dialog = dialog
         self._client = client
@@ -90,7 +91,10 @@ class TelemetryReporter:
         """Kinds of lines that were written since the last push that was taken."""
         self._open: ClientRequest | None = None
         """The latest request; answers to others come too late."""
+        self._broken: list[Exception] = []
+        """Why payloads cannot be imported; written by the thread that tried."""
         self._payloads: PayloadMaker | None = None
+        self._payload = rare_import("forebay._telemetry.payload", self._broken.append)
         self._codec = 0
         """Of the latest push."""
         self._refused_codecs: set[int] = set()
@@ -121,7 +125,7 @@ class TelemetryReporter:
     # Requests
 
     def _go_on(self, now: float) -> bool:
-        """Sends the request that is needed; False if no connection takes it now."""
+        """Sends the request that is needed; False if that cannot be done now."""
         dialog = self.dialog
         node_id = self._choose()
         if node_id is None:
@@ -134,6 +138,10 @@ class TelemetryReporter:
             known = dialog.instance_id
             build = lambda version: encode_get_telemetry_subscriptions(version, known)  # noqa: E731
             self._ask(node_id, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, build, decode_get_telemetry_subscriptions, now)
+        elif self._broken:
+            raise self._broken[0]
+        elif not self._payload.is_there():
+            return False
         elif dialog.subscription is not None:
             self._push(node_id, dialog.subscription, now)
         return True
@@ -165,7 +173,7 @@ class TelemetryReporter:
         made = payloads.make(partial(source.readings, now), subscription, source.labels(), source.wall())
         if payloads.is_cut and self._first("cut"):
             self._log.warning("cut", now, "Too many metrics for one push: some are left out")
-        self._codec, data = self._compressed(made, subscription)
+        self._codec, data = self._compressed(payloads, made, subscription)
         if 0 < subscription.max_bytes < len(data):
             if self._first("size"):
                 most = subscription.max_bytes
@@ -184,19 +192,17 @@ class TelemetryReporter:
             self._payloads = PayloadMaker(self._source.started_ms)
         return self._payloads
 
-    def _compressed(self, payload: bytes, subscription: Subscription) -> tuple[int, bytes]:
+    def _compressed(self, payloads: PayloadMaker, payload: bytes, subscription: Subscription) -> tuple[int, bytes]:
         """By the first codec of the cluster's that this process has."""
-        known = {int(kind) for kind in CompressionType} - self._refused_codecs
         for number in subscription.codecs:
-            kind = CompressionType(number) if number in known else None
-            if kind is CompressionType.NONE:
+            if number == CompressionType.NONE:
                 break
+            packer = None if number in self._refused_codecs else payloads.compressors.get(number)
             try:
-                if kind is not None:
-                    level = ZSTD_LEVEL if kind is CompressionType.ZSTD else None
-                    return number, compressor(kind, level).compress([payload])
-            except Exception as error:  # noqa: BLE001 - such as a package that is missing
-                self._log.debug("Metrics are not compressed by %s: %r", kind, error)
+                if packer is not None:
+                    return number, packer.compress([payload])
+            except Exception as error:  # noqa: BLE001 - another codec may do
+                self._log.debug("Metrics are not compressed by codec %d: %r", number, error)
                 self._refused_codecs.add(number)
         return 0, payload
 
@@ -271,6 +277,8 @@ class TelemetryReporter:
         elif before != found:
             every = found.interval_ms
             self._log.info("wanted", now, "The cluster gets metrics each %d ms; client instance id %s", every, text)
+        if found.prefixes:
+            self._payload.is_there()  # its import begins now, so that the first push is not late
 
     # What is said
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from forebay._assembly.insight import DESCRIBE_VARIABLE
 from forebay._description.server import ask
 from forebay._description.values import ProducerDescription
+from forebay._runtime import threads
 from tests.fakes.broker import PRODUCE
 from tests.fakes.world import World
 
@@ -34,6 +37,24 @@ def test_a_snapshot_when_records_expire_and_one_a_minute_at_most(caplog: pytest.
     assert any(line.startswith("  node 0 at 127.0.0.1:") for line in lines)
     assert "more like this" not in told[0]
     assert told[1].endswith(" more like this)")
+
+
+def test_another_thread_imports_what_describes(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for all records that expire meanwhile."""
+    started: list[Any] = []
+    monkeypatch.setattr(threads, "_start_new_thread", lambda call, arguments: started.append((call, arguments)))
+    world = World()
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "forebay._description.text")
+        for _ in range(3):
+            world.parts.sender.outcomes.on_expiry(world.now)
+    assert snapshots(caplog) == []
+    ((call, arguments),) = started
+    call(*arguments)
+    (line,) = snapshots(caplog)
+    assert "Records have expired. Producer" in line
 
 
 def test_nothing_is_described_for_a_line_that_nobody_sees(

@@ -5,18 +5,32 @@ Processes that are really patched are in tests/integration/test_greenlets.py.
 
 from __future__ import annotations
 
+import _imp
 import _thread
+import importlib
 import select
+import shutil
 import sys
 import threading
 import types
 from collections.abc import Callable
+from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import pytest
 
 from forebay._runtime import threads as _threads
-from forebay._runtime.threads import hub_of_caller, original, refusal, start_thread
+from forebay._runtime.threads import (
+    RareImport,
+    after_import,
+    hub_of_caller,
+    is_imported,
+    original,
+    refusal,
+    run_apart,
+    start_thread,
+)
 from forebay._runtime.ticket import Latch, ThreadTicket
 
 
@@ -209,3 +223,84 @@ def test_a_pause_leaves_the_thread_to_the_others(gevent: Any) -> None:
 
     in_thread(work)
     assert steps == ["other", "after"]
+
+
+def module_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = "") -> str:
+    """Writes a module that nobody has imported; its name."""
+    name = f"rare_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    return name
+
+
+def test_a_call_apart_waits_for_no_lock_of_threading() -> None:
+    made = Latch()
+    with threading._active_limbo_lock:  # type: ignore[attr-defined]  # as a handler that interrupted Thread.start
+        run_apart(made.set)
+        assert made.wait(10_000)
+
+
+def test_a_module_that_is_there_needs_no_thread() -> None:
+    called: list[Any] = []
+    after_import(lambda error: called.append((get_ident(), error)), "json", "sys")
+    assert called == [(get_ident(), None)]
+
+
+def test_a_module_is_imported_by_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = module_on_path(tmp_path, monkeypatch)
+    called: list[Any] = []
+    done = Latch()
+
+    def call(error: Exception | None) -> None:
+        called.append((get_ident() == caller, error, name in sys.modules))
+        done.set()
+
+    caller = get_ident()
+    _imp.acquire_lock()
+    try:
+        after_import(call, name)
+        assert called == []  # it waits, and the caller does not
+    finally:
+        _imp.release_lock()
+    assert done.wait(10_000) and called == [(False, None, True)]
+
+
+def test_a_module_that_is_half_there_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = module_on_path(
+        tmp_path, monkeypatch, "from forebay._runtime.threads import is_imported\nfound = is_imported(__name__)"
+    )
+    assert importlib.import_module(name).found is False
+    assert is_imported(name)
+
+
+def test_where_no_thread_can_be_started_the_call_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> int:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_threads, "_start_new_thread", refuse)
+    told: list[Exception | None] = []
+    after_import(told.append, "no_such_module")
+    assert [str(error) for error in told] == ["can't start new thread"]
+
+
+def test_a_rare_import_is_made_once_and_tried_again_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = module_on_path(tmp_path, monkeypatch, "raise OSError('no descriptor')")
+    errors: list[Exception] = []
+    started: list[Any] = []
+    monkeypatch.setattr(_threads, "_start_new_thread", lambda call, arguments: started.append((call, arguments)))
+    rare = RareImport(name, errors.append)
+    for _ in range(3):
+        assert not rare.is_there()
+    ((call, arguments),) = started
+    call(*arguments)
+    assert [str(error) for error in errors] == ["no descriptor"]
+    (tmp_path / f"{name}.py").write_text("")
+    importlib.invalidate_caches()
+    shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+    assert not rare.is_there() and len(started) == 2
+    call, arguments = started[1]
+    call(*arguments)
+    assert rare.is_there() and len(errors) == 1 and len(started) == 2

@@ -6,8 +6,11 @@ import importlib.util
 from types import SimpleNamespace
 from typing import Any
 
+import opentelemetry.proto.metrics  # noqa: F401
 import pytest
 
+import forebay._telemetry.reporter  # noqa: F401  # imported here, so that no thread has to
+from forebay._runtime import threads
 from forebay._telemetry import offer
 from forebay._telemetry.offer import InstanceId, TelemetryOffer, is_installed
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
@@ -18,7 +21,7 @@ TAKES_NOT: Any = SimpleNamespace(ranges={0: (3, 13)})
 
 def make() -> tuple[TelemetryOffer, list[Any]]:
     used: list[Any] = []
-    return TelemetryOffer(lambda instance: instance, used.append, ""), used  # type: ignore[arg-type, return-value]
+    return TelemetryOffer(lambda instance: instance, used.append, threads.after_import, ""), used  # type: ignore[arg-type, return-value]
 
 
 def test_it_begins_once_with_the_first_broker_that_takes_metrics() -> None:
@@ -47,7 +50,7 @@ def test_an_error_in_its_beginning_reaches_nobody_else(caplog: pytest.LogCapture
     def broken(instance: InstanceId) -> Any:
         raise MemoryError
 
-    made = TelemetryOffer(broken, lambda reporter: None, "")
+    made = TelemetryOffer(broken, lambda reporter: None, threads.after_import, "")
     made.heard(TAKES)
     made.heard(TAKES)
     assert len(caplog.messages) == 1 and "they cannot be made" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 from forebay._protocol.push_telemetry import PushTelemetryResponse
+from forebay._runtime import threads
 from forebay._runtime.log import RateLimitedLogger
-from forebay._telemetry.dialog import START_MS, State, TelemetryDialog
+from forebay._telemetry import payload
+from forebay._telemetry.dialog import LAST_PUSH_MS, START_MS, State, TelemetryDialog
 from forebay._telemetry.offer import InstanceId
 from forebay._telemetry.reporter import BUSY_MS, Source, TelemetryReporter
 from forebay.errors import DisconnectError, ProtocolError, UnsupportedVersionError
@@ -70,6 +73,7 @@ def make(client: Client) -> TelemetryReporter:
         request_timeout_ms=1_000,
         log=RateLimitedLogger("forebay.telemetry"),
         instance=InstanceId(),
+        rare_import=threads.RareImport,
     )
 
 
@@ -167,14 +171,47 @@ def test_failures(failure: dict[str, Any], ends: bool, caplog: pytest.LogCapture
     assert reporter._instance.result.done == ends
 
 
-def test_a_codec_whose_package_is_missing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(kind: Any, level: Any) -> Any:
-        raise ImportError(kind)
-
-    monkeypatch.setattr("forebay._telemetry.reporter.compressor", missing)
+def subscribed(codecs: tuple[int, ...] = ()) -> tuple[TelemetryReporter, Client]:
+    """One that has a subscription."""
     client = Client(n1=0)
     reporter = make(client)
     reporter.turn(START_MS, False)
-    client.answer(SAID._replace(compression_types=(4, 3)))
+    client.answer(SAID._replace(compression_types=codecs))
+    return reporter, client
+
+
+def test_a_codec_whose_package_is_missing_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (4, 3):
+        monkeypatch.delitem(payload.COMPRESSORS, number)
+    reporter, client = subscribed((4, 3))
     reporter.turn(2_000, False)
-    assert reporter._codec == 0 and reporter._refused_codecs == {4, 3} and len(client.sent) == 2
+    assert reporter._codec == 0 and len(client.sent) == 2
+
+
+def test_a_codec_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(payload.COMPRESSORS, 4, None)
+    monkeypatch.setattr(payload.COMPRESSORS[2], "_snappy", None)
+    reporter, client = subscribed((4, 2, 1))
+    reporter.turn(2_000, False)
+    assert reporter._codec == 1 and reporter._refused_codecs == {2} and len(client.sent) == 2
+
+
+def test_a_push_waits_for_what_it_is_made_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is imported by another thread; the last push, too, is waited for no longer than its time."""
+    started: list[Any] = []
+    monkeypatch.setattr(threads, "_start_new_thread", lambda call, arguments: started.append((call, arguments)))
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "forebay._telemetry.payload")
+        reporter, client = subscribed()
+        assert reporter.turn(2_000, False) == BUSY_MS
+        assert reporter.turn(2_100, True) == BUSY_MS and reporter.owes_last_push()
+        assert reporter.turn(2_100 + LAST_PUSH_MS, True) > BUSY_MS and not reporter.owes_last_push()
+    assert len(client.sent) == 1 and len(started) == 1
+
+
+def test_what_cannot_be_imported_ends_it(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(threads, "_start_new_thread", lambda call, arguments: call(*arguments))
+    monkeypatch.setitem(sys.modules, "forebay._telemetry.payload", None)
+    reporter, client = subscribed()
+    reporter.turn(2_000, False)
+    assert reporter.dialog.ended and len(client.sent) == 1 and "they cannot be made: ModuleNotFoundError" in caplog.text
