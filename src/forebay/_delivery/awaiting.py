@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from forebay._runtime.event_loop import LoopTicket
+from forebay._runtime.threads import run_apart
 
 
 async def outcome_of_record(sent: Any, subscribe: Callable[[Any], bool], unsubscribe: Callable[[Any], None]) -> Any:
@@ -39,7 +40,8 @@ async def outcome_of_rows(delivery: Any) -> Any:
 def concurrent_future(sent: Any) -> Future[Any]:
     """A ``concurrent.futures.Future`` with the outcome of a RecordFuture or a BatchDelivery.
 
-    It cannot be cancelled.  Its callbacks run on the sender's thread.
+    It cannot be cancelled.  Its callbacks run on the sender's thread, or on one of their own if another thread holds
+    the future's lock just then.
     """
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
@@ -51,5 +53,16 @@ def concurrent_future(sent: Any) -> Future[Any]:
         else:
             future.set_result(done.result(0))
 
-    sent.add_done_callback(settle)
+    def settle_or_have_settled(done: Any) -> None:
+        # A signal handler may have interrupted ``future.result()`` in the main thread, which holds the lock, and wait
+        # for the sender's thread.
+        if not future._condition.acquire(blocking=False):
+            run_apart(settle, done)
+            return
+        try:
+            settle(done)
+        finally:
+            future._condition.release()
+
+    sent.add_done_callback(settle_or_have_settled)
     return future

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import threading
 from typing import Any
 
 import pytest
@@ -107,3 +108,24 @@ def test_as_a_future_of_the_standard_library() -> None:
     bad = world.send(b"c").as_concurrent()
     world.settle()
     assert isinstance(bad.exception(0), KafkaError)
+
+
+def test_the_sender_does_not_wait_for_the_lock_of_such_a_future() -> None:
+    """Another thread holds it, as where a signal handler has interrupted ``result()`` and waits for the sender."""
+    world = World()
+    found = world.send(b"a").as_concurrent()
+    locked, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with found._condition:
+            locked.set()
+            release.wait(60)
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    assert locked.wait(60)
+    world.settle()
+    assert not world.accumulator.has_incomplete()
+    release.set()
+    assert found.result(60).offset == 0
+    holder.join(60)
