@@ -33,13 +33,12 @@ cdef class Events:
     cdef Mutex lock
     cdef object latest                   # the last callback in it
     cdef object current                  # the callback of what poll() took last
-    cdef Py_ssize_t callbacks            # how many are in it, of what is no message and no error
     cdef readonly list waiting           # tickets of calls that wait for an event; each call adds and removes its own
     cdef readonly object default_callback
     cdef readonly bint only_errors
     cdef readonly Clock clock
     cpdef void put(self, Message message)
-    cdef bint put_behind(self, Message message, object callback, object before) except? -1
+    cdef bint put_behind(self, Message message, object callback, object both) except? -1
     cdef object taken(self)
     cdef object forget(self)
     cpdef Py_ssize_t size(self)

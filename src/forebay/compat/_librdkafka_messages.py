@@ -23,7 +23,7 @@ class Events:
     """Messages that have their outcome and were not served, and errors of brokers; ``poll`` takes them.
 
     A message's callback may refer to the producer, and so to this.  The collector sees it here and not in the message,
-    for it would walk each.  Most messages have the same, so it stands once before all of them, in a tuple.
+    for it would walk each.  Most messages have the same, so it stands once, in a tuple with the first of them.
     """
 
     def __init__(self, clock: Clock, default_callback: Any, only_errors: bool) -> None:
@@ -32,7 +32,6 @@ class Events:
         self.take = self.served.popleft
         self.latest: Any = None
         self.current: Any = None
-        self.callbacks = 0
         if not cython.compiled:
             self.lock = Mutex()
         self.waiting: list[Any] = []
@@ -46,26 +45,27 @@ class Events:
         callback: Any = message._callback
         message._callback = None
         message.events = None
-        while not self.put_behind(message, callback, None if callback is self.latest else (callback,)):
+        while not self.put_behind(message, callback, None if callback is self.latest else (callback, message)):
             pass  # another thread came between
         if len(self.waiting) > 0:
             self.wake()
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def put_behind(self, message: Message, callback: Any, before: Any) -> cython.bint:
+    def put_behind(self, message: Message, callback: Any, both: Any) -> cython.bint:
         # The tuple is made outside the lock, for that may run the collector, and the callback before is dropped there.
+        # What is appended is one object, for there may be no memory for it.
         had: Any = None
         acquire(self.lock)
         try:
-            if callback is not self.latest:
-                if before is None:
-                    return False
+            if callback is self.latest:
+                self.append(message)
+            elif both is None:
+                return False
+            else:
+                self.append(both)
                 had = self.latest
                 self.latest = callback
-                self.append(before)
-                self.callbacks += 1
-            self.append(message)
         finally:
             release(self.lock)
         del had
@@ -82,9 +82,7 @@ class Events:
                 found = self.take()
             if type(found) is tuple:
                 had = self.current
-                self.current = found[0]
-                self.callbacks -= 1
-                found = self.take()
+                self.current, found = found
             if type(found) is Message:
                 cython.cast(Message, found)._callback = self.current
         finally:
@@ -108,8 +106,7 @@ class Events:
     @cython.ccall
     def size(self) -> cython.Py_ssize_t:
         """How many messages and errors there are."""
-        count: cython.Py_ssize_t = len(self.served)
-        return count - self.callbacks
+        return len(self.served)
 
     def put_error(self, error: KafkaError) -> None:
         """Adds an error that is no message's.  Any thread."""

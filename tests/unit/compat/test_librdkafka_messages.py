@@ -19,6 +19,7 @@ from forebay.compat._librdkafka_errors import KafkaError
 from forebay.compat._librdkafka_messages import Message
 from forebay.errors import TimeoutError
 from tests.fakes.world import World
+from tests.unit._delivery.test_result import needs_failing_allocations
 from tests.unit.compat.test_confluent_kafka import Events, ours
 
 
@@ -96,6 +97,39 @@ def test_many_threads_serve() -> None:
     finally:
         sys.setswitchinterval(before)
     assert sorted(heard) == sorted(b"%d" % number for number in range(2100)) and wrong == []
+
+
+def heard_in(heard: list[Any], at: int) -> Callable[[Any, Message], None]:
+    return lambda error, message: heard.append((at, int(message.value() or b"")))
+
+
+def note_in(raised: list[Any]) -> Callable[[Any, Any], None]:
+    return lambda error, result: raised.append(error)
+
+
+def test_whatever_allocation_fails_no_message_gets_the_callback_of_another(caplog: pytest.LogCaptureFixture) -> None:
+    testcapi = needs_failing_allocations()
+    lost = 0
+    for number in range(50):
+        caplog.clear()
+        world = World(batch_size=1 << 20, linger_ms=60_000, delivery_timeout_ms=100_000)
+        producer = ours(world)
+        heard: list[Any] = []
+        for value in range(200):
+            if value % 3 == 0:
+                callback = heard_in(heard, value // 3)
+            producer.produce("test", b"%d" % value, partition=0, callback=callback)
+        (batch,) = world.accumulator.incomplete()
+        complete, fail, mend = batch.complete, testcapi.set_nomemory, testcapi.remove_mem_hooks
+        raised: list[Any] = []
+        note = note_in(raised)
+        fail(number, number + 1)
+        complete(0, -1, note)
+        mend()
+        lost += 200 - producer._events.size()
+        assert producer.poll(0) == 200 - caplog.text.count("of 1 record(s)") - len(raised)
+        assert all(at == value // 3 for at, value in heard) and len(producer) == 0
+    assert lost > 1
 
 
 def test_a_producer_that_is_dropped_with_events_is_collected() -> None:
