@@ -94,8 +94,22 @@ COMPILED = [
     "compat.aiokafka._batch",
 ]
 
-OF_REQUESTS = ("_network.", "_protocol.", "_sender.", "_transactions.")
-"""What runs for requests and not for records is optimised less, or the wheel would be too large."""
+OF_BATCHES = (
+    "_network.",
+    "_protocol.",
+    "_sender.",
+    "_transactions.",
+    "_accumulator.closing",
+    "_accumulator.drain",
+    "_accumulator.loads",
+    "_accumulator.schedule",
+    "_accumulator.split",
+    "_accumulator.waiters",
+    "_columnar.shares",
+    "_delivery.callback_thread",
+    "_delivery.split",
+)
+"""What runs for requests and batches and not for records is optimised less, or the wheel would be too large."""
 HEADERS = [f"src/forebay/_runtime/{name}.h" for name in ("crc32c", "xxhash64", "ticks", "futex", "mutex", "parking")]
 JOBS = int(os.environ.get("FOREBAY_BUILD_JOBS", os.cpu_count() or 1))
 ONLY = [name for name in os.environ.get("FOREBAY_BUILD_ONLY", "").split(",") if name]
@@ -131,8 +145,9 @@ def extensions() -> list[Extension]:
             f"forebay.{name}",
             [f"src/forebay/{name.replace('.', '/')}.py"],
             # No debug lines, which Python's own flags ask for: a sixth of the compiler's time, and symbols stay.
-            # GCC takes Cython's own checks of None for an access beyond it.
-            extra_compile_args=["-O2" if name.startswith(OF_REQUESTS) else "-O3", "-g0", "-Wno-array-bounds"],
+            # No tables of jumps for what is bound at the start anyway.  GCC takes Cython's own checks of None for an
+            # access beyond it.
+            extra_compile_args=["-O2" if name.startswith(OF_BATCHES) else "-O3", "-g0", "-fno-plt", "-Wno-array-bounds"],
             include_dirs=["src/forebay/_runtime"],
             depends=HEADERS,
         )
