@@ -147,7 +147,12 @@ def extensions() -> list[Extension]:
             # No debug lines, which Python's own flags ask for: a sixth of the compiler's time, and symbols stay.
             # No tables of jumps for what is bound at the start anyway.  GCC takes Cython's own checks of None for an
             # access beyond it.
-            extra_compile_args=["-O2" if name.startswith(OF_BATCHES) else "-O3", "-g0", "-fno-plt", "-Wno-array-bounds"],
+            extra_compile_args=[
+                "-O2" if name.startswith(OF_BATCHES) else "-O3",
+                "-g0",
+                "-fno-plt",
+                "-Wno-array-bounds",
+            ],
             include_dirs=["src/forebay/_runtime"],
             depends=HEADERS,
         )
