@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from forebay import _lifecycle
+from forebay._delivery.sender_lock import SenderLock
 from forebay._inputs import ProducerRecord
 from forebay._runtime.clock import Clock
 from forebay._runtime.log import RateLimitedLogger
-from forebay._runtime.threads import RLock, start_thread
+from forebay._runtime.threads import start_thread
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import FORKED
 from forebay._send.pending import PendingSend
@@ -54,8 +55,9 @@ class HeldMessages:
         self._send = send
         self._fail = fail
         self._start = start
-        self._lock = RLock()
-        self._releasing = RLock()  # comes before the other
+        # A flush waits for this object's thread, so in a handler that interrupted code under a lock it is refused.
+        self._lock = SenderLock()
+        self._releasing = SenderLock()  # comes before the other
         self._on_its_way = 0  # guarded by it
         self.topics: dict[str, deque[Held]] = {}
         """The messages of each topic for which some are held; later ones go behind them."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forebay.compat._held import FULL_TURN_MS, HeldMessages
-from forebay.errors import ProducerClosedError, PurgedError, TimeoutError
+from forebay.errors import IllegalStateError, ProducerClosedError, PurgedError, TimeoutError
 from forebay.testing.clock import ManualClock
 from tests.fakes.world import World
 
@@ -156,3 +156,21 @@ def test_one_that_finds_no_room_is_held_again_after_all_were_dropped() -> None:
 
     case.held._send = send
     assert not case.held.release("test") and case.held.count() == 1
+
+
+def test_a_handler_that_interrupted_them_does_not_wait_for_their_thread() -> None:
+    """Their thread waits for the locks of the interrupted call, and a flush would wait for their thread."""
+    case = Case(World())
+    sent: list[Any] = []
+
+    def send(topic: str, arguments: Any) -> None:  # a signal handler comes here
+        with pytest.raises(IllegalStateError, match="interrupted another call"):
+            case.world.producer.flush(0)
+        sent.append(arguments)
+
+    held = HeldMessages(case.world.producer, send, lambda *_: None, lambda *_: None)
+    held.add("test", ("a",))
+    with held._lock, pytest.raises(IllegalStateError, match="interrupted another call"):
+        case.world.producer.flush(0)
+    assert held.release("test") and sent == [("a",)]
+    case.world.producer.flush(0)
