@@ -16,6 +16,7 @@ from forebay import KafkaProducer
 from forebay._network.sasl.gss_library import CredentialStore, GssError, GssLibrary
 from forebay.cli.properties import load_properties
 from forebay.errors import ConfigError, SaslAuthenticationError
+from tests.integration.programs import run_under_locks
 from tests.integration.test_same_files import written
 from tests.integration.test_security import RECORDS, refused, send_all, send_while_sessions_end
 from tests.property.frames import damaged, printed_seed
@@ -33,6 +34,14 @@ def test_a_keytab(kerberized: Kerberized, topic: TopicFactory, read_back: ReadBa
     values = send_all(kerberized.options(listener), name)
     found = read_back(kerberized.kafka, name).wait_for(RECORDS)
     assert sorted(record.value or b"" for record in found) == sorted(values)
+
+
+def test_no_thread_waits_for_a_lock_that_a_handler_may_have_interrupted(
+    kerberized: Kerberized, topic: TopicFactory
+) -> None:
+    """As in test_signals.py; the login's thread is one of them."""
+    config = kerberized.options("GSSS")
+    assert run_under_locks(config["bootstrap.servers"], topic(kerberized.kafka, 3), config) == "done\n"
 
 
 def test_a_ticket_cache(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from forebay.errors import KafkaError
 
+log = logging.getLogger("forebay.network")
+
 _INFINITY: float = float("inf")
 
 
@@ -116,7 +118,7 @@ class ClientRequest:
             self.on_written(written)
         except Exception as error:
             # It runs inside the selector's turn, which serves all connections.
-            logging.getLogger("forebay.network").error("on_written of %r failed", self, exc_info=error)
+            log.error("on_written of %r failed", self, exc_info=error)
 
     def __repr__(self) -> str:
         return (

@@ -68,14 +68,15 @@ class Watched:
 
     def __init__(self, producers: Iterable[Any] | None = None) -> None:
         self._chosen = None if producers is None else [weakref.ref(native(producer)) for producer in producers]
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Re-entrant, because a signal handler that reads may have interrupted a reading."""
         self._names: weakref.WeakKeyDictionary[KafkaProducer, str] = weakref.WeakKeyDictionary()
         """Under ``_lock``."""
         _lifecycle.watch_forks(self)
 
     def _after_fork_in_child(self) -> None:
         # Another thread of the parent may have held it.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def producers(self) -> list[tuple[str, KafkaProducer]]:
         """Those that are open, by the client id; of several with the same one the others have ``#2``, ``#3`` ..."""
@@ -87,7 +88,7 @@ class Watched:
         living = [each for each in known if len(each._parts.metrics.registry) > 0 and not is_foreign(each)]
         with self._lock:
             for gone in set(self._names) - set(living):
-                del self._names[gone]
+                self._names.pop(gone, None)
             named = [(self._name(each), each) for each in living]
         return sorted(named, key=lambda pair: pair[0])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,6 +70,22 @@ def test_each_has_a_name_of_its_own_and_keeps_it() -> None:
     assert watched.producers() == [("a", one.producer), ("a#2", two.producer), ("b", three.producer)]
     one.end()
     assert watched.producers() == [("a#2", two.producer), ("b", three.producer)]
+
+
+def test_a_reading_that_interrupts_a_reading_waits_for_nothing() -> None:
+    """As in a signal handler: the same thread holds the lock."""
+    one = Known(client_id="read twice")
+    watched = Watched([one.producer])
+    found: list[object] = []
+
+    def read() -> None:
+        with watched._lock:
+            found.append(watched.producers())
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(20)
+    assert found == [[("read twice", one.producer)]]
 
 
 def test_the_name_of_one_that_ended_is_free_at_once() -> None:
