@@ -109,6 +109,7 @@ config = {"bootstrap.servers": bootstrap, "interceptor.classes": [Interceptor()]
 faulthandler.dump_traceback_later(TIME, exit=True)
 _imp.acquire_lock()
 with logging._lock, _strptime._cache_lock, KafkaProducer(config) as producer, threading._active_limbo_lock:
+    logging.getLogger("forebay").setLevel(logging.INFO)  # all loggers forget which levels are on
     if config.get("transactional.id"):
         producer.init_transactions(15)
     with producer.transaction() if config.get("transactional.id") else contextlib.nullcontext():

@@ -30,7 +30,7 @@ from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.clock import Clock, SystemClock
-from forebay._runtime.log import RateLimitedLogger, look_up_levels
+from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import get_ident, refusal
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
@@ -130,7 +130,6 @@ def not_made(what: str, error: Exception) -> KafkaError:
 def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
     """Makes every part of a producer but its started thread; closes them again if one cannot be made."""
     built = _Built()
-    look_up_levels()
     try:
         return _assemble(config, around, built)
     except BaseException:

@@ -12,24 +12,32 @@ from typing import NamedTuple
 
 REPEAT_INTERVAL_MS = 30_000.0
 MAX_KEYS = 1_000
-OF_SENDER = tuple(
-    f"forebay.{name}" for name in ("callbacks", "describe", "network", "sender", "telemetry", "transactions")
+OF_THREADS = tuple(
+    f"forebay.{name}"
+    for name in (
+        *("callbacks", "compat", "describe", "interceptors", "network"),
+        *("producer", "sender", "telemetry", "transactions"),
+    )
 )
-"""Loggers that the sender's thread writes to."""
-LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+"""Loggers that the threads of a producer write to."""
 
 
-def look_up_levels() -> None:
-    """Lets the loggers of the sender's thread find out which levels are on, before that thread runs.
+class LocklessLogger(logging.Logger):
+    """A logger whose question for a level takes no lock.
 
-    A logger's first question takes the lock of ``logging``.  A signal handler may have interrupted ``getLogger`` in
-    the main thread, which holds that lock, and wait for the sender's thread.  For the same reason that thread gets its
-    loggers from outside.
+    The first such question, and the first after any level has changed, takes the lock of ``logging``.  A signal handler
+    may have interrupted ``getLogger`` in the main thread, which holds that lock, and wait for the sender's thread.  For
+    the same reason that thread gets its loggers from outside.
     """
-    for name in OF_SENDER:
-        logger = logging.getLogger(name)
-        for level in LEVELS:
-            logger.isEnabledFor(level)
+
+    def isEnabledFor(self, level: int) -> bool:
+        return not self.disabled and self.manager.disable < level and level >= self.getEffectiveLevel()
+
+
+for _name in OF_THREADS:
+    _logger = logging.getLogger(_name)
+    if type(_logger) is logging.Logger:  # a class of the user's stays
+        _logger.__class__ = LocklessLogger
 
 
 class _Line(NamedTuple):

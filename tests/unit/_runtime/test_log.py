@@ -5,7 +5,9 @@ import threading
 
 import pytest
 
-from forebay._runtime.log import LEVELS, MAX_KEYS, OF_SENDER, RateLimitedLogger, look_up_levels
+from forebay._runtime.log import MAX_KEYS, OF_THREADS, LocklessLogger, RateLimitedLogger
+
+LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -58,18 +60,32 @@ def test_exceptions_are_never_held_back(caplog: pytest.LogCaptureFixture) -> Non
     assert "ValueError: why" in caplog.text
 
 
-def test_levels_that_were_looked_up_need_no_lock() -> None:
-    logging.getLogger("forebay").setLevel(logging.NOTSET)  # forgets what loggers know
-    look_up_levels()
+def test_no_level_is_looked_up_under_a_lock() -> None:
     asked = threading.Event()
+    loggers = [logging.getLogger(name) for name in OF_THREADS]
 
     def ask() -> None:
-        for name in OF_SENDER:
+        for logger in loggers:
             for level in LEVELS:
-                loggers[name].isEnabledFor(level)
+                logger.isEnabledFor(level)
         asked.set()
 
-    loggers = {name: logging.getLogger(name) for name in OF_SENDER}
+    logging.getLogger("forebay").setLevel(logging.NOTSET)  # loggers forget what they know
     with logging._lock:  # type: ignore[attr-defined]  # as a signal handler that has interrupted getLogger
         threading.Thread(target=ask, daemon=True).start()
         assert asked.wait(10)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("own", [logging.NOTSET, logging.INFO])
+@pytest.mark.parametrize("disabled", [logging.NOTSET, logging.WARNING])
+def test_the_answer_is_python_s_own(monkeypatch: pytest.MonkeyPatch, level: int, own: int, disabled: int) -> None:
+    logger = logging.getLogger("forebay.sender")
+    monkeypatch.setattr(logger.manager, "disable", disabled)
+    monkeypatch.setattr(logger, "level", own)
+    logger._cache.clear()  # type: ignore[attr-defined]
+    assert isinstance(logger, LocklessLogger)
+    assert logger.isEnabledFor(level) == logging.Logger.isEnabledFor(logger, level)
+    monkeypatch.setattr(logger, "disabled", True)
+    assert not logger.isEnabledFor(level)
+    logger._cache.clear()  # type: ignore[attr-defined]
