@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -78,3 +81,20 @@ def test_any_bootstrap_text_is_parsed_or_refused_by_name(text: str) -> None:
     else:
         assert found.host
         assert 1 <= found.port <= 65535
+
+
+def test_a_name_that_is_not_ascii_needs_no_import_later() -> None:
+    """The sender's thread looks it up, and must import nothing."""
+    program = (
+        "import sys; from forebay.config._bootstrap import parse_bootstrap; parse_bootstrap(['b:1'])\n"
+        "before = 'encodings.idna' in sys.modules; parse_bootstrap(['b\u00fccher.example:1'])\n"
+        "print(before, 'encodings.idna' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False True\n"
