@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from forebay._runtime import memory as _arrays
+from tests.support.forms import declarations_of
 
 
 def test_arrays_are_as_long_as_asked_and_hold_what_is_written() -> None:
@@ -39,9 +40,8 @@ def test_objects_and_numbers_grow() -> None:
 
 
 def test_both_forms_have_the_same_names() -> None:
-    source = Path(_arrays.__file__ or "")
-    functions = re.findall(r"^def (\w+)", source.with_suffix(".py").read_text(), re.MULTILINE)
-    declared = source.with_suffix(".pxd").read_text()
+    declared = declarations_of(_arrays)
+    functions = re.findall(r"^def (\w+)", Path(_arrays.__file__ or "").with_suffix(".py").read_text(), re.MULTILINE)
     compiled = re.findall(r"^cdef inline .*?(\w+)\(", declared, re.MULTILINE)
     # These two are C.
     assert sorted(functions) == sorted([*compiled, "is_unshared", "put_item"])
