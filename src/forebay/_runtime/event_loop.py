@@ -57,6 +57,8 @@ class Handover:
                 loop.call_soon_threadsafe(Turn(self))
             except RuntimeError as error:
                 self.drop(str(error))  # not the error: its traceback refers to the loop, and a log may keep it
+            except MemoryError:
+                self._asked = False  # the next call asks again
 
     def drop(self, reason: str) -> None:
         """No turn comes any more: what waits for one is dropped, and that is logged."""

@@ -26,6 +26,18 @@ class CountingLoop(asyncio.SelectorEventLoop):
         return super().call_soon_threadsafe(*args, **more)  # type: ignore[arg-type]
 
 
+class PoorLoop(asyncio.SelectorEventLoop):
+    """Another thread's first call finds no memory."""
+
+    is_poor = True
+
+    def call_soon_threadsafe(self, *args: object, **more: object) -> asyncio.Handle:
+        if self.is_poor:
+            self.is_poor = False
+            raise MemoryError
+        return super().call_soon_threadsafe(*args, **more)  # type: ignore[arg-type]
+
+
 def run_once(loop: asyncio.AbstractEventLoop) -> None:
     loop.call_soon(loop.stop)
     loop.run_forever()
@@ -119,6 +131,17 @@ def test_a_call_that_ends_the_run_takes_no_other_with_it(kind: type[BaseExceptio
     handover.put(partial(got.append, 2))
     run_once(loop)
     assert got == [1, 2]
+    loop.close()
+
+
+def test_without_memory_to_ask_the_loop_later_calls_come(caplog: pytest.LogCaptureFixture) -> None:
+    loop = PoorLoop()
+    handover = Handover(loop)
+    called: list[int] = []
+    handover.put(partial(called.append, 0))
+    handover.put(partial(called.append, 1))
+    run_once(loop)
+    assert called == [1] and "1 outcome(s) cannot be handed over" in caplog.text
     loop.close()
 
 

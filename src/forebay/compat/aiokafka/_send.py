@@ -57,6 +57,8 @@ class Origin:
                 self.loop.call_soon_threadsafe(Turn(self))
             except RuntimeError as error:
                 self.drop(str(error))
+            except MemoryError:
+                self.asked = False  # the next one asks again
 
     def drop(self, reason: str) -> None:
         """No turn comes any more: the futures that wait for one are dropped, and that is logged."""

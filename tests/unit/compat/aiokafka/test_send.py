@@ -18,6 +18,7 @@ from tests.fakes.broker import PRODUCE
 from tests.fakes.loop import ManualLoop, drive
 from tests.fakes.produce import Answer, answer_produce
 from tests.fakes.world import World
+from tests.unit._runtime.test_event_loop import PoorLoop
 
 Use = Callable[[AIOKafkaProducer], Coroutine[Any, Any, Any]]
 
@@ -332,3 +333,24 @@ def test_an_outcome_after_the_loop_was_closed_is_logged(caplog: pytest.LogCaptur
     world.settle()
     assert future.done() and future.result().offset == 0 and not told
     assert "1 outcome(s) cannot be handed over: Event loop is closed" in caplog.text
+
+
+def test_without_memory_to_ask_the_loop_later_outcomes_come(caplog: pytest.LogCaptureFixture) -> None:
+    world = frozen()
+    told: list[Any] = []
+    loop = PoorLoop()
+
+    async def use() -> None:
+        producer = AIOKafkaProducer._around(world.producer)
+        for partition in range(2):
+            future = await producer.send("test", b"v", partition=partition)
+            future.add_done_callback(lambda future: told.append(future.result().partition))
+        producer._closed = True  # the world's producer is never closed
+
+    loop.run_until_complete(asyncio.wait_for(use(), 20))
+    thaw(world)
+    world.settle()
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert len(told) == 1 and "1 outcome(s) cannot be handed over" in caplog.text
+    loop.close()
