@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from forebay import errors
@@ -226,12 +226,13 @@ class BrokerErrors:
 
     Args:
         states: the connections of the native client.
-        put: takes a KafkaError.
+        events: its ``put_error`` takes a KafkaError.  Not kept: the client's thread would keep the producer by what
+            waits there.
     """
 
-    def __init__(self, states: Any, put: Callable[[KafkaError], object]) -> None:
+    def __init__(self, states: Any, events: Any) -> None:
         self._states = states
-        self._put = put
+        self._events = weakref.ref(events)
         self._untaken: set[tuple[int, str]] = set()
         self._all_down = False
 
@@ -249,9 +250,10 @@ class BrokerErrors:
 
     def _tell(self, error: KafkaError) -> None:
         key = (error.code(), error.str())
-        if key not in self._untaken:
+        events = self._events()
+        if events is not None and key not in self._untaken:
             self._untaken.add(key)
-            self._put(error)
+            events.put_error(error)
 
     def taken(self, error: KafkaError) -> None:
         """It may be told again."""

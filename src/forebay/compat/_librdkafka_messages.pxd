@@ -26,6 +26,7 @@ cdef class Message(CompiledCallback):
 
 
 cdef class Events:
+    cdef object __weakref__
     cdef object append                   # of what follows
     cdef object take
     cdef readonly object served          # messages with their outcome, that poll() has not served; any thread

@@ -124,7 +124,7 @@ class Producer(ProducePath):
         events = Events(native._parts.clock, read.default_callback, read.only_errors)
         if read.error_cb is not None:
             states = native._parts.client.states
-            self._broker_errors = BrokerErrors(states, events.put_error)
+            self._broker_errors = BrokerErrors(states, events)
             states.on_loss = self._broker_errors.lost
         self._bind(native, events, HeldMessages(native, self._go_held, self._fail_held), read)
 

@@ -132,12 +132,13 @@ def test_whatever_allocation_fails_no_message_gets_the_callback_of_another(caplo
     assert lost > 1
 
 
-def test_a_producer_that_is_dropped_with_events_is_collected() -> None:
-    world = World()
+@pytest.mark.parametrize("options", [{}, {"error_cb": id}])
+def test_a_producer_that_is_dropped_with_events_is_collected(options: Any) -> None:
+    world = World()  # keeps the native producer, as the thread keeps its client
     kept: list[Any] = []
 
     def produced() -> Any:
-        producer = ours(world)
+        producer = ours(world, **options)
         producer.produce("test", b"v", partition=0, callback=lambda error, message: kept.append(producer))
         world.settle()
         assert len(producer) == 1
