@@ -23,7 +23,7 @@ def repeat_added(future: RecordFuture, kind: cython.int, function: Any, number: 
     is_put: cython.bint = False
     acquire(part.lock)
     try:
-        if part.state == PENDING and part.added is not None and not part.is_foreign():
+        if part.added is not None and may_take(part):
             is_put = part.added.repeat(
                 future._index - part.first,
                 kind,
@@ -36,6 +36,13 @@ def repeat_added(future: RecordFuture, kind: cython.int, function: Any, number: 
     finally:
         release(part.lock)
     return is_put
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def may_take(part: BatchResult) -> cython.bint:
+    # Those that futures keep are called after these: what is added behind such a one must not be here.
+    return part.state == PENDING and part.parts is None and len(part.callbacks) == 0 and not part.is_foreign()
 
 
 @cython.cfunc
@@ -66,7 +73,7 @@ def put_added(future: RecordFuture, before: Any, callback: AddedCallback, functi
 
     Returns:
         False if it is not put: there is an outcome, the record has something else by now, a later record has a
-        callback, or the record belongs to another process.
+        callback, a future keeps one, or the record belongs to another process.
     """
     part: BatchResult = future._batch.leaf(future._index)
     account: Any = part.account
@@ -86,7 +93,7 @@ def put_locked(part: BatchResult, future: RecordFuture, before: Any, callback: A
     had: Any = None  # dropped behind the lock
     acquire(part.lock)
     try:
-        if part.state != PENDING or part.parts is not None or part.is_foreign():
+        if not may_take(part):
             return -1
         if part.added is None:
             part.added = DeliveryCallbacks()

@@ -29,6 +29,17 @@ def test_a_record_before_one_that_has_a_callback_gets_its_own_later() -> None:
     assert listeners.heard.index((1, located(1, 1))) < listeners.heard.index((0, located(1, 1)))
 
 
+def test_a_callback_behind_one_that_the_future_keeps_is_called_after_it() -> None:
+    world = made()
+    told: list[Any] = []
+    future = ours(world).send("test", b"v", partition=0).add_callback(lambda found: told.append("first"))
+    future.native.add_done_callback(lambda native: told.append("second"))
+    for name in ("third", "fourth"):
+        future.add_callback(lambda found, name=name: told.append(name))
+    world.settle()
+    assert told == ["first", "second", "third", "fourth"]
+
+
 def test_what_is_added_is_let_go_with_the_outcome() -> None:
     world = made()
 
