@@ -196,8 +196,8 @@ class Message(CompiledCallback):
         return None if self._headers is None else list(self._headers)
 
     def timestamp(self) -> tuple[int, int]:
-        """(TIMESTAMP_CREATE_TIME, Unix ms) of a message that was delivered, else (TIMESTAMP_NOT_AVAILABLE, 0)."""
-        return (TIMESTAMP_CREATE_TIME, self._timestamp) if self._timestamp >= 0 else (TIMESTAMP_NOT_AVAILABLE, 0)
+        """(TIMESTAMP_CREATE_TIME, Unix ms) of a message that was delivered, else (TIMESTAMP_NOT_AVAILABLE, -1)."""
+        return (TIMESTAMP_CREATE_TIME, self._timestamp) if self._timestamp >= 0 else (TIMESTAMP_NOT_AVAILABLE, -1)
 
     def latency(self) -> float | None:
         """Seconds from ``produce`` to the outcome."""

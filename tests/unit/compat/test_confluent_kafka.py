@@ -120,7 +120,7 @@ def test_a_failed_message() -> None:
     assert producer.poll(0) == 1
     ((error, message),) = events
     assert error.name() == "_MSG_TIMED_OUT" and message.error() == error and message.value() == b"bad"
-    assert message.offset() is None and message.timestamp() == (TIMESTAMP_NOT_AVAILABLE, 0)
+    assert message.offset() is None and message.timestamp() == (TIMESTAMP_NOT_AVAILABLE, -1)
     assert message.latency() is not None and [error.name() for error in told] == ["_TIMED_OUT"]
 
 
