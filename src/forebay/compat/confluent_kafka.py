@@ -121,6 +121,8 @@ class Producer(ProducePath):
 
     def _use(self, native: KafkaProducer, read: LibrdkafkaOptions) -> None:
         self._error_cb = read.error_cb
+        self._knows_fatal = False
+        """Whether ``error_cb`` was told of a fatal error; there is one in a producer's life.  Threads that serve."""
         events = Events(native._parts.clock, read.default_callback, read.only_errors)
         if read.error_cb is not None:
             states = native._parts.client.states
@@ -226,7 +228,10 @@ class Producer(ProducePath):
             self._events.waiting.remove(ticket)
 
     def _tell_error(self, error: KafkaError | None) -> None:
-        if error is not None and self._error_cb is not None and (error.fatal() or error.name() == "_FENCED"):
+        if error is None or self._error_cb is None or self._knows_fatal:
+            return
+        if error.fatal() or error.name() == "_FENCED":
+            self._knows_fatal = True
             self._error_cb(error)
 
     def _tell_broker_error(self, error: KafkaError) -> None:

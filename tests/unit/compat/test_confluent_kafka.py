@@ -124,6 +124,19 @@ def test_a_failed_message() -> None:
     assert message.latency() is not None and [error.name() for error in told] == ["_TIMED_OUT"]
 
 
+def test_error_cb_is_told_of_a_fatal_error_once() -> None:
+    world, events, told = World(topics={"test": 2}, linger_ms=30), Events(), list[Any]()
+    producer = ours(world, error_cb=told.append)
+    for partition in (0, 1):
+        world.cluster.fail("test", partition, 31)  # CLUSTER_AUTHORIZATION_FAILED
+        for _ in range(2):
+            producer.produce("test", b"v", partition=partition, callback=events)
+    world.run(100)
+    producer.poll(0)
+    assert len(events) == 4 and all(error.fatal() for error, _ in events)
+    assert [error.fatal() for error in told] == [True]
+
+
 def test_error_cb_is_told_of_lost_connections_without_a_message() -> None:
     told: list[Any] = []
     world = World(nodes=2)
