@@ -220,7 +220,7 @@ def own_error(failure: BaseException | KafkaError) -> KafkaError:
 
 
 class BrokerErrors:
-    """What ``error_cb`` is told of brokers: each lost connection, and that none is left.  The client's thread adds.
+    """What ``error_cb`` is told: each lost connection, that none is left, a fatal error.  The client's thread adds.
 
     An error that nobody has taken is not told a second time.
 
@@ -235,6 +235,13 @@ class BrokerErrors:
         self._events = weakref.ref(events)
         self._untaken: set[tuple[int, str]] = set()
         self._all_down = False
+        self._is_fatal = False
+
+    def is_first_fatal(self, error: KafkaError) -> bool:
+        """Whether it ends the producer, and nothing has before.  By the threads that serve."""
+        first = not self._is_fatal and (error.fatal() or error.name() == "_FENCED")
+        self._is_fatal = self._is_fatal or first
+        return first
 
     def lost(self, state: Any, error: BaseException) -> None:
         """For ``ConnectionStates.on_loss``."""

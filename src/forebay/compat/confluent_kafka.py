@@ -121,8 +121,6 @@ class Producer(ProducePath):
 
     def _use(self, native: KafkaProducer, read: LibrdkafkaOptions) -> None:
         self._error_cb = read.error_cb
-        self._knows_fatal = False
-        """Whether ``error_cb`` was told of a fatal error; there is one in a producer's life.  Threads that serve."""
         events = Events(native._parts.clock, read.default_callback, read.only_errors)
         if read.error_cb is not None:
             states = native._parts.client.states
@@ -228,10 +226,7 @@ class Producer(ProducePath):
             self._events.waiting.remove(ticket)
 
     def _tell_error(self, error: KafkaError | None) -> None:
-        if error is None or self._error_cb is None or self._knows_fatal:
-            return
-        if error.fatal() or error.name() == "_FENCED":
-            self._knows_fatal = True
+        if error is not None and self._error_cb is not None and self._broker_errors.is_first_fatal(error):
             self._error_cb(error)
 
     def _tell_broker_error(self, error: KafkaError) -> None:

@@ -25,6 +25,7 @@ from forebay.errors import (
     KafkaError,
     ProducerClosedError,
     ProducerFencedError,
+    PurgedError,
 )
 from forebay.model import PartitionInfo, ProducerRecord, TopicPartition
 from forebay.testing.mock_cluster import NODE, MockCluster, Offsets, Sent
@@ -34,7 +35,7 @@ from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_
 logger: logging.Logger = logging.getLogger("forebay.callbacks")
 
 FAILING = [
-    *("send", "flush", "close", "partitions_for", "init_transactions", "begin_transaction"),
+    *("send", "flush", "purge", "close", "partitions_for", "init_transactions", "begin_transaction"),
     *("send_offsets_to_transaction", "commit_transaction", "abort_transaction"),
 ]
 """The methods that ``fail`` takes."""
@@ -245,6 +246,12 @@ class MockProducer:
         self._check_open()
         self._raise("flush")
         while self.complete_next():
+            pass
+
+    def purge(self, *, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:
+        """Fails every record without an outcome with a PurgedError; with ``in_queue`` alone, as none is in flight."""
+        self._raise("purge")
+        while in_queue and self._end_next(PurgedError("The record was purged before it was sent", phase="queued")):
             pass
 
     def close(self, timeout: float | None = None) -> None:

@@ -19,6 +19,7 @@ from forebay.errors import (
     KafkaError,
     ProducerClosedError,
     ProducerFencedError,
+    PurgedError,
     RecordTooLargeError,
     SerializationError,
     TimeoutError,
@@ -99,6 +100,20 @@ def test_a_record_fails_with_an_error_of_a_producer() -> None:
         with pytest.raises(TypeError, match="a record fails with a KafkaError, such as"):
             producer.error_next(wrong)  # type: ignore[arg-type]
     assert not future.done() and producer.error_next(RecordTooLargeError())
+
+
+def test_purge_fails_what_is_open() -> None:
+    producer = MockProducer(auto_complete=False)
+    first = producer.send("t", b"1")
+    producer.complete_next()
+    others = [producer.send("t", value) for value in (b"2", b"3")]
+    producer.purge(in_queue=False)
+    assert not any(other.done() for other in others)
+    producer.purge()
+    assert first.exception(0) is None and not producer.complete_next()
+    for other in others:
+        error = other.exception(0)
+        assert isinstance(error, PurgedError) and error.context["phase"] == "queued"
 
 
 def test_a_record_that_is_too_large_fails_as_in_the_producer() -> None:
