@@ -33,7 +33,9 @@ def start(exits_on_sigterm=False):
     global producer
     if exits_on_sigterm:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=60_000)
+    # Telemetry is imported by a thread of its own, which may make named tuples.  If that is after Ctrl-C, Python
+    # forgets that nothing handled the KeyboardInterrupt, and the status is 1.
+    producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=60_000, enable_metrics_push=False)
 
 def work(number):
     return producer.send(topic, b"%d" % number).done()

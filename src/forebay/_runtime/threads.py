@@ -73,6 +73,9 @@ def is_imported(name: str) -> bool:
 def after_import(call: Callable[[Exception | None], object], *names: str) -> None:
     """Makes ``call`` once the modules are imported: now, or apart (``run_apart``), by a thread that imports them first.
 
+    Python forgets that nothing handled a KeyboardInterrupt if a thread makes a named tuple after it: a program that
+    Ctrl-C ends amid such an import has the status 1 in place of 130.
+
     Args:
         call: gets the error because of which one is not imported, or None; must not raise.
     """
