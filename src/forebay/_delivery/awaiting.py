@@ -37,32 +37,45 @@ async def outcome_of_rows(delivery: Any) -> Any:
     return delivery.result()
 
 
+class Outcome(Future[Any]):
+    """A future whose callbacks run when ``run_callbacks`` is called, and not in ``set_result``."""
+
+    def _invoke_callbacks(self) -> None:
+        pass
+
+    def run_callbacks(self) -> None:
+        """To be called once the outcome is set and this thread does not hold the lock."""
+        super()._invoke_callbacks()  # type: ignore[misc]  # it is in no stub
+
+
 def concurrent_future(sent: Any) -> Future[Any]:
     """A ``concurrent.futures.Future`` with the outcome of a RecordFuture or a BatchDelivery.
 
     It cannot be cancelled.  Its callbacks run on the sender's thread, or on one of their own if another thread holds
     the future's lock just then.
     """
-    future: Future[Any] = Future()
+    future = Outcome()
     future.set_running_or_notify_cancel()
 
-    def settle(done: Any) -> None:
-        error = done.exception(0)
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(done.result(0))
+    def settle(done: Any, blocking: bool = True) -> bool:
+        if not future._condition.acquire(blocking):
+            return False
+        try:
+            error = done.exception(0)
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(done.result(0))
+        finally:
+            future._condition.release()
+        future.run_callbacks()
+        return True
 
     def settle_or_have_settled(done: Any) -> None:
         # A signal handler may have interrupted ``future.result()`` in the main thread, which holds the lock, and wait
         # for the sender's thread.
-        if not future._condition.acquire(blocking=False):
+        if not settle(done, blocking=False):
             run_apart(settle, done)
-            return
-        try:
-            settle(done)
-        finally:
-            future._condition.release()
 
     sent.add_done_callback(settle_or_have_settled)
     return future

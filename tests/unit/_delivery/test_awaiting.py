@@ -129,3 +129,25 @@ def test_the_sender_does_not_wait_for_the_lock_of_such_a_future() -> None:
     release.set()
     assert found.result(60).offset == 0
     holder.join(60)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["added before", "added after"])
+def test_callbacks_of_such_a_future_run_once_without_its_lock(late: bool) -> None:
+    world = World()
+    found = world.send(b"a").as_concurrent()
+    free: list[bool] = []
+
+    def look(done: concurrent.futures.Future[Any]) -> None:
+        def try_lock() -> None:
+            free.append(done._condition.acquire(blocking=False))
+
+        other = threading.Thread(target=try_lock)
+        other.start()
+        other.join(60)
+
+    if not late:
+        found.add_done_callback(look)
+    world.settle()
+    if late:
+        found.add_done_callback(look)
+    assert free == [True]
