@@ -215,7 +215,7 @@ class Producer(ProducePath):
         ticket = ThreadTicket()
         self._events.waiting.append(ticket)
         try:
-            while self._open and not self._events.served:
+            while self._open and not self._events.served and self._native._state != FORKED:
                 left = 3_600_000.0
                 if timeout is not None and timeout >= 0:
                     left = begun + timeout * 1000 - clock.now()

@@ -71,6 +71,13 @@ def test_in_a_forked_child_no_callback_is_called() -> None:
     assert producer.close() and events == []
 
 
+def test_in_a_forked_child_poll_does_not_wait() -> None:
+    world = World()
+    producer = ours(world)
+    world.producer._after_fork_in_child()
+    assert producer.poll(-1) == 0
+
+
 def test_a_callback_that_forks_has_none_behind_it_called_in_the_child() -> None:
     world, told = World(), []
     producer = ours(world)
