@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from forebay import KafkaProducer
 from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError
+from tests.integration.programs import Program, expected
 from tests.integration.workload import WAIT_S, metric, until
 from tests.support.fixtures import TopicFactory, real_kafka
 from tests.support.readback import read_all
@@ -47,6 +48,20 @@ def test_a_batch_size_above_max_message_bytes(kafka: RealKafka, topic: TopicFact
         assert metric(ours, "batch-split-total") > 0
         assert metric(ours, "record-error-total") == 1
     assert [record.value for record in read_all(kafka.bootstrap_servers, name)] == values
+
+
+def test_a_batch_that_is_split_while_the_interpreter_exits(kafka: RealKafka, topic: TopicFactory) -> None:
+    """Nothing was split before, and no thread can be started any more that would import what splits."""
+    name = topic(kafka, config={"max.message.bytes": str(LIMIT)})
+    text = """
+    producer = make(batch_size=300_000, linger_ms=60_000)
+    for value in values(500, bytes(100)):
+        producer.send(topic, value)
+    """
+    with Program(text, kafka.bootstrap_servers, name) as program:
+        _, err = program.end()
+    assert [record.value for record in read_all(kafka.bootstrap_servers, name)] == expected(500, bytes(100))
+    assert "it was split into" in err and len(err.splitlines()) < 10, err
 
 
 def _noise(size: int) -> bytes:

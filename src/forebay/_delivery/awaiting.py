@@ -75,7 +75,10 @@ def concurrent_future(sent: Any) -> Future[Any]:
         # A signal handler may have interrupted ``future.result()`` in the main thread, which holds the lock, and wait
         # for the sender's thread.
         if not settle(done, blocking=False):
-            run_apart(settle, done)
+            try:
+                run_apart(settle, done)
+            except RuntimeError:  # no thread can be started: the interpreter exits, or the system has a limit
+                settle(done)
 
     sent.add_done_callback(settle_or_have_settled)
     return future

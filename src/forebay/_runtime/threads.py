@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _thread
 import importlib
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -73,6 +74,9 @@ def is_imported(name: str) -> bool:
 def after_import(call: Callable[[Exception | None], object], *names: str) -> None:
     """Makes ``call`` once the modules are imported: now, or apart (``run_apart``), by a thread that imports them first.
 
+    Where no thread can be started (the interpreter exits, or the system has a limit), the caller imports them.  It may
+    then wait for a lock of Python's; without the modules it could do its work never.
+
     Python forgets that nothing handled a KeyboardInterrupt if a thread makes a named tuple after it: a program that
     Ctrl-C ends amid such an import has the status 1 in place of 130.
 
@@ -84,18 +88,48 @@ def after_import(call: Callable[[Exception | None], object], *names: str) -> Non
         return
     try:
         run_apart(_import_and_call, call, names)
-    except RuntimeError as error:
-        call(error)
+    except RuntimeError:
+        _import_and_call(call, names)
 
 
 def _import_and_call(call: Callable[[Exception | None], object], names: tuple[str, ...]) -> None:
     failed: Exception | None = None
     try:
-        for name in names:
-            importlib.import_module(name)
+        with _importing:
+            for name in names:
+                importlib.import_module(name)
     except Exception as error:  # noqa: BLE001 - the caller says what it means
         failed = error
     call(failed)
+
+
+_importing = RLock()
+"""Held by a thread that imports for ``after_import``, and by one that forks.
+
+A child that is forked amid an import would wait for ever for the lock of that module: it does not have the thread which
+holds it.  Re-entrant, because a signal handler that forks may interrupt a fork.
+"""
+FORK_WAIT_S = 5.0
+"""The longest that a fork waits.  It may hold a lock which the import needs: that of a module whose import forks."""
+
+
+def _before_fork() -> None:
+    _importing.acquire(timeout=FORK_WAIT_S)
+
+
+def _after_fork_in_parent() -> None:
+    try:
+        _importing.release()
+    except RuntimeError:
+        pass  # it waited in vain
+
+
+def _after_fork_in_child() -> None:
+    global _importing
+    _importing = RLock()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 class RareImport:
@@ -114,11 +148,10 @@ class RareImport:
 
     def is_there(self) -> bool:
         """Whether its import takes no time; if not, a thread imports it, and the caller looks again later."""
-        there = is_imported(self._name)
-        if not there and not self._begun:
+        if not self._begun and not is_imported(self._name):
             self._begun = True
             after_import(self._end, self._name)
-        return there
+        return is_imported(self._name)
 
     def _end(self, error: Exception | None) -> None:
         self._begun = False

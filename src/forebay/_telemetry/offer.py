@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("forebay.telemetry")
 
-MODULES = ("forebay._telemetry.dialog", "forebay._telemetry.reporter", "opentelemetry.proto.metrics")
+MODULES = (
+    "importlib.util",
+    "forebay._telemetry.dialog",
+    "forebay._telemetry.reporter",
+    "opentelemetry.proto.metrics",
+)
 """What a beginning needs; imported only where a cluster takes metrics, and not by the sender's thread."""
 MISSING = "the package opentelemetry-proto is not installed: pip install 'forebay[telemetry]'"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from forebay._delivery import awaiting
 from forebay._delivery.future import RecordFuture
 from forebay.errors import KafkaError, TopicAuthorizationError
 from forebay.model import RecordMetadata
@@ -128,6 +129,30 @@ def test_the_sender_does_not_wait_for_the_lock_of_such_a_future() -> None:
     assert not world.accumulator.has_incomplete()
     release.set()
     assert found.result(60).offset == 0
+    holder.join(60)
+
+
+def test_where_no_thread_can_be_started_it_waits_for_that_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as while the interpreter exits: the outcome must not be lost."""
+    world = World()
+    found = world.send(b"a").as_concurrent()
+    locked, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with found._condition:
+            locked.set()
+            release.wait(60)
+
+    def refuse(*_: object) -> None:
+        release.set()
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(awaiting, "run_apart", refuse)
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    assert locked.wait(60)
+    world.settle()
+    assert found.result(0).offset == 0
     holder.join(60)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import _imp
 import _thread
 import importlib
+import os
 import select
 import shutil
 import sys
@@ -274,14 +275,94 @@ def test_a_module_that_is_half_there_is_not_imported(tmp_path: Path, monkeypatch
     assert is_imported(name)
 
 
-def test_where_no_thread_can_be_started_the_call_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> int:
-        raise RuntimeError("can't start new thread")
+def no_thread(*_: Any) -> int:
+    raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(_threads, "_start_new_thread", refuse)
+
+def test_where_no_thread_can_be_started_the_caller_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = module_on_path(tmp_path, monkeypatch)
+    monkeypatch.setattr(_threads, "_start_new_thread", no_thread)
     told: list[Exception | None] = []
+    after_import(told.append, name)
     after_import(told.append, "no_such_module")
-    assert [str(error) for error in told] == ["can't start new thread"]
+    assert is_imported(name) and told[0] is None and isinstance(told[1], ModuleNotFoundError)
+
+
+def test_where_no_thread_can_be_started_a_rare_import_is_there_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = module_on_path(tmp_path, monkeypatch)
+    monkeypatch.setattr(_threads, "_start_new_thread", no_thread)
+    errors: list[Exception] = []
+    assert RareImport(name, errors.append).is_there() and errors == []
+
+
+class Importing:
+    """Stands for the lock of imports, and says when somebody begins to wait for it."""
+
+    def __init__(self, lock: Any, waits: Callable[[], object], times_out: bool = False) -> None:
+        self.lock = lock
+        self.waits = waits
+        self.times_out = times_out
+
+    def acquire(self, timeout: float) -> bool:
+        assert timeout == _threads.FORK_WAIT_S
+        self.waits()
+        return self.lock.acquire(timeout=0 if self.times_out else timeout)  # type: ignore[no-any-return]
+
+    def release(self) -> None:
+        self.lock.release()
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def half_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Latch, Latch]:
+    """A module which another thread imports just now, until the first latch is set; the second tells of its end."""
+    begun, go, ended = Latch(), Latch(), Latch()
+    latches = types.SimpleNamespace(begun=begun, go=go)
+    monkeypatch.setitem(sys.modules, "latches", latches)
+    name = module_on_path(tmp_path, monkeypatch, "import latches\nlatches.begun.set()\nlatches.go.wait(60_000)")
+    after_import(lambda error: ended.set(), name)
+    assert begun.wait(10_000)
+    return name, go, ended
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_waits_for_such_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child would wait for ever for the lock of a module that nobody goes on to import."""
+    lock = _threads._importing
+    name, go, ended = half_imported(tmp_path, monkeypatch)
+    monkeypatch.setattr(_threads, "_importing", Importing(lock, go.set))
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if is_imported(name) and _threads._importing.acquire(timeout=0) else 1)
+    finally:
+        go.set()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert ended.wait(10_000) and lock.acquire(timeout=10)
+    lock.release()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that forks may hold what the import waits for."""
+    lock = _threads._importing
+    name, go, ended = half_imported(tmp_path, monkeypatch)
+    monkeypatch.setattr(_threads, "_importing", Importing(lock, bool, times_out=True))
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if not is_imported(name) and _threads._importing.acquire(timeout=0) else 1)
+    finally:
+        go.set()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert ended.wait(10_000) and lock.acquire(timeout=10)
+    lock.release()
 
 
 def test_a_rare_import_is_made_once_and_tried_again_after_an_error(

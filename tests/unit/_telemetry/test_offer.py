@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +57,21 @@ def test_an_error_in_its_beginning_reaches_nobody_else(caplog: pytest.LogCapture
     made.heard(TAKES)
     assert len(caplog.messages) == 1 and "they cannot be made" in caplog.text
     assert "MemoryError()" in str(made.instance.result.error)
+
+
+def test_a_beginning_imports_nothing_more() -> None:
+    """It is on the sender's thread where the modules are there, and a fork waits for their imports alone."""
+    program = """
+import importlib, sys
+from forebay._telemetry import offer
+for name in offer.MODULES:
+    importlib.import_module(name)
+there = set(sys.modules)
+assert offer.is_installed()
+print(sorted(set(sys.modules) - there))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("found", [None, ImportError("no module named opentelemetry")])
