@@ -154,7 +154,7 @@ def extensions() -> list[Extension]:
                 "-Wno-array-bounds",
             ],
             include_dirs=["src/forebay/_runtime"],
-            depends=HEADERS,
+            depends=[*HEADERS, "setup.py"],  # whose options above may have changed
         )
         for name in COMPILED
         if not ONLY or name in ONLY

@@ -74,6 +74,7 @@ class KafkaPython:
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
+            metadata_max_age_ms=1000,  # it joins without partitions if its first answer does not know the new topic
         )
 
     def read(self) -> list[bytes]:
