@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 import forebay
 from forebay.testing import EmbeddedBroker
+from tests.spark.jvm import quick_start
 
 IDLE_POLLS = 5
 
@@ -25,6 +26,7 @@ def workers() -> Iterator[None]:
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.setenv("PYTHONPATH", here, prepend=os.pathsep)
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        environment.setenv("SPARK_SUBMIT_OPTS", quick_start())
         yield
 
 
