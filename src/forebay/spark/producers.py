@@ -88,6 +88,9 @@ class _Kept(NamedTuple):
 
 _Key = tuple[int, tuple[tuple[str, str], ...], bool]
 _kept: dict[_Key, _Kept] = {}
+_set_apart = False
+"""Whether what was there at the first producer is out of the collector's way.  The collector's own count does not tell:
+Python 3.12 also counts objects that live for ever."""
 
 
 def _key(options: SinkOptions) -> _Key:
@@ -204,6 +207,7 @@ class ColumnProducer:
 
 
 def _open(options: SinkOptions) -> RowProducer:
+    global _set_apart
     try:
         # Before there is a producer that a failed import would leave open.
         from forebay import _columnar  # noqa: F401
@@ -223,6 +227,7 @@ def _open(options: SinkOptions) -> RowProducer:
     # Spark's worker collects garbage after each task, and goes through all that its imports left: more than a short
     # task's own work.  What is there now stays for the process' life, so it need not be looked at again.  Once only:
     # later there may be a closed producer among it, whose memory would stay too.
-    if gc.get_freeze_count() == 0:
+    if not _set_apart:
+        _set_apart = True
         gc.freeze()
     return producer
