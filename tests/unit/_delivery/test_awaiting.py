@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -111,49 +113,51 @@ def test_as_a_future_of_the_standard_library() -> None:
     assert isinstance(bad.exception(0), KafkaError)
 
 
-def test_the_sender_does_not_wait_for_the_lock_of_such_a_future() -> None:
-    """Another thread holds it, as where a signal handler has interrupted ``result()`` and waits for the sender."""
-    world = World()
-    found = world.send(b"a").as_concurrent()
+@contextlib.contextmanager
+def held(future: concurrent.futures.Future[Any]) -> Iterator[threading.Event]:
+    """Another thread has the future's lock, until the event is set or the block ends.
+
+    As where a signal handler has interrupted ``result()`` and waits for the sender.
+    """
     locked, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with found._condition:
+        with future._condition:
             locked.set()
             release.wait(60)
 
     holder = threading.Thread(target=hold, daemon=True)
     holder.start()
     assert locked.wait(60)
-    world.settle()
-    assert not world.accumulator.has_incomplete()
-    release.set()
+    try:
+        yield release
+    finally:
+        release.set()
+        holder.join(60)
+
+
+def test_the_sender_does_not_wait_for_the_lock_of_such_a_future() -> None:
+    world = World()
+    found = world.send(b"a").as_concurrent()
+    with held(found):
+        world.settle()
+        assert not world.accumulator.has_incomplete()
     assert found.result(60).offset == 0
-    holder.join(60)
 
 
 def test_where_no_thread_can_be_started_it_waits_for_that_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as while the interpreter exits: the outcome must not be lost."""
     world = World()
     found = world.send(b"a").as_concurrent()
-    locked, release = threading.Event(), threading.Event()
+    with held(found) as release:
 
-    def hold() -> None:
-        with found._condition:
-            locked.set()
-            release.wait(60)
+        def refuse(*_: object) -> None:
+            release.set()
+            raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    def refuse(*_: object) -> None:
-        release.set()
-        raise RuntimeError("can't create new thread at interpreter shutdown")
-
-    monkeypatch.setattr(awaiting, "run_apart", refuse)
-    holder = threading.Thread(target=hold, daemon=True)
-    holder.start()
-    assert locked.wait(60)
-    world.settle()
-    assert found.result(0).offset == 0
-    holder.join(60)
+        monkeypatch.setattr(awaiting, "run_apart", refuse)
+        world.settle()
+        assert found.result(0).offset == 0
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["added before", "added after"])
