@@ -237,18 +237,22 @@ HELD_LOCKS = """
     import collections, greenlet, traceback
     import forebay._columnar, forebay._transactions.session, forebay._accumulator.helpers
     from forebay._runtime import threads as _threads
-    held, taken, switches = collections.Counter(), [0], [0]
+    held, taken, switches, main = collections.Counter(), [0], [0], _threads.get_ident()
+    def holder():
+        # A thread that has a greenlet leaves work to the main thread at its end, which prints an error if that is just
+        # making a named tuple.
+        return greenlet.getcurrent() if _threads.get_ident() == main else None
     def watched(make):
         class Watched:
             def __init__(self):
                 self.lock = make()
             def acquire(self, *arguments, **named):
                 got = self.lock.acquire(*arguments, **named)
-                held[greenlet.getcurrent()] += got
+                held[holder()] += got
                 taken[0] += got
                 return got
             def release(self):
-                held[greenlet.getcurrent()] -= 1
+                held[holder()] -= 1
                 self.lock.release()
             def _is_owned(self):
                 return self.lock._is_owned()
