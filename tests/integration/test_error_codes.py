@@ -17,7 +17,7 @@ from tests.support.fixtures import TopicFactory
 from tests.support.readback import read_all
 
 PRODUCE, INIT_PRODUCER_ID = 0, 22
-NODE, HELD_MS = 1, 500
+NODE, HELD_MS = 1, 3000
 QUICK = {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5, "reconnect.backoff.ms": 5, "linger.ms": 0}
 #: Codes after which nothing more can be sent.
 FATAL = tuple(code for code, outcome in MATRIX["idem"].items() if outcome in ("fatal", "fence"))
