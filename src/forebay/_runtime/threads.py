@@ -75,7 +75,7 @@ def after_import(call: Callable[[Exception | None], object], *names: str) -> Non
     """Makes ``call`` once the modules are imported: now, or apart (``run_apart``), by a thread that imports them first.
 
     Where no thread can be started (the interpreter exits, or the system has a limit), the caller imports them.  It may
-    then wait for a lock of Python's; without the modules it could do its work never.
+    then wait for a lock of Python's, but without the modules it could never do its work.
 
     Python forgets that nothing handled a KeyboardInterrupt if a thread makes a named tuple after it: a program that
     Ctrl-C ends amid such an import has the status 1 in place of 130.
