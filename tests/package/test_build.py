@@ -18,16 +18,16 @@ from setuptools import Extension, setup
 setup_py, edits = sys.argv.pop(1), sys.argv.pop(1)
 program = runpy.run_path(setup_py, run_name="setup")
 inner = program["BuildModules"].build_extensions.__globals__
-translate = inner["translate"]
+translated = inner["translated"]
 
-def edited(modules):
-    found = translate(modules)
-    if edits == "edits":
+def edited(module):
+    found = translated(module)
+    if edits == "edits" and module.name == "tiny":
         Path("tiny.py").write_text("VALUE = 2")
         Path("tiny.c").write_text(Path("tiny.c").read_text())  # which is written last
     return found
 
-inner["translate"] = edited
+inner["translated"] = edited
 setup(name="tiny", ext_modules=[Extension("tiny", ["tiny.py"])], cmdclass={"build_ext": program["BuildModules"]})
 """
 #: Stands in for Python: counts the builds, and edits a source in the first one.  Until the system's clock of files,
