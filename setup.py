@@ -213,7 +213,7 @@ class BuildModules(build_ext):
             found = translated(module)
             module.sources, module.depends = found.sources, found.depends
             self.build_extension(module)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - Cython's, the system's and distutils' have no common class
             if shutil.disk_usage(unfinished.parent).free < FULL:
                 raise SystemExit(f"forebay: the disk of {unfinished.parent.absolute()} is full") from None
             raise SystemExit(f"forebay: {module.name} could not be compiled: {error}") from None
@@ -275,8 +275,8 @@ def date_back(files: list[str], begun: int) -> None:
 def side_by_side(modules: list[Extension], build: Callable[[Extension], None]) -> Iterator[Extension]:
     """Has each module built by a process of its own, ``JOBS`` at a time; gives each one when it is done.
 
-    A translation makes so many objects that looking for garbage among them takes a third of its time.  A process that ends
-    with its module leaves none.  Cython's tables are made before the first fork.
+    A translation makes so many objects that looking for garbage among them takes a third of its time.  A process that
+    ends with its module leaves none.  Cython's tables are made before the first fork.
 
     Raises:
         SystemExit: a module could not be built; its process has said why.
