@@ -7,6 +7,10 @@ MAKEFLAGS += --no-builtin-rules
 # Some images set it; each of the many processes here would compile every source anew.
 export PYTHONDONTWRITEBYTECODE :=
 
+VARIABLES := PYTHON VENV BOOTSTRAP PYTEST_OPTIONS BENCH_OPTIONS SECONDS KILLS SEED SECURE PYTHONS ROOM FOREBAY_EXAMPLES FOREBAY_WITHOUT_KAFKA
+$(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(if $(filter $(name),$(VARIABLES)),,$(error \
+	there is no variable $(name); there are $(VARIABLES)))))
+
 BOOTSTRAP ?=
 PYTEST_OPTIONS ?=
 BENCH_OPTIONS ?=
@@ -19,13 +23,15 @@ ifeq ($(origin VENV), undefined)
 ifeq ($(origin PYTHON), undefined)
 VENV := .venv
 else
-VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d%s" % (*sys.version_info[:2], sys.abiflags))')
+VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d%s" % (*sys.version_info[:2], sys.abiflags))' 2>/dev/null)
 endif
 endif
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3.15 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 PY := $(VENV)/bin/python
+TOOLS := $(VENV)/.tools
+DEMO := $(VENV)/.demo
 STAMP := $(VENV)/.ready
 # Compiled modules of several Pythons lie beside each other.
 BUILT := $(VENV)/.built
@@ -40,6 +46,11 @@ RUNTIME := $(VENV)-runtime
 PYTHONS ?= $(PYTHON)
 ROOM ?=
 
+# $(call look,MiB,java maven): all that this machine lacks, in one message, before anything is installed.
+look = sh tools/look.sh '$(PYTHON)' $(VENV) $(1) $(2)
+# pip and Spark's jars are on the disk twice for a while.
+ROOM_OF_DEMO := 2500
+
 # pytest's status 5 says that a folder holds no tests.
 define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
@@ -51,18 +62,25 @@ help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
 	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
 
-$(STAMP): pyproject.toml
-	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 or later; none found (set PYTHON=...)" >&2; exit 1; }
-	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
-	FOREBAY_INTERPRETED=1 $(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@
+# What compiles forebay; then what the demo needs, and everything: the rest is had when a command needs it.
+$(TOOLS): pyproject.toml
+	@$(call look,800)
+	@$(PYTHON) tools/packages.py $(VENV) build
+	@touch $@
+
+$(DEMO): $(TOOLS)
+	@$(PYTHON) tools/packages.py $(VENV) demo
+	@touch $@
+
+$(STAMP): $(TOOLS)
+	@$(PYTHON) tools/packages.py $(VENV) dev
+	@touch $@ $(DEMO)
 
 # The editable installation above has no compiled modules; this compiles them beside their sources, those that changed.
 # The stamp has the time at which the build began: a source that is edited meanwhile is compiled by the next one.
-$(BUILT): $(STAMP) setup.py $(SOURCES)
+$(BUILT): $(TOOLS) setup.py $(SOURCES)
 	@touch $@.begun
-	$(PY) setup.py --quiet build_ext --inplace
+	@$(PYTHON) tools/times.py $(VENV) compile $(PY) setup.py --quiet build_ext --inplace
 	@mv $@.begun $@
 
 setup: $(STAMP)  ## Make the virtual environment and install the package and its tools into it
@@ -133,8 +151,11 @@ package: $(STAMP)  ## The wheel in an environment of its own: what type checkers
 jars: $(STAMP)
 	@test "$${FOREBAY_WITHOUT_KAFKA:-}" = 1 || $(PY) -m tools.kafka fetch || true
 
-demo: $(BUILT)  ## The main job on real data, every row compared (BOOTSTRAP=host:port: your own cluster)
-	$(PY) -m demo.run $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
+# Packages are fetched while modules are compiled.
+demo:  ## The main job on real data, every row compared, in two minutes (BOOTSTRAP=host:port: your own cluster)
+	@$(call look,$(if $(wildcard $(DEMO)),0,$(ROOM_OF_DEMO)),java)
+	+@begun=$$(date +%s); $(MAKE) --no-print-directory -j2 $(DEMO) $(BUILT) && \
+	$(PY) -m demo.run --begun $$begun --times $(VENV) $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
 
 road: $(STAMP)  ## The files that a record visits from send() to its callback
 	$(PY) -m tools.road --files

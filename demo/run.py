@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections import Counter
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,9 +29,17 @@ from forebay.pipeline import Job, load
 from forebay.pipeline.frames import build_frame, map_rows
 from forebay.pipeline.runner import write
 from forebay.pipeline.session import open_session
+from tools.spark_jvm import quick_start
+from tools.times import note, noted
 
 JOB = Path(__file__).parent / "flights.toml"
 REFRESH_S = 0.2
+NEXT = (
+    ("forebay broker --port 9092", "an embedded broker to send to, until Ctrl-C"),
+    ("forebay perf -b localhost:9092 -t t --num-records 1000000 --record-size 100", "how fast it takes records"),
+    ("make test", "what finds faults, in ten minutes"),
+)
+"""Commands to try after the demo, and what they do."""
 
 
 @dataclass
@@ -60,6 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
     Console().print(_table(outcome))
     for example in outcome.verdict.examples:
         console.print(example)
+    if options.times:
+        _show_times(options.times, options.begun)
     complete = outcome.verdict.ok and sum(outcome.read) == outcome.counters.get("acknowledged")
     return 0 if complete else 1
 
@@ -70,6 +80,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--topic", help="default: a new one, named after this process")
     parser.add_argument("--partitions", type=int, default=6)
     parser.add_argument("--master", default=None, help="Spark master; default: the job file's")
+    parser.add_argument(
+        "--times", type=Path, help="`make demo` alone: the folder where the times of its parts are noted"
+    )
+    parser.add_argument("--begun", type=float, default=time.time(), help="when it began, in seconds since 1970")
     return parser.parse_args(arguments)
 
 
@@ -104,6 +118,7 @@ def _run(options: argparse.Namespace, folder: Path, bootstrap: str, console: Con
     if options.master:
         overrides["spark.master"] = options.master
     job = load(JOB, overrides)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", quick_start(make=False))
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -111,12 +126,14 @@ def _run(options: argparse.Namespace, folder: Path, bootstrap: str, console: Con
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console) as progress, _Parts(options.times) as parts:
         task = progress.add_task("starting Spark", total=total)
 
         def say(text: str) -> None:
+            parts.begin(text)
             progress.update(task, description=text)
 
+        say("starting Spark")
         session = open_session(job)
         session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         try:
@@ -125,16 +142,51 @@ def _run(options: argparse.Namespace, folder: Path, bootstrap: str, console: Con
             with _following(lambda: progress.update(task, completed=reader.count)):
                 say("writing and reading back")
                 counters = _write(job, frame, reader)
-                say("reading the rest")
                 reader.finish()
             say("computing the rows again, without Kafka")
             frame.write.parquet(str(folder / "expected"))
         finally:
             session.stop()
         say("comparing")
-        expected = Counter(expected_rows(folder / "expected", options.partitions))
+        expected = expected_rows(folder / "expected", options.partitions)
         progress.update(task, completed=reader.count, description="done")
     return Outcome(counters, reader.per_partition, compare(expected, reader.read, reader.where))
+
+
+class _Parts:
+    """Notes how long each part took in ``folder``, if there is one."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._part = ""
+        self._since = 0.0
+
+    def __enter__(self) -> _Parts:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.begin("")
+
+    def begin(self, part: str) -> None:
+        now = time.monotonic()
+        if self._folder is not None and self._part:
+            note(self._folder, self._part, now - self._since)
+        self._part, self._since = part, now
+
+
+def _show_times(folder: Path, begun: float) -> None:
+    """The time of each part since ``begun``, and what to try next."""
+    table = Table(title="seconds", show_header=False)
+    table.add_column(justify="left")
+    table.add_column(justify="right")
+    for part, seconds in noted(folder, begun).items():
+        table.add_row(part, f"{seconds:.1f}")
+    table.add_row("all, packages and compile side by side", f"{time.time() - begun:.1f}", style="bold")
+    console = Console()
+    console.print(table)
+    console.print(f"Next, after [bold]source {folder}/bin/activate[/bold]:", highlight=False)
+    for command, what in NEXT:
+        console.print(f"  [bold]{command}[/bold]  # {what}", highlight=False, soft_wrap=True)
 
 
 def _write(job: Job, frame: Any, reader: ReadBack) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 import forebay
 from forebay.testing import EmbeddedBroker
-from tests.spark.jvm import quick_start
+from tools.spark_jvm import quick_start
 
 IDLE_POLLS = 5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from demo.check import compare, digest, expected_rows, partition_of
+from demo.check import compare, digest, expected_rows, expected_rows_of, partition_of
 
 ROW = (3, 1000, b"k", (("h", b"v"),), b"value")
 
@@ -78,4 +79,6 @@ def test_rows_come_from_parquet_with_whole_milliseconds(tmp_path: Path) -> None:
     )
     pq.write_table(table, tmp_path / "part.parquet")
     expected = digest(479470107 % 6, 1_357_034_400_000, b"abc", [("h", None)], b"v")
-    assert list(expected_rows(tmp_path, 6)) == [expected]
+    assert expected_rows_of(tmp_path / "part.parquet", 6) == [expected]
+    shutil.copy(tmp_path / "part.parquet", tmp_path / "other.parquet")
+    assert expected_rows(tmp_path, 6) == {expected: 2}

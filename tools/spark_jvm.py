@@ -1,8 +1,8 @@
-"""Options for the JVMs of Spark's drivers: most of what a test's session costs is the start of its JVM.
+"""Options for the JVMs of Spark's drivers: most of what a short session costs is the start of its JVM.
 
-A JVM that lives for seconds needs no second compiler.  Classes come out of an archive (class data sharing), which each
-environment makes once.  A JVM that cannot use the archive, because its classpath or Java is another one, reads classes
-as ever.
+A JVM that lives for seconds needs no second compiler.  Classes come out of an archive (class data sharing), which the
+tests make once in each environment: it pays from the second session on, so the demo uses it only where it is.  A JVM
+that cannot use the archive, because its classpath or Java is another one, reads classes as ever.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ spark.stop()
 logger = logging.getLogger(__name__)
 
 
-def quick_start() -> str:
-    """For ``SPARK_SUBMIT_OPTS``, which Spark's scripts give to the JVM of a driver."""
+def quick_start(*, make: bool = True) -> str:
+    """For ``SPARK_SUBMIT_OPTS``, which Spark's scripts give to the JVM of a driver; ``make`` the archive if need be."""
     archive = Path(sys.prefix) / f"spark-{pyspark.__version__}.jsa"
-    if not archive.exists():
+    if make and not archive.exists():
         _make(archive)
     sharing = (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if archive.exists() else ()
     return " ".join([*QUICK, *sharing])
