@@ -13,6 +13,7 @@ from forebay._records.codec_framing import LZ4_HEADER, SNAPPY_BLOCK, SNAPPY_HEAD
 from forebay._records.compression import JOIN_LIMIT, LEVELS, CompressionType, ZstdCompressor, compressor
 from forebay._records.decompression import decompress
 from forebay.errors import IllegalArgumentError
+from tests.support.examples import examples
 
 GZIP, SNAPPY, LZ4, ZSTD = list(CompressionType)[1:]
 ALL_LEVELS = [
@@ -210,7 +211,7 @@ def test_any_kind_of_buffer(kind: CompressionType, form: type) -> None:
         assert decompress(kind, packed, 170) == b"hello " * 20 + b"world" * 10
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from(list(CompressionType)),
     st.lists(st.lists(st.binary(max_size=300), min_size=1, max_size=4), min_size=1, max_size=5),
