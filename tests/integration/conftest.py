@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.fixtures import any_broker, embedded, kafka, legacy_kafka, proxied, read_back, topic
+from tests.support.fixtures import any_broker, embedded, kafka, legacy_kafka, proxied, read_back, strict_kafka, topic
 from tests.support.three import three, three_brokers, three_kafka
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "legacy_kafka",
     "proxied",
     "read_back",
+    "strict_kafka",
     "three",
     "three_brokers",
     "three_kafka",

@@ -1,4 +1,4 @@
-"""One Spark session and one embedded broker for all tests here; they need Java and take some seconds to start."""
+"""One Spark session, embedded broker and real Kafka for all tests here; they need Java and take seconds to start."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from confluent_kafka import Consumer, TopicPartition
 import forebay
 from forebay.testing import EmbeddedBroker
 from tests.spark.jvm import quick_start
+from tests.support.fixtures import kafka
+
+__all__ = ["kafka"]
 
 IDLE_POLLS = 5
 
