@@ -17,13 +17,11 @@ from tests.support.examples import VARIABLE, examples, size
 RARE = {"three_kafka": "three brokers", "legacy_kafka": "an old Kafka"}
 """Fixtures whose tests are of the rest, and why."""
 
-settings.register_profile(
-    "forebay", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("forebay")
-
 
 def pytest_configure() -> None:
+    few = [HealthCheck.too_slow]
+    settings.register_profile("forebay", max_examples=examples(100), deadline=None, suppress_health_check=few)
+    settings.load_profile("forebay")
     # A shell starts what stands before `&` with Ctrl-C ignored, and every process of a test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

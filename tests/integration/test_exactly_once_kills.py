@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from forebay.producer import KafkaProducer
 from forebay.spark.exactly_once import driver
@@ -29,6 +30,8 @@ from tests.integration.test_exactly_once_steps import STEPS, CrashingTopic
 from tests.spark.committed import assert_exactly, digest
 from tests.support.fixtures import TopicFactory
 from tools.kafka import RealKafka
+
+pytestmark = pytest.mark.rest("as test_exactly_once_steps.py, by processes that are killed")
 
 TASKS = 3
 ROWS = 40

@@ -98,6 +98,8 @@ def test_authentication_again_while_records_flow(
 PROGRAM = """
 import json, sys
 from forebay import KafkaProducer
+
+pytestmark = pytest.mark.rest("a KDC, and a broker that takes its tickets")
 producer = KafkaProducer(json.loads(sys.argv[1]))
 producer.send(sys.argv[2], b"last words").result(30)
 """

@@ -16,6 +16,8 @@ from tests.integration.test_security import JAAS
 from tests.support.fixtures import ReadBackFactory, TopicFactory
 from tests.support.secure import PASSWORD, USER, Secure, java_escaped, secure
 
+pytestmark = pytest.mark.rest("each file is read by a Java client, too, which is a JVM of its own")
+
 __all__ = ["secure"]
 
 SCRAM, PLAIN = "scram.ScramLoginModule", "plain.PlainLoginModule"

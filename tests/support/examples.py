@@ -8,6 +8,9 @@ marked ``sized``: it runs in both commands, small in the one and whole in the ot
 from __future__ import annotations
 
 import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import pytest
 
@@ -15,13 +18,16 @@ VARIABLE = "FOREBAY_EXAMPLES"
 SIZES = ("small", "whole", "long")
 FEWEST_EXAMPLES = 10
 FEWEST_CASES = 300
+FEWEST_OF_EACH = 4
+
+Value = TypeVar("Value")
 
 
 def size() -> str:
     """The size that this run takes."""
     asked = os.environ.get(VARIABLE) or "whole"
     if asked not in SIZES:
-        pytest.exit(f"{VARIABLE}={asked!r}: it must be one of {', '.join(SIZES)}", pytest.ExitCode.USAGE_ERROR)
+        raise pytest.UsageError(f"{VARIABLE}={asked!r}: it must be one of {', '.join(SIZES)}")
     return asked
 
 
@@ -35,3 +41,11 @@ def examples(whole: int) -> int:
 def cases(whole: int) -> int:
     """Of a generated table, which is never longer than ``whole``: each is checked within one test's time limit."""
     return min(whole, max(FEWEST_CASES, whole // 20)) if size() == "small" else whole
+
+
+def some_of_each(values: Iterable[Value], kind: Callable[[Value], object]) -> list[Value]:
+    """Of a table for a small run: of each kind some values, from its whole length."""
+    kinds: dict[object, list[Value]] = defaultdict(list)
+    for value in values:
+        kinds[kind(value)].append(value)
+    return [value for found in kinds.values() for value in found[:: max(1, len(found) // FEWEST_OF_EACH)]]
