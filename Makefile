@@ -108,14 +108,14 @@ docs: $(STAMP)  ## The documentation site, into build/site
 # Three at a time for two processors, the longest first: those with brokers mostly wait.  What needs the compiled modules
 # waits for them, and the others begin meanwhile; fixtures fetch the jars where `jars` has not yet.
 # tests/package/test_commands.py holds each test in one of the two commands.
-TEST_PARTS := integration unit spark check package jars
+TEST_PARTS := jars integration unit spark check package
 REST_PARTS := spark-rest interpreted integration-rest unit-rest three-brokers package-rest docs
 SIDE_BY_SIDE = $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test:  ## What finds faults: checks, the compiled form, brokers, Spark, the package (10 minutes on 2 cores)
 	+$(SIDE_BY_SIDE) $(TEST_PARTS)
 
-test-rest:  ## The same again, or rare: the interpreted form, three brokers, Spark's own JVMs, the site (25 minutes more)
+test-rest:  ## The same again, or rare: the interpreted form, three brokers, Spark's own JVMs, the site (15 minutes more)
 	+$(SIDE_BY_SIDE) $(REST_PARTS)
 
 test-fast: check unit  ## Checks and the compiled form's tests without brokers
