@@ -53,7 +53,7 @@ endef
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
-	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
+	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker), FOREBAY_EXAMPLES=small|whole|long (generated inputs)"
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 or later; none found (set PYTHON=...)" >&2; exit 1; }

@@ -7,6 +7,7 @@ Kafka's tools.  A JVM that cannot use an archive reads classes as ever.
 from __future__ import annotations
 
 import logging
+from functools import cache
 
 from tools.kafka.cluster import QUIET_SHARING, KafkaFailed, RealKafka
 from tools.kafka.jars import KAFKA_VERSION, alone, archive_of, ensure_jars
@@ -17,8 +18,9 @@ WAIT_S = 30.0
 logger = logging.getLogger(__name__)
 
 
+@cache
 def ensure_archive(version: str = KAFKA_VERSION) -> None:
-    """Makes the archive if there is none; without one all is as before, but slower."""
+    """Makes the archive if there is none, and tries it once; without one all is as before, but slower."""
     ensure_jars(version)
     archive = archive_of(version)
     if archive.exists():
