@@ -23,6 +23,8 @@ from tests.property.frames import damaged, printed_seed
 from tests.support.fixtures import ReadBackFactory, TopicFactory
 from tests.support.kerberos import CLIENT, Kerberized, kerberized
 
+pytestmark = pytest.mark.rest("a KDC, and a broker that takes its tickets")
+
 __all__ = ["kerberized"]
 
 JAAS = "com.sun.security.auth.module.Krb5LoginModule required "
@@ -98,8 +100,6 @@ def test_authentication_again_while_records_flow(
 PROGRAM = """
 import json, sys
 from forebay import KafkaProducer
-
-pytestmark = pytest.mark.rest("a KDC, and a broker that takes its tickets")
 producer = KafkaProducer(json.loads(sys.argv[1]))
 producer.send(sys.argv[2], b"last words").result(30)
 """
