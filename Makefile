@@ -51,16 +51,20 @@ look = sh tools/look.sh '$(PYTHON)' $(VENV) $(1) $(2)
 # pip and Spark's jars are on the disk twice for a while.
 ROOM_OF_DEMO := 2500
 
-# pytest's status 5 says that a folder holds no tests.
-define pytest
-	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
+# What `make test` takes of folders, and what it leaves to `make test-rest`: the tests that are marked so, and again,
+# whole, those whose inputs are generated.  FOREBAY_EXAMPLES=... has another size.
+define pytest_essential
+	FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),small) $(PY) -m pytest $(PYTEST_OPTIONS) -m "not rest" $(1)
+endef
+define pytest_rest
+	FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),whole) $(PY) -m pytest $(PYTEST_OPTIONS) -m "$(2)" $(1)
 endef
 
-.PHONY: help setup build rebuild check format generated docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak kill sdist wheel wheel-test dependency-wheels sbom audit clean
+.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted integration integration-rest three-brokers spark spark-rest package package-rest jars demo road kafka bench soak kill sdist wheel wheel-test dependency-wheels sbom audit clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
-	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
+	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker), FOREBAY_EXAMPLES=small|whole|long (generated inputs)"
 
 # What compiles forebay; then what the demo needs, and everything: the rest is had when a command needs it.
 $(TOOLS): pyproject.toml
@@ -119,33 +123,51 @@ docs: $(STAMP)  ## The documentation site, into build/site
 	FOREBAY_INTERPRETED=1 $(PY) -m sphinx --fail-on-warning --nitpicky --quiet --fresh-env docs build/site
 	@echo "build/site/index.html"
 
-# Three at a time for two processors, the longest first: those with brokers mostly wait.
-TEST_PARTS := integration spark interpreted unit three-brokers package docs
+# Three at a time for two processors, the longest first: those with brokers mostly wait.  What needs the compiled modules
+# waits for them, and the others begin meanwhile; fixtures fetch the jars where `jars` has not yet.
+# tests/package/test_commands.py holds each test in one of the two commands.
+TEST_PARTS := jars integration unit spark check package
+REST_PARTS := spark-rest interpreted integration-rest unit-rest three-brokers package-rest docs
 SIDE_BY_SIDE = $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-test: check build jars  ## Everything: checks, both forms, brokers, Spark (20 minutes on 2 cores)
+test:  ## What finds faults: checks, the compiled form, brokers, Spark, the package (10 minutes on 2 cores)
 	+$(SIDE_BY_SIDE) $(TEST_PARTS)
+
+test-rest:  ## The same again, or rare: the interpreted form, three brokers, Spark's own JVMs, the site (15 minutes more)
+	+$(SIDE_BY_SIDE) $(REST_PARTS)
 
 test-fast: check unit  ## Checks and the compiled form's tests without brokers
 
-unit: $(BUILT)  ## Unit and conformance tests of the compiled form
-	$(call pytest,$(TESTS_IN_BOTH_FORMS))
+unit: $(BUILT)  ## Unit and conformance tests of the compiled form, with few generated inputs
+	$(call pytest_essential,$(TESTS_IN_BOTH_FORMS))
 
-interpreted: $(STAMP)  ## The same tests of the same sources, run as Python
-	FOREBAY_INTERPRETED=1 $(PY) -m pytest $(PYTEST_OPTIONS) $(TESTS_IN_BOTH_FORMS)
+unit-rest: $(BUILT)  ## Those of them that generate their inputs, with all of these; and the rare ones
+	$(call pytest_rest,$(TESTS_IN_BOTH_FORMS),rest or sized)
+
+interpreted: $(STAMP)  ## All of them again, of the same sources, run as Python
+	FOREBAY_INTERPRETED=1 FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),whole) $(PY) -m pytest $(PYTEST_OPTIONS) $(TESTS_IN_BOTH_FORMS)
 
 # By two processes, which share the files: these tests mostly wait.
 integration: $(BUILT)  ## Against the embedded broker and a real Kafka
-	$(call pytest,-n 2 --dist loadfile -m "not three_brokers" $(TESTS_WITH_BROKERS))
+	$(call pytest_essential,-n 2 --dist loadfile $(TESTS_WITH_BROKERS))
+
+integration-rest: $(BUILT)  ## Against a real Kafka in rarer ways: old ones, Kerberos, what takes long
+	$(call pytest_rest,-n 2 --dist loadfile $(TESTS_WITH_BROKERS),(rest or sized) and not three_brokers)
 
 three-brokers: $(BUILT)  ## Against three real brokers that are killed, frozen and moved, a minute of it at random
-	$(call pytest,-m three_brokers $(TESTS_WITH_BROKERS))
+	$(call pytest_rest,$(TESTS_WITH_BROKERS),three_brokers)
 
-spark: $(BUILT)  ## The data source in local Spark sessions
-	$(call pytest,$(TESTS_WITH_SPARK))
+spark: $(BUILT)  ## The data source in a local Spark session
+	$(call pytest_essential,$(TESTS_WITH_SPARK))
+
+spark-rest: $(BUILT)  ## The data source in jobs that start a JVM of their own: clusters, kills, the demo's jobs
+	$(call pytest_rest,$(TESTS_WITH_SPARK),rest or sized)
 
 package: $(STAMP)  ## The wheel in an environment of its own: what type checkers see of it
-	$(call pytest,$(TESTS_OF_THE_WHEEL))
+	$(call pytest_essential,$(TESTS_OF_THE_WHEEL))
+
+package-rest: $(STAMP)  ## What else is built out of the sources, and with which bytes
+	$(call pytest_rest,$(TESTS_OF_THE_WHEEL),rest or sized)
 
 # What keeps the jars from being had is said here; the tests that need them then fail with the same reason.
 jars: $(STAMP)

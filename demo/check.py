@@ -56,7 +56,7 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def expected_rows(folder: Path, partitions: int) -> Counter[bytes]:
-    """Digests of the mapped rows that Spark wrote to Parquet files by itself.  Each processor reads some of the files."""
+    """Digests of the mapped rows that Spark wrote to Parquet by itself.  Each processor reads some of the files."""
     files = sorted(folder.glob("*.parquet"))
     rows: Counter[bytes] = Counter()
     # Forked processes would share the threads' locks of this one.

@@ -1,4 +1,4 @@
-"""Which form of the package the session runs, said once at its head; and which tests need three brokers.
+"""Which form of the package the session runs, said once at its head; and the marks by which commands choose tests.
 
 Random tests have no time limit: on a busy machine an example takes as long as it takes, which says nothing of the code.
 """
@@ -12,23 +12,36 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import forebay
+from tests.support.examples import VARIABLE, examples, size
 
-settings.register_profile("forebay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("forebay")
+RARE = {"three_kafka": "three brokers", "legacy_kafka": "an old Kafka"}
+"""Fixtures whose tests are of the rest, and why."""
 
 
 def pytest_configure() -> None:
+    few = [HealthCheck.too_slow]
+    settings.register_profile("forebay", max_examples=examples(100), deadline=None, suppress_health_check=few)
+    settings.load_profile("forebay")
     # A shell starts what stands before `&` with Ctrl-C ignored, and every process of a test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"forebay: {forebay.implementation}, {platform.python_implementation()} {platform.python_version()}"
+    form = f"{forebay.implementation}, {platform.python_implementation()} {platform.python_version()}"
+    return f"forebay: {form}; {VARIABLE}={size()}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what takes the three real brokers, so that the test command can run it beside the rest."""
+    """Marks what a command chooses by, where the test itself shows it."""
     for item in items:
-        if "three_kafka" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        for fixture in RARE.keys() & fixtures:
+            item.add_marker(pytest.mark.rest(RARE[fixture]))
+        if "three_kafka" in fixtures:
             item.add_marker(pytest.mark.three_brokers)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.sized)
+        for mark in item.iter_markers("rest"):
+            if len(mark.args) != 1 or mark.kwargs or not isinstance(mark.args[0], str):
+                raise pytest.UsageError(f"{item.nodeid}: the mark rest takes one argument, the reason")

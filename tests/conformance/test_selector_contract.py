@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from forebay._network._io import CLOSED, CONNECTING, OPEN
 from forebay.errors import DisconnectError, IllegalArgumentError, IllegalStateError, NetworkError
 from tests.conformance.worlds import WORLDS, World
+from tests.support.examples import examples
 
 
 @pytest.fixture(params=WORLDS)
@@ -358,7 +359,7 @@ def pattern(start: int, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_both_streams_arrive_as_they_were_sent(name: str, steps: list[tuple[str, Any]]) -> None:
     world = WORLDS[name]()

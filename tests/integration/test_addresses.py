@@ -22,8 +22,9 @@ from forebay.errors import KafkaTimeoutError
 from forebay.testing import EmbeddedBroker
 from forebay.testing._forward import Forwarder
 from tests.integration.workload import WAIT_S, metric, until
-from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.fixtures import LOCAL, TopicFactory
 from tests.support.readback import read_all
+from tools.kafka import RealKafka
 
 ROOT = Path(__file__).parents[2]
 NAME = "both-families.test"
@@ -155,15 +156,13 @@ def test_an_embedded_broker_is_reached_by_localhost(embedded: EmbeddedBroker, to
     assert len(read_all(f"127.0.0.1:{port}", name)) == 4
 
 
-def test_a_kafka_that_advertises_localhost() -> None:
+def test_a_kafka_that_advertises_localhost(kafka: RealKafka, topic: TopicFactory) -> None:
     """``advertised.listeners=localhost`` while it listens on 127.0.0.1 alone."""
-    with real_kafka(advertised_host="localhost") as kafka:
-        kafka.create_topic("t", 1)
-        port = kafka.address()[1]
-        for numbers in ((SIX, FOUR), (FOUR, SIX)):
-            with KafkaProducer._with(around(*numbers), {"bootstrap.servers": f"localhost:{port}", **PATIENT}) as ours:
-                assert ours.send("t", b"v").result(WAIT_S).topic == "t"
-        assert len(read_all(kafka.bootstrap_servers, "t")) == 2
+    name = topic(kafka)
+    for numbers in ((SIX, FOUR), (FOUR, SIX)):
+        with KafkaProducer._with(around(*numbers), {"bootstrap.servers": kafka.address_of(LOCAL), **PATIENT}) as ours:
+            assert ours.send(name, b"v").result(WAIT_S).topic == name
+    assert len(read_all(kafka.bootstrap_servers, name)) == 2
 
 
 @pytest.mark.parametrize("host", ["localhost", FOUR])

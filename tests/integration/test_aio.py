@@ -20,6 +20,7 @@ from forebay.aio import AsyncKafkaProducer
 from forebay.errors import BufferExhaustedError, TimeoutError
 from forebay.model import RecordMetadata
 from forebay.testing import EmbeddedBroker
+from tests.support.examples import cases
 from tests.support.fixtures import Broker, TopicFactory
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
@@ -121,11 +122,12 @@ def test_a_transaction(run: Runner, kafka: RealKafka, topic: TopicFactory) -> No
     assert [record.value for record in read_all(kafka.bootstrap_servers, name)] == [b"committed"]
 
 
+@pytest.mark.sized
 def test_a_hundred_thousand_random_cancellations(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     """Nothing is lost, doubled or leaked: what send() gave a future for is written once, what was cancelled is not."""
     name = topic(embedded, 4)
     chance = random.Random(20)
-    wanted = 100_000
+    wanted = cases(100_000)
     outcomes: Counter[str] = Counter()
     acknowledged: set[tuple[int, int]] = set()
 

@@ -22,8 +22,9 @@ import pytest
 from forebay import KafkaProducer
 from forebay.errors import KafkaError
 from forebay.testing import EmbeddedBroker
-from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory, real_kafka
+from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory
 from tests.support.readback import read_all
+from tools.kafka import RealKafka
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "forebay.cli"]
@@ -228,10 +229,9 @@ def test_a_topic_that_is_not_there(embedded: EmbeddedBroker) -> None:
     assert "topic 'gone' on" in err[0] and "does not have this topic or partition" in err[0]
 
 
-def test_a_topic_that_a_real_kafka_would_not_make() -> None:
-    with real_kafka(properties={"auto.create.topics.enable": "false"}) as kafka:
-        options = ["-b", kafka.bootstrap_servers, "-t", "gone", "-X", "max.block.ms=2000"]
-        code, _, err = forebay("produce", *options, text="x\n")
+def test_a_topic_that_a_real_kafka_would_not_make(strict_kafka: RealKafka) -> None:
+    options = ["-b", strict_kafka.bootstrap_servers, "-t", "gone", "-X", "max.block.ms=2000"]
+    code, _, err = forebay("produce", *options, text="x\n")
     assert (code, len(err)) == (1, 1)
     assert "does not have this topic or partition" in err[0]
 

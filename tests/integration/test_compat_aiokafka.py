@@ -20,11 +20,9 @@ from forebay.compat.aiokafka.errors import KafkaConnectionError, KafkaError, Pro
 from forebay.compat.aiokafka.helpers import create_ssl_context
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory
-from tests.support.secure import Secure, secure
+from tests.support.secure import Secure
 from tools.kafka.judge import dump_log
 from tools.ports import free_ports
-
-__all__ = ["secure"]
 
 
 async def consumed(servers: str, topic: str, count: int, **options: Any) -> list[Any]:

@@ -40,7 +40,7 @@ from forebay.errors import (
 )
 from forebay.model import TransactionIdentity
 from tests.integration.workload import until
-from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.fixtures import TopicFactory
 from tools.kafka import RealKafka
 
 VALUES = [b"%d" % number for number in range(5)]
@@ -359,35 +359,34 @@ def test_coordinators_and_leaders_move_while_a_control_is_used(three_kafka: Real
         assert [one.transactional_id for one in control.list_transactions(prefix=name)] == sorted(ids)
 
 
-def test_the_tail_of_a_compacted_topic() -> None:
-    with real_kafka(properties={"log.cleaner.backoff.ms": "100"}) as kafka:
-        kafka.create_topic(
-            "t",
-            config={
-                "cleanup.policy": "compact",
-                "segment.bytes": "1048576",
-                "segment.ms": "100",
-                "min.cleanable.dirty.ratio": "0.01",
-            },
-        )
-        theirs = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
-        with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
-            rounds = iter(range(1_000_000))
+def test_the_tail_of_a_compacted_topic(kafka: RealKafka, topic: TopicFactory) -> None:
+    name = topic(
+        kafka,
+        config={
+            "cleanup.policy": "compact",
+            "segment.bytes": "1048576",
+            "segment.ms": "100",
+            "min.cleanable.dirty.ratio": "0.01",
+        },
+    )
+    theirs = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
+    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
+        rounds = iter(range(1_000_000))
 
-            def more() -> bool:
-                for key in (b"a", b"b", b"b", b"b", b"b"):
-                    theirs.produce("t", b"%d" % next(rounds), key=key)
-                theirs.flush(30)
-                (last,) = control.read_tail("t")
-                return sum(1 for _ in control.read_from("t")) < last.offset - 100
+        def more() -> bool:
+            for key in (b"a", b"b", b"b", b"b", b"b"):
+                theirs.produce(name, b"%d" % next(rounds), key=key)
+            theirs.flush(30)
+            (last,) = control.read_tail(name)
+            return sum(1 for _ in control.read_from(name)) < last.offset - 100
 
-            def at_rest() -> bool:
-                before = [record.offset for record in control.read_from("t")]
-                time.sleep(1)  # the cleaner looks ten times a second
-                return before == [record.offset for record in control.read_from("t")]
+        def at_rest() -> bool:
+            before = [record.offset for record in control.read_from(name)]
+            time.sleep(1)  # the cleaner looks ten times a second
+            return before == [record.offset for record in control.read_from(name)]
 
-            until(more, "a log with gaps", 60)
-            until(at_rest, "a cleaner that has nothing left to do", 60)
-            expected = seen_by_others(kafka, "t")
-            assert seen(control, "t") == expected
-            assert [record.value for record in control.read_tail("t", max_records=7)] == expected[-7:]
+        until(more, "a log with gaps", 60)
+        until(at_rest, "a cleaner that has nothing left to do", 60)
+        expected = seen_by_others(kafka, name)
+        assert seen(control, name) == expected
+        assert [record.value for record in control.read_tail(name, max_records=7)] == expected[-7:]

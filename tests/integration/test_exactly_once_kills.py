@@ -26,10 +26,12 @@ from forebay.spark.exactly_once.protocol import Claim, Outcome, Write
 from forebay.spark.exactly_once.task import TaskTransaction
 from forebay.spark.options import SinkOptions, parse
 from forebay.spark.writer import TaskId, write
-from tests.integration.test_exactly_once_steps import PROPERTIES, STEPS, CrashingTopic
+from tests.integration.test_exactly_once_steps import STEPS, CrashingTopic
 from tests.spark.committed import assert_exactly, digest
-from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.fixtures import TopicFactory
 from tools.kafka import RealKafka
+
+pytestmark = pytest.mark.rest("as test_exactly_once_steps.py, by processes that are killed")
 
 TASKS = 3
 ROWS = 40
@@ -161,12 +163,6 @@ def kill_everywhere(job: Job, points: list[str]) -> int:
     return kills
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[RealKafka]:
-    with real_kafka(properties=PROPERTIES) as running:
-        yield running
-
-
 # All of POINTS take minutes: ``tests/integration/test_exactly_once_steps.py`` has a crash before each step.
 TRIED = [
     "worker in the middle",
@@ -179,8 +175,8 @@ TRIED = [
 """Step 7 is the decision, step 9 the second end."""
 
 
-def test_processes_that_are_killed_cost_no_row_and_double_none(broker: RealKafka, topic: TopicFactory) -> None:
-    job = Job(broker.bootstrap_servers, topic(broker, 3))
+def test_processes_that_are_killed_cost_no_row_and_double_none(kafka: RealKafka, topic: TopicFactory) -> None:
+    job = Job(kafka.bootstrap_servers, topic(kafka, 3))
     assert set(TRIED) <= set(POINTS)
     assert kill_everywhere(job, TRIED) == len(TRIED)
-    assert_exactly(broker.bootstrap_servers, job.topic, job.expected(len(TRIED)))
+    assert_exactly(kafka.bootstrap_servers, job.topic, job.expected(len(TRIED)))

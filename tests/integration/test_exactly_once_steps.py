@@ -30,14 +30,13 @@ from forebay.spark.exactly_once.task import TaskTransaction
 from forebay.spark.options import SinkOptions, parse
 from forebay.spark.writer import TaskId, write
 from tests.spark.committed import assert_exactly, digest
-from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.fixtures import TopicFactory
 from tools.kafka import RealKafka
 
 TASKS = 3
 WRITE = Write("query", 7)
 EXPECTED = Counter((b"k%d" % row, digest(b"v%d" % row)) for row in range(TASKS * 2))
 TIMEOUT_MS = 6_000
-PROPERTIES = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
 
 
 class Crash(BaseException):
@@ -134,15 +133,9 @@ class Sink:
         producers.discard(self.options)
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[RealKafka]:
-    with real_kafka(properties=PROPERTIES) as running:
-        yield running
-
-
 @pytest.fixture
-def sink(broker: RealKafka, topic: TopicFactory) -> Iterator[Sink]:
-    made = Sink(broker.bootstrap_servers, topic(broker, 3), TIMEOUT_MS)
+def sink(kafka: RealKafka, topic: TopicFactory) -> Iterator[Sink]:
+    made = Sink(kafka.bootstrap_servers, topic(kafka, 3), TIMEOUT_MS)
     yield made
     made.close()
 
@@ -161,8 +154,8 @@ STEPS = 12
 
 @pytest.mark.parametrize("abort", [False, True], ids=["dies", "aborts"])
 @pytest.mark.parametrize("crash_at", range(STEPS))
-def test_a_crash_before_any_step_costs_no_row(broker: RealKafka, sink: Sink, crash_at: int, abort: bool) -> None:
-    crash_and_go_on(broker.bootstrap_servers, sink, crash_at, abort=abort)
+def test_a_crash_before_any_step_costs_no_row(kafka: RealKafka, sink: Sink, crash_at: int, abort: bool) -> None:
+    crash_and_go_on(kafka.bootstrap_servers, sink, crash_at, abort=abort)
 
 
 BEFORE_THE_SECOND_END = 3 + TASKS + 2 + 1
@@ -173,15 +166,15 @@ def wait_for_time_outs() -> None:
     time.sleep(TIMEOUT_MS / 1000 + 2.5)
 
 
-def test_what_timed_out_between_two_ends_is_written_again(broker: RealKafka, sink: Sink) -> None:
+def test_what_timed_out_between_two_ends_is_written_again(kafka: RealKafka, sink: Sink) -> None:
     assert sink.run(BEFORE_THE_SECOND_END)[-2:] == ["write", "end"]
     wait_for_time_outs()
     sink.run()
     sink.run()
-    assert_exactly(broker.bootstrap_servers, sink.topic, EXPECTED)
+    assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
 
 
-def test_other_rows_in_the_place_of_lost_ones_are_an_error(broker: RealKafka, sink: Sink) -> None:
+def test_other_rows_in_the_place_of_lost_ones_are_an_error(kafka: RealKafka, sink: Sink) -> None:
     sink.run(BEFORE_THE_SECOND_END)
     wait_for_time_outs()
     with pytest.raises(NonDeterministicReplayError, match="are not those that the repetition has"):

@@ -12,6 +12,8 @@ from tests.support.fixtures import TopicFactory, real_kafka
 from tests.support.readback import read_all
 from tools.kafka import OLDEST_KAFKA_VERSION, RealKafka, dump_log
 
+pytestmark = pytest.mark.rest("an old Kafka")
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

@@ -23,6 +23,8 @@ from tests.property.frames import damaged, printed_seed
 from tests.support.fixtures import ReadBackFactory, TopicFactory
 from tests.support.kerberos import CLIENT, Kerberized, kerberized
 
+pytestmark = pytest.mark.rest("a KDC, and a broker that takes its tickets")
+
 __all__ = ["kerberized"]
 
 JAAS = "com.sun.security.auth.module.Krb5LoginModule required "

@@ -25,7 +25,7 @@ from forebay.errors import (
 )
 from forebay.testing import EmbeddedBroker
 from tests.integration.workload import WAIT_S
-from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.fixtures import TopicFactory
 from tools.kafka import RealKafka
 
 BLOCK_MS = 600
@@ -149,13 +149,6 @@ def test_nothing_is_lost_in_silence_when_there_is_no_broker(caplog: pytest.LogCa
 
 
 # -- topics ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def strict_kafka() -> Iterator[RealKafka]:
-    """A broker that makes no topics by itself."""
-    with real_kafka(properties={"auto.create.topics.enable": "false"}) as broker:
-        yield broker
 
 
 def test_a_topic_that_is_not_there(strict_kafka: RealKafka) -> None:

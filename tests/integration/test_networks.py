@@ -15,11 +15,9 @@ from forebay.errors import AuthenticationError
 from tests.integration.test_security import RECORDS, login, refused, send_all
 from tests.support.fixtures import ReadBackFactory, TopicFactory
 from tests.support.proxies import proxy
-from tests.support.secure import Secure, secure
+from tests.support.secure import Secure
 from tests.support.three import MAPPED_HOST, Three
 from tools.kafka import RealKafka
-
-__all__ = ["secure"]
 
 USER = "ann:pa%2Fss-canary"
 KINDS = ("socks5", "http")

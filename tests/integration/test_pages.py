@@ -21,6 +21,8 @@ from tests.support.readme import ROOT, Snippet, run, snippets
 from tools.kafka import RealKafka
 from tools.reference_pages import write_pages
 
+pytestmark = pytest.mark.rest("pages of the documentation; those of README are in the other command")
+
 DOCS = ROOT / "docs"
 RUN_ELSEWHERE = {"command_line.md", "security-recipes.md", "spark.md", "pipeline.md", "from_spark_kafka.md"}
 PARTS = {"exactly_once.md", "security.md"}

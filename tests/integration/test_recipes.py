@@ -14,6 +14,8 @@ from tests.support.kerberos import running_kdc
 from tests.support.readme import ROOT, Snippet, run, snippets
 from tools.kafka import Listener, RealKafka
 
+pytestmark = pytest.mark.rest("a page of the documentation, and a broker with its listeners")
+
 PAGE = ROOT / "docs" / "security-recipes.md"
 PROTOCOLS = {"tls": "SSL", "mtls": "SSL", "scram": "SASL_SSL", "kerberos": "SASL_PLAINTEXT"}
 RUN_S = 90.0

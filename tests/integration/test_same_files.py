@@ -14,9 +14,9 @@ from forebay import KafkaProducer
 from forebay.cli.properties import load_properties
 from tests.integration.test_security import JAAS
 from tests.support.fixtures import ReadBackFactory, TopicFactory
-from tests.support.secure import PASSWORD, USER, Secure, java_escaped, secure
+from tests.support.secure import PASSWORD, USER, Secure, java_escaped
 
-__all__ = ["secure"]
+pytestmark = pytest.mark.rest("each file is read by a Java client, too, which is a JVM of its own")
 
 SCRAM, PLAIN = "scram.ScramLoginModule", "plain.PlainLoginModule"
 

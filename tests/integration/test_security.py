@@ -22,10 +22,8 @@ from forebay.errors import (
 )
 from tests.integration.programs import run_under_locks
 from tests.support.fixtures import ReadBackFactory, TopicFactory
-from tests.support.secure import MECHANISMS, PASSWORD, USER, Secure, secure
+from tests.support.secure import MECHANISMS, PASSWORD, USER, Secure
 from tools.certificates import identity
-
-__all__ = ["secure"]
 
 TRIES = 4
 RECORDS = 2000

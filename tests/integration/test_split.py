@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import KafkaError as LibrdkafkaError
@@ -14,18 +14,11 @@ from forebay import KafkaProducer
 from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError
 from tests.integration.programs import Program, expected
 from tests.integration.workload import WAIT_S, metric, until
-from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.fixtures import TopicFactory
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
 LIMIT = 20_000
-
-
-@pytest.fixture(scope="module")
-def strict_kafka() -> Iterator[RealKafka]:
-    """A broker that makes no topic because somebody asks for it: ours do, with every metadata request."""
-    with real_kafka(properties={"auto.create.topics.enable": "false"}) as broker:
-        yield broker
 
 
 def producer(kafka: RealKafka, **options: object) -> KafkaProducer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from tests.support.proxy import LOST, TORN, UNHEARD, Fault, away, late, refused,
 from tests.support.readback import ReadRecord, read_all
 from tests.support.rewrite import PRODUCE, limit_versions
 from tools.kafka import RealKafka, dump_log, producer_performance
+from tools.kafka.jars import archive_of
 
 FLUSH_S = 20.0
 INIT_PRODUCER_ID = 22
@@ -281,3 +284,11 @@ def test_a_hook_that_fails_fails_the_test(embedded: EmbeddedBroker, proxied: Pro
         Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0}).list_topics(timeout=0.5)
     with pytest.raises(ZeroDivisionError, match="in the hook"):
         proxy.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has mapped is read through /proc")
+def test_a_broker_reads_its_classes_out_of_the_archive(kafka: RealKafka) -> None:
+    archive = archive_of(kafka.version)
+    if not archive.exists():
+        pytest.skip("this Java made no archive of classes")
+    assert str(archive) in Path(f"/proc/{kafka.pid()}/maps").read_text()

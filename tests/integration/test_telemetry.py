@@ -21,6 +21,8 @@ from tests.support.readback import read_all
 from tests.support.telemetry import Push, TelemetryKafka, telemetry_kafka
 from tools.kafka import RealKafka, producer_performance
 
+pytestmark = pytest.mark.rest("a broker with a plugin of its own")
+
 INTERVAL_MS = 500
 PREFIX = "org.apache.kafka.producer."
 SENT = f"{PREFIX}record.send.total"

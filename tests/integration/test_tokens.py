@@ -28,6 +28,8 @@ from tests.support.identity import CLIENT, SECRET, IdentityProvider
 from tools.certificates import identity
 from tools.kafka import Listener, RealKafka
 
+pytestmark = pytest.mark.rest("an identity provider, and a broker that takes its tokens")
+
 PACKAGE = str(Path(forebay.__file__).parent)
 
 RECORDS = 500

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.package.conftest import ROOT
 
 #: Edits the source between Cython's look at it and the C that comes of that.
@@ -41,6 +43,7 @@ done
 """
 
 
+@pytest.mark.rest("an edit within the moment of a build")
 def test_what_is_edited_during_a_build_is_translated_by_the_next(tmp_path: Path) -> None:
     (tmp_path / "tiny.py").write_text("VALUE = 1")
     (tmp_path / "build.py").write_text(BUILD)

@@ -32,6 +32,7 @@ def build(tree: Path, to: Path, surroundings: dict[str, str]) -> subprocess.Comp
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.rest("what a machine without a compiler is told")
 @pytest.mark.parametrize("surroundings", WITHOUT_A_COMPILER, ids=["wrong", "none", "broken"])
 def test_without_a_compiler_one_line_says_what_can_be_done(
     source_tree: Path, tmp_path: Path, surroundings: dict[str, str]
@@ -70,6 +71,7 @@ def test_a_python_without_the_gil_gets_those_that_are_built_for_it() -> None:
         assert found == expected
 
 
+@pytest.mark.rest("the interpreted form")
 def test_the_interpreted_form_is_installed_without_one(source_tree: Path, tmp_path: Path) -> None:
     done = build(source_tree, tmp_path, {"CC": "/nonexistent/cc", "FOREBAY_INTERPRETED": "1"})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,7 +9,11 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from tests.package.conftest import ROOT
+
+pytestmark = pytest.mark.rest("a matter of releases")
 
 PROGRAM = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 CARRIED = ("MANIFEST.in", "Makefile", "CHANGELOG.md", "CONTRIBUTING.md", "DESIGN.md", "tests", "tools")

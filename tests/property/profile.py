@@ -1,12 +1,11 @@
-"""How far Hypothesis goes: the same examples in every run of the test command, more of them when asked.
+"""How far Hypothesis goes: the same examples in every run of a test command.
 
-``FOREBAY_HYPOTHESIS=long`` takes many times as many examples; ``FOREBAY_FUZZ_SEED`` (a number, or ``random``) makes
-them others.  The seed is noted with a failure.
+``FOREBAY_EXAMPLES`` says how many (``tests/support/examples.py``); ``FOREBAY_FUZZ_SEED`` (a number, or ``random``)
+makes them others.  The seed is noted with a failure.
 """
 
 from __future__ import annotations
 
-import os
 import unittest
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,10 +14,10 @@ from hypothesis import HealthCheck, note, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 
 from tests.property.frames import printed_seed
+from tests.support.examples import examples
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
-LONG = 40 if os.environ.get("FOREBAY_HYPOTHESIS") == "long" else 1
 SEED = printed_seed()
 
 
@@ -30,27 +29,27 @@ class SeededMachine(RuleBasedStateMachine):
         note(f"FOREBAY_FUZZ_SEED={SEED}")
 
 
-def test_case(machine: type[RuleBasedStateMachine], *, examples: int, steps: int) -> type[unittest.TestCase]:
-    """The test class of a state machine, with ``examples`` runs of up to ``steps`` rules in the test command."""
+def test_case(machine: type[RuleBasedStateMachine], *, runs: int, steps: int) -> type[unittest.TestCase]:
+    """The test class of a state machine, with ``runs`` of up to ``steps`` rules when it runs whole."""
     seed(SEED)(machine)
     found: type[unittest.TestCase] = machine.TestCase
-    found.settings = settings(profile(examples), stateful_step_count=steps)  # type: ignore[attr-defined]
+    found.settings = settings(profile(runs), stateful_step_count=steps)  # type: ignore[attr-defined]
     return found
 
 
-def seeded(examples: int) -> Callable[[Test], Test]:
-    """For a ``@given`` test: ``examples`` in the test command, the same ones in every run."""
+def seeded(runs: int) -> Callable[[Test], Test]:
+    """For a ``@given`` test: ``runs`` when it runs whole, the same ones each time."""
 
     def decorate(test: Test) -> Test:
-        return profile(examples)(seed(SEED)(test))
+        return profile(runs)(seed(SEED)(test))
 
     return decorate
 
 
-def profile(examples: int) -> settings:
+def profile(runs: int) -> settings:
     """What both have in common."""
     return settings(
-        max_examples=examples * LONG,
+        max_examples=examples(runs),
         deadline=None,
         database=None,
         print_blob=True,

@@ -213,5 +213,5 @@ class CompressingMachine(AccumulatorMachine):
     codec = CompressionType.LZ4
 
 
-TestAccumulator = test_case(AccumulatorMachine, examples=120, steps=40)
-TestCompressing = test_case(CompressingMachine, examples=60, steps=40)
+TestAccumulator = test_case(AccumulatorMachine, runs=120, steps=40)
+TestCompressing = test_case(CompressingMachine, runs=60, steps=40)

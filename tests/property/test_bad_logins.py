@@ -1,7 +1,7 @@
 """Damaged answers before a connection is ready: proxies, TLS, SASL, SCRAM, Kerberos.
 
 Each ends as an error of this package, or waits for more; it takes little time and little memory, and nothing of it is
-believed.  The tests of the test command try ``CASES`` answers in each of the two forms.
+believed.  A whole run tries ``WHOLE`` answers in each of the two forms.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ from tests.fakes.broker import Received
 from tests.fakes.damage import Recorder
 from tests.fakes.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, SaslBroker
 from tests.property.frames import damaged, printed_seed
+from tests.support.examples import FEWEST_CASES, cases
 from tests.unit._network.sasl.test_gssapi import FakeLibrary
 from tests.unit._network.world import World
 
-CASES = {
+WHOLE = {
     "proxy": 30_000,
     "sasl": 40_000,
     "client": 1_000,
@@ -56,6 +57,8 @@ CASES = {
     "tls-live": 1_000,
 }
 """Damaged answers, by what they are damaged of."""
+CASES = {kind: cases(whole) for kind, whole in WHOLE.items()}
+"""How many of them this run tries."""
 SLOWEST_S = 1.0
 """CPU time for one answer, far above what is needed: garbage collections fall into it."""
 MEMORY_KIB = 64 * 1024
@@ -133,9 +136,10 @@ def proxy_case(dice: random.Random) -> str:
     return TAKEN if feed(tunnel, damaged(dice.choice(GOOD[proxy.kind]), dice), dice) else WAITS
 
 
+@pytest.mark.sized
 def test_proxies(dice: random.Random) -> None:
     ends = try_all("proxy", proxy_case, dice)
-    assert min(ends[REFUSED], ends[WAITS], ends[TAKEN]) > 500, "an address in an answer may be any"
+    assert min(ends[REFUSED], ends[WAITS], ends[TAKEN]) > CASES["proxy"] // 60, "an address in an answer may be any"
 
 
 # -- SASL -------------------------------------------------------------------------------------------------------
@@ -273,9 +277,10 @@ def test_an_unharmed_login_is_taken() -> None:
     assert run_login(SCRAM, reply) is TAKEN
 
 
+@pytest.mark.sized
 def test_sasl_and_scram(dice: random.Random) -> None:
     ends = try_all("sasl", sasl_case, dice)
-    assert ends[REFUSED] > CASES["sasl"] // 2 and ends[TAKEN] > 500
+    assert ends[REFUSED] > CASES["sasl"] // 2 and ends[TAKEN] > CASES["sasl"] // 80
 
 
 class DamagedLogins:
@@ -316,6 +321,7 @@ def client_case(dice: random.Random) -> str:
     raise AssertionError("it does not log in any more")
 
 
+@pytest.mark.sized
 def test_a_client_logs_in_once_the_answers_are_whole(dice: random.Random, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "forebay")  # it says what it thinks of each
     ends = try_all("client", client_case, dice)
@@ -344,9 +350,10 @@ def gssapi_case(dice: random.Random) -> str:
         return TAKEN
 
 
+@pytest.mark.sized
 def test_gssapi(dice: random.Random) -> None:
     ends = try_all("gssapi", gssapi_case, dice)
-    assert min(ends[REFUSED], ends[TAKEN]) > 500
+    assert min(ends[REFUSED], ends[TAKEN]) > CASES["gssapi"] // 20
 
 
 # -- TLS --------------------------------------------------------------------------------------------------------
@@ -415,9 +422,10 @@ def tls_case(dice: random.Random) -> str:
     return WAITS
 
 
+@pytest.mark.sized
 def test_tls(dice: random.Random) -> None:
     ends = try_all("tls", tls_case, dice)
-    assert min(ends[REFUSED], ends[WAITS]) > 500
+    assert min(ends[REFUSED], ends[WAITS]) > CASES["tls"] // 40
 
 
 def live_case(dice: random.Random) -> str:
@@ -450,10 +458,12 @@ def live_case(dice: random.Random) -> str:
     return TAKEN
 
 
+@pytest.mark.sized
 def test_live_tls(dice: random.Random) -> None:
     ends = try_all("tls-live", live_case, dice)
-    assert min(ends[REFUSED], ends[TAKEN]) > 50
+    assert min(ends[REFUSED], ends[TAKEN]) > CASES["tls-live"] // 20
 
 
 def test_there_are_as_many_as_is_said() -> None:
-    assert sum(CASES.values()) > 100_000
+    assert sum(WHOLE.values()) > 100_000
+    assert all(FEWEST_CASES <= CASES[kind] <= whole for kind, whole in WHOLE.items())

@@ -261,7 +261,7 @@ class Impatient(DeliveryMachine):
         self.check_offsets(partition, sent)
 
 
-TestIdempotent = test_case(Idempotent, examples=60, steps=30)
-TestOneInFlight = test_case(OneInFlight, examples=40, steps=30)
-TestUnordered = test_case(Unordered, examples=40, steps=30)
-TestImpatient = test_case(Impatient, examples=40, steps=30)
+TestIdempotent = test_case(Idempotent, runs=60, steps=30)
+TestOneInFlight = test_case(OneInFlight, runs=40, steps=30)
+TestUnordered = test_case(Unordered, runs=40, steps=30)
+TestImpatient = test_case(Impatient, runs=40, steps=30)

@@ -17,12 +17,14 @@ import forebay
 from forebay._records.reader import read_batches
 from tests.property.forms import digests, made_of
 from tests.property.profile import SEED
+from tests.support.examples import cases
 
 ROOT = Path(__file__).parents[2]
-TABLES = 1000
-WANTED = 20_000
+TABLES = cases(1000)
+WANTED = TABLES * 20
 
 
+@pytest.mark.sized
 @pytest.mark.skipif(
     forebay.implementation != "compiled", reason="compares the compiled form, and starts the interpreted one itself"
 )

@@ -10,6 +10,7 @@ from forebay._accumulator.account import BatchAccount
 from forebay._accumulator.pool import Buffer, BufferPool, adopt
 from forebay.errors import KafkaError
 from tests.fakes.tickets import CountingTicket
+from tests.support.examples import examples
 
 TOTAL, POOLABLE, SHARE = 1000, 100, 700
 SIZES = st.one_of(st.just(POOLABLE), st.integers(1, TOTAL // 2))
@@ -257,6 +258,6 @@ class SharedPoolMachine(PoolMachine):
 
 
 TestPool = PoolMachine.TestCase
-TestPool.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPool.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
 TestSharedPool = SharedPoolMachine.TestCase
-TestSharedPool.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestSharedPool.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)

@@ -462,4 +462,4 @@ class SequencesMachine(SeededMachine):
                     side.respond(connection)
 
 
-TestSequences = test_case(SequencesMachine, examples=200, steps=60)
+TestSequences = test_case(SequencesMachine, runs=200, steps=60)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.fakes.produce import Answer
 from tests.fakes.world import World
+from tests.support.examples import examples
 
 LIMIT = st.sampled_from([90, 130, 200, 400, 1000, 5000])
 SIZES = st.lists(st.sampled_from([0, 1, 20, 60, 61, 64, 130, 400]), min_size=1, max_size=40)
@@ -17,7 +18,7 @@ FAULTS = st.lists(st.sampled_from([0, 0, 10, 6, 42]), max_size=12)
 
 
 @example(limit=90, sizes=[0, 0, 20], faults=[], codec="lz4", batch_size=100, linger=0, headers=False, idempotent=True)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     limit=LIMIT,
     sizes=SIZES,

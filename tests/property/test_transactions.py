@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from forebay.errors import KafkaError
 from tests.fakes.broker import INIT_PRODUCER_ID
 from tests.fakes.coordinator import ADD_PARTITIONS, END_TXN, FIND_COORDINATOR, TransactionalWorld
+from tests.support.examples import examples
 
 PASSING = st.sampled_from([7, 14, 15, 16, 51])
 REFUSED = st.sampled_from([29, 48, 87, 120])
@@ -93,5 +94,5 @@ class Transactions(RuleBasedStateMachine):
 
 TestTransactions = Transactions.TestCase
 TestTransactions.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(60), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

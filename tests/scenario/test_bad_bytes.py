@@ -22,6 +22,7 @@ from tests.fakes.damage import SENSELESS, TRUE, UNDONE, Damage, Damager, lie
 from tests.fakes.world import World
 from tests.property.coordinator import Coordinator
 from tests.property.frames import printed_seed
+from tests.support.examples import cases
 from tests.support.refusal import ADD_OFFSETS_TO_TXN, ADD_PARTITIONS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT
 from tests.support.rewrite import FIND_COORDINATOR
 
@@ -32,7 +33,7 @@ TXN_APIS = {
     2: (TXN_OFFSET_COMMIT, END_TXN),
 }
 PARTITIONS = 2
-ROUNDS, RECORDS, LIARS = 5000, 4, 200
+ROUNDS, RECORDS, LIARS = cases(5000), 4, 200
 
 
 def new_world(**config: Any) -> World:
@@ -259,6 +260,7 @@ class Chaos:
         ]
 
 
+@pytest.mark.sized
 def test_random_damage_delivers_everything_once() -> None:
     """Thousands of answers, most of them senseless: nothing is lost, doubled, reordered or taken for delivered."""
     draw = random.Random(printed_seed())

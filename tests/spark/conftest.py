@@ -1,4 +1,4 @@
-"""One Spark session and one embedded broker for all tests here; they need Java and take some seconds to start."""
+"""One Spark session, embedded broker and real Kafka for all tests here; they need Java and take seconds to start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 import forebay
 from forebay.testing import EmbeddedBroker
+from tests.support.fixtures import kafka
 from tools.spark_jvm import quick_start
+
+__all__ = ["kafka"]
 
 IDLE_POLLS = 5
 

@@ -17,6 +17,8 @@ from tests.spark.clusters import connect_server, standalone, unpacked_wheel
 from tests.spark.conftest import ReadAll
 from tests.support.readme import ROOT
 
+pytestmark = pytest.mark.rest("starts a JVM of its own")
+
 ROWS = 20_000
 LINES = 1000
 PARTITIONS = 3

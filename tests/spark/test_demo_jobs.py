@@ -22,6 +22,8 @@ from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
 from tests.support.registry import FakeRegistry, serving
 
+pytestmark = pytest.mark.rest("jobs that users read: the sink's own tests go the same ways")
+
 DEMO = Path(data.__file__).parent
 
 

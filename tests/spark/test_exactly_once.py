@@ -13,14 +13,7 @@ from forebay.control import Control
 from forebay.spark import write_batches
 from forebay.spark.exactly_once import protocol
 from tests.spark.committed import assert_exactly, committed_rows, digest
-from tests.support.fixtures import real_kafka
 from tools.kafka import RealKafka
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Any:
-    with real_kafka() as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.suites import ROOT, run
+
+pytestmark = pytest.mark.rest("starts a JVM of its own")
 
 
 def test_the_suite_of_a_spark_job_passes(workers: None, tmp_path: Path) -> None:

@@ -7,21 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.kill.__main__ import PROPERTIES
 from tests.kill.points import Plan, Point, drawn
 from tests.kill.run import Run
-from tests.support.fixtures import real_kafka
 
 POINTS = (Point.WORKER_END, Point.DRIVER_BETWEEN, Point.DRIVER_AFTER)
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Any:
-    with real_kafka(properties=PROPERTIES) as running:
-        yield running
-
-
 # Each kill of the driver costs the start of another one.
+@pytest.mark.rest("starts a JVM of its own")
 @pytest.mark.timeout(900)
 def test_no_row_is_lost_or_doubled(kafka: Any, tmp_path: Path) -> None:
     outcome = Run(kafka, tmp_path, "kills", dict(enumerate(POINTS)), master="local[3,4]").play()

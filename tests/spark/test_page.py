@@ -28,6 +28,7 @@ def test_these_are_all_blocks() -> None:
     assert len(snippets(PAGE)) == 5, "two of them are text: settings"
 
 
+@pytest.mark.rest("starts a JVM of its own")
 def test_a_batch(broker: EmbeddedBroker, read_all: ReadAll, tmp_path: Path) -> None:
     broker.create_topic("orders", 3)
     printed = succeeded(BLOCKS["python"], tmp_path, broker)
@@ -35,12 +36,14 @@ def test_a_batch(broker: EmbeddedBroker, read_all: ReadAll, tmp_path: Path) -> N
     assert {json.loads(message.value())["id"] for message in read_all("orders")} == set(range(1000))
 
 
+@pytest.mark.rest("starts a JVM of its own")
 def test_a_stream(broker: EmbeddedBroker, read_all: ReadAll, tmp_path: Path) -> None:
     broker.create_topic("lines", 3)
     assert "2 rows in the last micro-batch" in succeeded(BLOCKS["python stream"], tmp_path, broker)
     assert sorted(message.value() for message in read_all("lines")) == [b"a", b"b"]
 
 
+@pytest.mark.rest("starts a JVM of its own")
 def test_the_block_for_those_who_move(broker: EmbeddedBroker, read_all: ReadAll, tmp_path: Path) -> None:
     (block,) = snippets(ROOT / "docs" / "from_spark_kafka.md")
     broker.create_topic("moved", 1)
@@ -48,6 +51,7 @@ def test_the_block_for_those_who_move(broker: EmbeddedBroker, read_all: ReadAll,
     assert sorted((message.key(), message.value()) for message in read_all("moved")) == [(b"a", b"1"), (b"b", b"2")]
 
 
+@pytest.mark.rest("starts a JVM of its own")
 def test_a_sink_of_declarative_pipelines(
     broker: EmbeddedBroker, read_all: ReadAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ def test_an_aggregation_in_update_mode_writes_what_changed(
     ]
 
 
+@pytest.mark.rest("starts a JVM of its own")
 def test_the_command_prints_counters_and_ends_with_zero(job_file: Path) -> None:
     arguments = ["pipeline", "run", str(job_file), "--json"]
     code = f"import sys; from forebay.cli.__main__ import main; sys.exit(main({arguments!r}))"

@@ -17,6 +17,8 @@ import forebay
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
 
+pytestmark = pytest.mark.rest("starts a JVM of its own")
+
 PACKAGE = f"{Path(forebay.__file__).parent}{os.sep}"
 
 JOB = """

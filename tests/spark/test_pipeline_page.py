@@ -35,6 +35,7 @@ def test_a_part_of_a_module_is_python() -> None:
 
 
 # Each starts a Spark of its own; the first one starts two.
+@pytest.mark.rest("starts a JVM of its own")
 @pytest.mark.timeout(900)
 def test_the_blocks_run_one_after_the_other(tmp_path: Path, broker: EmbeddedBroker) -> None:
     broker.create_topic("trips", 3)

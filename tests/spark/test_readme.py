@@ -29,6 +29,7 @@ def test_there_are_such_blocks() -> None:
 
 
 # Each starts a Spark of its own, and one of them writes the demo's 336,776 rows.
+@pytest.mark.rest("starts a JVM of its own")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("snippet", SPARK, ids=str)
 def test_it_runs_alone(snippet: Snippet, clone: Path, broker: EmbeddedBroker) -> None:

@@ -42,6 +42,7 @@ DRIVER = textwrap.dedent(
 )
 
 
+@pytest.mark.rest("starts a JVM of its own")
 def test_the_plan_and_the_event_log_hold_no_secret(
     broker: EmbeddedBroker, topic: str, read_all: ReadAll, tmp_path: Path
 ) -> None:

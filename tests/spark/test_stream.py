@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
 
@@ -95,6 +97,7 @@ def wait_for(condition: Any, driver: subprocess.Popen[bytes], log: Path, seconds
         time.sleep(0.02)
 
 
+@pytest.mark.rest("starts a JVM of its own")
 def test_a_driver_that_is_killed_in_the_middle_loses_nothing(
     broker: EmbeddedBroker, topic: str, read_all: ReadAll, tmp_path: Path
 ) -> None:

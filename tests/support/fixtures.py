@@ -19,9 +19,17 @@ from forebay.testing import EmbeddedBroker
 from tests.support.proxy import KafkaProxy
 from tests.support.readback import ReadBack
 from tests.support.rewrite import Hook
-from tools.kafka import LEGACY_KAFKA_VERSION, JarsUnavailable, KafkaFailed, RealKafka
+from tools.kafka import LEGACY_KAFKA_VERSION, JarsUnavailable, KafkaFailed, Listener, RealKafka, ensure_archive
 
 WITHOUT = "FOREBAY_WITHOUT_KAFKA"
+
+LOCAL = "LOCAL"
+"""The listener of the session's broker that advertises localhost, while it listens on 127.0.0.1."""
+PROPERTIES = {
+    # Tests wait for both: transactions that time out, and the cleaner of compacted topics.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "log.cleaner.backoff.ms": "100",
+}
 
 _NUMBERS = itertools.count()
 
@@ -59,6 +67,8 @@ def real_kafka(**options: Any) -> Iterator[RealKafka]:
     if os.environ.get(WITHOUT) == "1":
         pytest.skip(f"{WITHOUT}=1: no real Kafka")
     try:
+        if "version" not in options:
+            ensure_archive()  # the others are started too seldom
         kafka = RealKafka(quick_start=True, **options)
         kafka.start()
     except (JarsUnavailable, KafkaFailed) as error:
@@ -72,7 +82,14 @@ def real_kafka(**options: Any) -> Iterator[RealKafka]:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[RealKafka]:
     """One real broker for the whole run: do not stop it, start your own with :func:`real_kafka` for that."""
-    with real_kafka() as broker:
+    with real_kafka(properties=PROPERTIES, listeners=[Listener(LOCAL, "PLAINTEXT", {}, "localhost")]) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def strict_kafka() -> Iterator[RealKafka]:
+    """A broker that makes no topic because somebody asks for it: ours do, with every metadata request."""
+    with real_kafka(properties={"auto.create.topics.enable": "false"}) as broker:
         yield broker
 
 

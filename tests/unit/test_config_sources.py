@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -107,9 +108,10 @@ def test_an_unknown_name_is_an_error_that_names_the_variable(variable: str) -> N
 
 
 def test_the_package_s_own_variables_are_no_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    for ours in [name for name in os.environ if name.startswith("FOREBAY_")]:
+        monkeypatch.delenv(ours)  # the tests' own
     monkeypatch.setenv("FOREBAY_BOOTSTRAP_SERVERS", "broker:9092")
     monkeypatch.setenv("FOREBAY_INTERPRETED", "1")
-    monkeypatch.delenv("FOREBAY_WITHOUT_KAFKA", raising=False)
     assert ProducerConfig.from_env()["bootstrap.servers"] == ("broker:9092",)
 
 

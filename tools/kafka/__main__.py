@@ -1,6 +1,7 @@
 """``python -m tools.kafka``: a real Kafka in the foreground until Ctrl-C; prints its address.
 
-``python -m tools.kafka fetch`` only fetches the jars, of the versions that the tests use.
+``python -m tools.kafka fetch`` only fetches the jars, of the versions that the tests use, and makes the archive of
+classes with which their brokers start.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import signal
 import sys
 import threading
 
+from tools.kafka.archive import ensure_archive
 from tools.kafka.cluster import KafkaFailed, RealKafka
 from tools.kafka.jars import KAFKA_VERSION, LEGACY_KAFKA_VERSION, OLDEST_KAFKA_VERSION, JarsUnavailable, ensure_jars
 
@@ -24,7 +26,10 @@ def main() -> int:
     options = parser.parse_args()
     try:
         if options.command == "fetch":
-            for version in (KAFKA_VERSION, LEGACY_KAFKA_VERSION, OLDEST_KAFKA_VERSION):
+            print(ensure_jars(KAFKA_VERSION))
+            # Before the others: tests that run meanwhile want it first.
+            ensure_archive()
+            for version in (LEGACY_KAFKA_VERSION, OLDEST_KAFKA_VERSION):
                 print(ensure_jars(version))
             return 0
         return run(options)

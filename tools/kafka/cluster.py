@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from tools.kafka.jars import KAFKA_VERSION, ensure_jars, java
+from tools.kafka.jars import KAFKA_VERSION, archive_of, ensure_jars, java
 from tools.kafka.probe import nodes_in_metadata
 from tools.ports import free_ports
 
@@ -33,7 +33,9 @@ STOP_TIMEOUT_S = 15.0
 TOOL_TIMEOUT_S = 120.0
 POLL_S = 0.05
 #: For what lives for seconds: half the time to start, half as fast once it is warm.
-QUICK = ("-XX:TieredStopAtLevel=1",)
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: An archive of classes that does not fit is no news to a test.
+QUIET_SHARING = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 GUARD = Path(__file__).with_name("guard.py")
 
 
@@ -87,7 +89,7 @@ class RealKafka:
 
     ``properties`` go over the defaults of every node, ``jvm_options`` behind ours.  ``plugins`` is a folder of classes
     for the class path.  ``listeners`` are further ones, at ``address_of``.  ``quick_start`` leaves out the compiler
-    that pays only after minutes under load: for tests, not for benches.
+    that pays only after minutes under load, and takes classes out of an archive: for tests, not for benches.
     ``advertised_host`` is what metadata says; the nodes listen on 127.0.0.1 whatever it is.  Raises
     :class:`tools.kafka.jars.JarsUnavailable` when there is nothing to start, :class:`KafkaFailed` when it does not come
     up within ``start_timeout_s``.
@@ -110,14 +112,17 @@ class RealKafka:
         self.version = version
         self._count = nodes
         self._properties = dict(properties or {})
-        self._jvm_options = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", *(QUICK if quick_start else ())]
-        self._jvm_options += jvm_options
         self._advertised_host = advertised_host
         self._start_timeout_s = start_timeout_s
         self._listeners = tuple(listeners)
         self._java = java()
         self._jars = ensure_jars(version)
         self._classes = f"{self._jars}/*" if plugins is None else f"{self._jars}/*{os.pathsep}{plugins}"
+        archive = archive_of(version)
+        sharing = (f"-XX:SharedArchiveFile={archive}", *QUIET_SHARING) if archive.exists() else ()
+        self._quick = (*QUICK, *sharing)
+        self._jvm_options = [f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC"]
+        self._jvm_options += [*(self._quick if quick_start else ()), *jvm_options]
         self._folder: Path | None = None
         self._nodes: list[_Node] = []
 
@@ -178,7 +183,7 @@ class RealKafka:
             node.data.mkdir(parents=True)
             node.properties.write_text("".join(f"{k}={v}\n" for k, v in self._settings(node).items()))
             arguments = ["format", "-t", cluster_id, "-c", str(node.properties)]
-            command = self._command("kafka.tools.StorageTool", arguments, QUICK)
+            command = self._command("kafka.tools.StorageTool", arguments, self._quick)
             with open(node.log, "wb") as log:
                 formatting.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
         for node, process in zip(self._nodes, formatting, strict=True):
@@ -328,7 +333,7 @@ class RealKafka:
 
     def run_tool(self, name: str, *arguments: str, timeout_s: float = TOOL_TIMEOUT_S) -> str:
         """Runs one of Kafka's own tools by its class name; returns what it prints, raises KafkaFailed else."""
-        command = self._command(name, arguments, QUICK)
+        command = self._command(name, arguments, self._quick)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
         except subprocess.TimeoutExpired:

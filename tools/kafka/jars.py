@@ -6,11 +6,15 @@ that does not resolve) is one :class:`JarsUnavailable` that says which.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 #: The broker that the integration tests, the demo's checks and the benches run against.
@@ -48,20 +52,38 @@ def ensure_jars(version: str = KAFKA_VERSION) -> Path:
     maven = shutil.which("mvn")
     if maven is None:
         raise JarsUnavailable(f"no jars of Kafka {version} in {CACHE}, and no Maven (mvn) on the path to fetch them")
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE, prefix=f"{version}-") as temporary:
+    with alone(), tempfile.TemporaryDirectory(dir=CACHE, prefix=f"{version}-") as temporary:
+        if folder.is_dir():
+            return folder
         fresh = Path(temporary) / "jars"
         # A machine that has them in its local repository is not asked to reach a remote one.
         reason = _copy(maven, version, fresh, "--offline") and _copy(maven, version, fresh)
         if reason is not None:
             raise JarsUnavailable(f"Maven could not fetch the jars of Kafka {version}: {reason}")
-        try:
-            fresh.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
-            # Another run was quicker; its jars are the same.
+        fresh.rename(folder)
     return folder
+
+
+def archive_of(version: str) -> Path:
+    """Where the classes of this version are for this Java, if ``tools.kafka.archive`` has put them there."""
+    launcher = Path(java()).resolve()
+    release = launcher.parents[1] / "release"
+    said = release.read_bytes() if release.exists() else b""
+    # A JVM takes no archive of another one: this only keeps several Javas from making each other's anew.
+    return CACHE / f"{version}-{hashlib.sha256(bytes(launcher) + said).hexdigest()[:12]}.jsa"
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """One process at a time puts something into the cache; the others wait, and then find it there."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    lock = os.open(CACHE, os.O_RDONLY)
+    try:
+        # It ends with the process, however that ends.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _copy(maven: str, version: str, folder: Path, *options: str) -> str | None:

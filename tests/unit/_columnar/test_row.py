@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay.errors import IllegalArgumentError, RecordTooLargeError, TimeoutError
 from tests.fakes.world import World
+from tests.support.examples import examples
 from tests.unit._columnar.tables import append, arrow, rows_of_records, send
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=rows_of_records, compression=st.sampled_from(["none", "zstd"]))
 def test_columns_make_the_batches_that_send_makes(rows: list[dict[str, Any]], compression: str) -> None:
     options: dict[str, Any] = {"topics": {"a": 3, "b": 3}, "compression_type": compression, "batch_size": 300}

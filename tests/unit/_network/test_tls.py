@@ -13,6 +13,7 @@ from forebay._network.tls import MONTHS, TlsFilter, unix_time
 from forebay._network.transport import StreamFilter
 from forebay.errors import KafkaError, SslAuthenticationError
 from tests.conformance.worlds import authority
+from tests.support.examples import examples
 
 
 class Server:
@@ -177,7 +178,7 @@ def test_any_bytes_instead_of_a_handshake(data: bytes) -> None:
         pass
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=200)
+@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=examples(200))
 @given(st.integers(0, 5000), st.integers(1, 255))
 def test_a_damaged_handshake_or_stream(at: int, flip: int) -> None:
     ours, server = client(), Server()

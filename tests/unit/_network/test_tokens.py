@@ -90,7 +90,7 @@ async def coroutine() -> str:
         (coroutine, "function"),
         (7, "int"),
     ],
-    ids=lambda value: repr(value)[:30],
+    ids=lambda value: getattr(value, "__name__", repr(value)[:30]),
 )
 def test_rubbish_is_refused_and_not_shown(given: Any, why: str) -> None:
     made = given() if given is coroutine else given

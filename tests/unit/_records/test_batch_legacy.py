@@ -21,6 +21,7 @@ from forebay.errors import (
     KafkaError,
     UnsupportedCompressionTypeError,
 )
+from tests.support.examples import examples
 from tests.unit._records.goldens import V0_MESSAGE, V1_MESSAGE
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType
@@ -267,14 +268,14 @@ def outcome(data: bytes) -> list[Batch] | KafkaError:
         return error
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.sampled_from(MAGICS), st.integers(0, 15), st.binary(max_size=60))
 def test_signed_nonsense(magic: int, attributes: int, fields: bytes) -> None:
     result = outcome(signed(magic, fields, attributes))
     assert isinstance(result, KafkaError) or result[0].count > 0
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(MAGICS), st.sampled_from(CODECS[1:]), st.binary(max_size=80), st.integers(0, 3))
 def test_nonsense_inside_a_wrapper(magic: int, codec: CompressionType, content: bytes, good: int) -> None:
     data = wrapper(magic, [*inner(magic, range(good)), content], 100, codec=codec)

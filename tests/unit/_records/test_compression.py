@@ -13,6 +13,7 @@ from forebay._records.codec_framing import LZ4_HEADER, SNAPPY_BLOCK, SNAPPY_HEAD
 from forebay._records.compression import JOIN_LIMIT, LEVELS, CompressionType, ZstdCompressor, compressor
 from forebay._records.decompression import decompress
 from forebay.errors import IllegalArgumentError
+from tests.support.examples import examples
 
 GZIP, SNAPPY, LZ4, ZSTD = list(CompressionType)[1:]
 ALL_LEVELS = [
@@ -147,7 +148,10 @@ def test_zstd_is_one_frame_without_content_size() -> None:
         assert packed[4] & 0xE0 == 0  # neither content size nor single segment
 
 
-@pytest.mark.parametrize(("level", "window"), [(-5, 19), (2, 19), (3, 19), (4, 21), (19, 23)])
+HIGHEST = pytest.param(19, 23, marks=pytest.mark.rest("as the others, for much longer"))
+
+
+@pytest.mark.parametrize(("level", "window"), [(-5, 19), (2, 19), (3, 19), (4, 21), HIGHEST])
 def test_zstd_s_window_is_no_larger_than_its_level_remembers(level: int, window: int) -> None:
     data = noise(9 << 20)
     for packed in (compressor(ZSTD, level).compress(cut(data, 1 << 20)), compressor(ZSTD, level).compress([data])):
@@ -210,7 +214,7 @@ def test_any_kind_of_buffer(kind: CompressionType, form: type) -> None:
         assert decompress(kind, packed, 170) == b"hello " * 20 + b"world" * 10
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.sampled_from(list(CompressionType)),
     st.lists(st.lists(st.binary(max_size=300), min_size=1, max_size=4), min_size=1, max_size=5),

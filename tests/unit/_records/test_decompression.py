@@ -19,6 +19,7 @@ from forebay._records.decompression import (
     xxh32_short,
 )
 from forebay.errors import CorruptRecordError
+from tests.support.examples import examples
 
 GZIP, SNAPPY, LZ4, ZSTD = CODECS = list(CompressionType)[1:]
 BOMB = 40 * 1024 * 1024
@@ -64,7 +65,7 @@ def test_cut_short_or_followed_by_more(kind: CompressionType, size: int) -> None
         decompress(kind, packed + b"\0", 10 * size)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(CODECS), st.data())
 def test_damage_is_one_error_or_none(kind: CompressionType, data: st.DataObject) -> None:
     packed = bytearray(compressor(kind).compress([b"some words, some words and some more words" * 3]))
@@ -76,7 +77,7 @@ def test_damage_is_one_error_or_none(kind: CompressionType, data: st.DataObject)
         assert kind.label in str(error)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(CODECS), st.binary(max_size=60))
 def test_any_bytes_are_one_error_or_fine(kind: CompressionType, tail: bytes) -> None:
     for data in (tail, compressor(kind).compress([b"x"])[:7] + tail):

@@ -12,6 +12,7 @@ from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import Batch, ControlType, EndTransactionMarker, Record, TimestampType
 from forebay._records.reader import next_batch_size, read_batches, read_records, read_varint
 from forebay.errors import CorruptRecordError, InvalidRecordError, KafkaError
+from tests.support.examples import examples
 from tests.unit._records.goldens import V2_GOLDENS, V2_LZ4, V2_NONE, V2_ONE, V2_TRANSACTIONAL
 
 CODECS = list(CompressionType)
@@ -401,7 +402,7 @@ def test_one_wrong_byte_is_always_found(name: str) -> None:
                 assert isinstance(outcome(damaged), KafkaError), (at, flip)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.sampled_from(sorted(V2_GOLDENS)), st.integers(21, 111), st.integers(0, 255), st.integers(0, 111))
 def test_signed_nonsense(name: str, at: int, byte: int, shorter: int) -> None:
     golden = V2_GOLDENS[name]
@@ -413,14 +414,14 @@ def test_signed_nonsense(name: str, at: int, byte: int, shorter: int) -> None:
     assert isinstance(result, KafkaError) or sum(batch.size for batch in result) == len(data)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.binary(max_size=150), st.sampled_from([b"", V2_ONE[:17], V2_ONE[:61], V2_ONE]))
 def test_any_bytes(tail: bytes, start: bytes) -> None:
     result = outcome(start + tail)
     assert isinstance(result, KafkaError) or sum(batch.size for batch in result) == len(start + tail)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.binary(max_size=80), st.integers(-2, 12))
 def test_any_records_section(section: bytes, count: int) -> None:
     try:

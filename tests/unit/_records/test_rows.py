@@ -14,6 +14,7 @@ from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._records.decoded import Record
 from forebay._records.rows import RowWindow
 from tests.fakes.world import World
+from tests.support.examples import examples
 
 FIRST = {"value": b"first", "partition": 0, "timestamp": 1000}
 """Begins the batch of partition 0: the first row of a call goes alone, and so does each that begins a batch."""
@@ -148,7 +149,7 @@ SIZES = st.sampled_from([-1, 0, 1, 52, 53, 54, 100, 8180, 8190])
 STEPS = st.lists(st.tuples(st.booleans(), st.lists(SIZES, min_size=1, max_size=200)), min_size=1, max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(STEPS, st.sampled_from([200, 16_384, 1_000_000]), st.sampled_from(["none", "lz4"]))
 def test_tables_of_values_make_the_batches_of_send(
     steps: list[tuple[bool, list[int]]], batch_size: int, codec: str

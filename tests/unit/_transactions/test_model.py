@@ -27,6 +27,7 @@ from forebay.errors import (
     TimeoutError,
     UnknownTopicIdError,
 )
+from tests.support.examples import examples
 
 from .fakes import FakeBatch, FakePartition, give_id, new_manager
 
@@ -282,7 +283,7 @@ def run(world: World, script: list[tuple[str, int]]) -> None:
     world.check_end()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @example(OVERTAKEN, 0)
 @example(OVERTAKEN, 2**31 - 7)
 @example(FORGOTTEN, 0)
@@ -296,7 +297,7 @@ def test_nothing_lost_doubled_or_reordered(script: list[tuple[str, int]], start:
     assert world.manager.producer_epoch == 0
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @example(UNKNOWN_AHEAD_OF_A_GAP, 0, 0)
 @example(UNKNOWN_AHEAD_OF_A_GAP, 2**31 - 1, 32767)
 @example(FORGOTTEN_AND_GIVEN_UP, 0, 0)
@@ -376,7 +377,7 @@ passing = (*BENIGN, *(fault for fault in FAULTS if fault != "restart"), "expire"
 steps_by_name = st.lists(st.tuples(st.sampled_from(passing), st.integers(0, 11)), max_size=120)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @example(TAKEN_FIRST, 0)
 @example(STRAY, 0)
 @given(steps_by_id, starts)
@@ -385,7 +386,7 @@ def test_a_topic_made_again_by_id(script: list[tuple[str, int]], start: int) -> 
     run(RemadeTopic(start, by_id=True), script)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @example(TAKEN_FIRST, 0)
 @example(STRAY, 0)
 @example(STRAY, 2**31 - 7)

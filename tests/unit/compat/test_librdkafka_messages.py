@@ -19,6 +19,7 @@ from forebay.compat._librdkafka_errors import KafkaError
 from forebay.compat._librdkafka_messages import Message
 from forebay.errors import TimeoutError
 from tests.fakes.world import World
+from tests.support.examples import examples
 from tests.unit._delivery.test_result import needs_failing_allocations
 from tests.unit.compat.test_confluent_kafka import Events, ours
 
@@ -38,7 +39,7 @@ def test_a_message_is_no_value() -> None:
         pickle.dumps(events[0][1])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(steps=st.lists(st.one_of(st.sampled_from([None, 0, 1, 2]), st.just("error"), st.just("poll")), max_size=40))
 def test_each_message_has_its_own_callback(steps: list[Any]) -> None:
     world = World()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -47,16 +48,23 @@ def test_mavens_own_reason_is_shown_and_nothing_is_left(folder: Path) -> None:
     assert list((folder / "cache").iterdir()) == []
 
 
-def test_jars_are_fetched_once_and_offline_first(folder: Path) -> None:
-    maven(
-        folder,
-        "target = pathlib.Path(next(o for o in options if o.startswith('-DoutputDirectory=')).partition('=')[2])\n"
-        f"log = pathlib.Path({str(folder / 'log')!r})\n"
-        "log.open('a').write(f\"{'--offline' in options} {'-Dkafka.version=1.2.3' in options}\\n\")\n"
-        "if '--offline' in options: sys.exit(1)\n"
-        "target.mkdir(parents=True); (target / 'kafka-clients-1.2.3.jar').touch()",
-    )
-    jars = ensure_jars("1.2.3")
+FETCHES = """
+target = pathlib.Path(next(o for o in options if o.startswith('-DoutputDirectory=')).partition('=')[2])
+with open(LOG, "a") as log:
+    log.write(f"{'--offline' in options} {'-Dkafka.version=1.2.3' in options}\\n")
+if '--offline' in options: sys.exit(1)
+target.mkdir(parents=True)
+(target / 'kafka-clients-1.2.3.jar').touch()
+"""
+
+
+@pytest.mark.parametrize("asked", [1, 4])
+def test_jars_are_fetched_once_and_offline_first(folder: Path, asked: int) -> None:
+    """Also if several want them at once: all but one wait."""
+    maven(folder, f"LOG = {str(folder / 'log')!r}{FETCHES}")
+    with ThreadPoolExecutor(asked) as pool:
+        found = set(pool.map(ensure_jars, ["1.2.3"] * asked))
+    (jars,) = found
     assert jars == ensure_jars("1.2.3") == folder / "cache" / "1.2.3"
     assert [file.name for file in jars.iterdir()] == ["kafka-clients-1.2.3.jar"]
     assert (folder / "log").read_text() == "True True\nFalse True\n"

@@ -12,7 +12,7 @@ from tools.times import noted
 
 FAILURES = [
     (
-        "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError(': Failed'\nERROR: None found",
+        "WARNING: Retrying (Retry(total=4)) after connection broken by 'NewConnectionError'\nERROR: None found",
         "does not reach a package index",
     ),
     (

@@ -19,6 +19,7 @@ from forebay.compat.kafka import errors
 from forebay.compat.kafka._calls import Call
 from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
 from tests.fakes.broker import PRODUCE
+from tests.support.examples import examples
 from tests.unit.compat.kafka.test_path import made, ours
 
 KINDS = ("add_callback", "add_errback", "add_both")
@@ -46,7 +47,7 @@ def located(number: int, offset: int) -> RecordMetadata:
     return RecordMetadata("test", 0, TopicPartition("test", 0), offset, 1000 - number, None, -1, number, -1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(added=ADDED, keeps=st.booleans(), splits=st.booleans())
 def test_each_is_called_once_in_the_order_of_the_records(
     added: list[list[tuple[int, str]]], keeps: bool, splits: bool
@@ -68,7 +69,7 @@ def test_each_is_called_once_in_the_order_of_the_records(
     ]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(added=ADDED)
 def test_those_of_failed_records(added: list[list[tuple[int, str]]]) -> None:
     world = made(batch_size=4096, delivery_timeout_ms=6000)
