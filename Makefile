@@ -12,6 +12,8 @@ PYTEST_OPTIONS ?=
 BENCH_OPTIONS ?=
 SECONDS ?= 1800
 KILLS ?= 60
+COUNT ?= 100
+MUTANTS_OPTIONS ?=
 SEED ?=
 SECURE ?=
 # PYTHON=... has an environment of its own, beside that of the Python which is found.
@@ -45,11 +47,11 @@ define pytest
 	$(PY) -m pytest $(PYTEST_OPTIONS) $(1)
 endef
 
-.PHONY: help setup build rebuild check format generated docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak kill sdist wheel wheel-test dependency-wheels sbom audit clean
+.PHONY: help setup build rebuild check format generated docs test test-fast unit interpreted integration three-brokers spark package jars demo road kafka bench soak kill mutants sdist wheel wheel-test dependency-wheels sbom audit clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
-	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
+	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), COUNT, SEED and MUTANTS_OPTIONS=--resume (mutants), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker)"
 
 $(STAMP): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "forebay needs Python 3.11 or later; none found (set PYTHON=...)" >&2; exit 1; }
@@ -150,6 +152,10 @@ soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (
 
 kill: $(BUILT) jars  ## Kills in exactly-once Spark streams: workers, executors, drivers, broker (KILLS=60, SEED=... repeats a run)
 	$(PY) -m tests.kill --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# Status 1 says that the rest of the tests finds too much that `make test` does not.  Brokers start where tests need them.
+mutants: $(STAMP) jars  ## Seeded mutants of the sources: what `make test` finds, and what only the rest does (COUNT, SEED; hours)
+	$(PY) -m tools.mutants --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(MUTANTS_OPTIONS)
 
 $(RELEASE)/.ready: pyproject.toml
 	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
