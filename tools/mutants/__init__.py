@@ -4,8 +4,8 @@ A mutant is the package with one small change in one line.  The tests that reach
 of the core, the network, transactions and the Spark sink run interpreted, each against the tests that reach its line:
 first those of ``make test``, then the rest.
 
-Two kept tools were judged and not taken.  mutmut leaves decorated functions alone, and nearly all functions of the hot
-modules have a decorator of Cython.  cosmic-ray changes the working tree in place and has one test command for all
+Two kept tools were judged and not taken.  mutmut leaves nearly all decorated functions alone, and those of the hot
+modules have Cython's decorators.  cosmic-ray changes the working tree in place and has one test command for all
 mutants; its operators delete no statement and change no returned value, and know nothing of code of one form.
 coverage.py tells which test reaches which line.
 """
