@@ -66,6 +66,8 @@ class Copies:
         try:
             yield
         except BaseException:
+            # A second Ctrl-C would leave the runs without anybody who ends them.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             pool.shutdown(wait=False, cancel_futures=True)
             for copy in self._all:
                 copy.stop()
@@ -175,6 +177,9 @@ def main() -> int:
     except TestsFailed as error:
         print(error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped; --resume goes on from here", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -31,9 +31,9 @@ def killed(copy: Copy, mutant: Mutant, stages: Iterable[Stage]) -> Kill | None:
         while left and (kill := _attempt(copy, mutant, stage, left)) is not None:
             if (stage.in_memory and kill.how == "failure") or kill.how == "import":
                 return kill
-            # The machine may have been too busy for it: the same test has to pass without the mutant.
+            # The machine may have been too busy for it: the mutant alone has to make the difference.
             alone = {test: limit for test, limit in left.items() if test == kill.test}
-            if not alone or _run(copy, stage, alone) is None:
+            if not alone or (_run(copy, stage, alone) is None and _attempt(copy, mutant, stage, alone) is not None):
                 return kill
             del left[kill.test]
     return None

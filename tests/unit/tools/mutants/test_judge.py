@@ -62,10 +62,16 @@ def test_a_mutant_that_no_test_finds_survives_and_none_without_tests_runs(tmp_pa
     assert len(copy.runs) == 1
 
 
-def test_a_failure_beside_brokers_counts_if_the_test_passes_without_the_mutant(tmp_path: Path) -> None:
+def test_a_failure_beside_brokers_counts_if_the_test_fails_again_and_passes_without_the_mutant(tmp_path: Path) -> None:
     copy = MadeUpCopy(tmp_path, lambda _, changed: (1, [["failure", "a"]]) if changed else (0, []))
     assert judged(copy, stage("a", "b", in_memory=False)) == Kill("a", "failure")
-    assert copy.runs == [(["a", "b"], True), (["a"], False)]
+    assert copy.runs == [(["a", "b"], True), (["a"], False), (["a"], True)]
+
+
+def test_a_failure_that_does_not_come_back_says_nothing(tmp_path: Path) -> None:
+    copy = MadeUpCopy(tmp_path, lambda tests, _: (1, [["failure", "a"]]) if tests == ["a", "b"] else (0, []))
+    assert judged(copy, stage("a", "b", in_memory=False)) is None
+    assert copy.runs[-1] == (["b"], True)
 
 
 @pytest.mark.parametrize("event", ["time", "failure"])
