@@ -39,12 +39,13 @@ class Lister:
 
 
 class Reach:
-    """Runs all tests under coverage, one context each, and writes how long each of those that pass takes."""
+    """Runs all tests under coverage, one context each, and writes how long each takes that is not skipped."""
 
     def __init__(self, data: str, seconds: str, package: str) -> None:
         self._seconds = Path(seconds)
         self._taken: dict[str, float] = {}
         self._failed: set[str] = set()
+        self._skipped: set[str] = set()
         self._coverage = self._started(data, package)
 
     def _started(self, data: str, package: str) -> Coverage:
@@ -68,14 +69,20 @@ class Reach:
             self._coverage.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if not report.passed:
+        if report.failed:
             self._failed.add(report.nodeid)
+        elif report.skipped:
+            self._skipped.add(report.nodeid)
 
     def pytest_unconfigure(self) -> None:
         self._coverage.stop()
         self._coverage.save()
-        passed = {name: taken for name, taken in self._taken.items() if name not in self._failed}
-        self._seconds.write_text(json.dumps(passed), encoding="utf-8")
+        ran = {name: taken for name, taken in self._taken.items() if name not in self._skipped}
+        told = {
+            "passed": {name: taken for name, taken in ran.items() if name not in self._failed},
+            "failed": {name: taken for name, taken in ran.items() if name in self._failed},
+        }
+        self._seconds.write_text(json.dumps(told), encoding="utf-8")
 
 
 class Chosen:

@@ -15,7 +15,7 @@ from tools.mutants.reach import Reach, Selection, home, make, part_files, select
 from tools.mutants.stages import reaching, stages
 
 ROOT = Path(__file__).parents[4]
-TESTS = """import time
+TESTS = """import sys
 
 import pytest
 
@@ -36,10 +36,16 @@ def test_something_else():
     pass
 
 
+def test_that_needs_a_python_without_tracer():
+    part.is_more(5)
+    assert sys.gettrace() is None
+
+
 def test_that_fails():
     part.is_more(5)
     assert False
 """
+PASSING = ("test_more[4]", "test_more[5]", "test_that_needs_a_python_without_tracer")
 NAME = "tests/unit/test_part.py::"
 QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The small repository needs none of them, and each takes time to import."""
@@ -72,15 +78,13 @@ def test_a_repository_goes_the_whole_way(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("coverage")
     copy, folder = Copy(root, tmp_path / "copy"), home(root)
     first = selected(copy, folder, FIRST)
-    assert first == {
-        f"{NAME}{test}" for test in ("test_more[4]", "test_more[5]", "test_something_else", "test_that_fails")
-    }
+    assert first == {f"{NAME}{test}" for test in (*PASSING, "test_something_else", "test_that_fails")}
     make(copy, folder, "tests/unit", QUICK)
     reach = Reach(folder, ["tests/unit"])
-    assert len(reach.seconds) == 4
+    assert reach.seconds.keys() == {f"{NAME}{test}" for test in (*PASSING, "test_something_else", "test_limit")}
     shifted, negated = (mutant_of("src/forebay/part.py", word) for word in ("boundary shifted", "comparison negated"))
     reached = reaching(shifted, reach)
-    assert reached == {f"{NAME}{test}" for test in ("test_more[4]", "test_more[5]", "test_limit")}
+    assert reached == {f"{NAME}{test}" for test in (*PASSING, "test_limit")}
     seconds = reach.seconds
     assert killed(copy, shifted, stages(shifted.path, reached & first, seconds, FIRST)) is None
     assert killed(copy, shifted, stages(shifted.path, reached, seconds, FIRST)) == Kill(f"{NAME}test_limit", "failure")
