@@ -7,7 +7,8 @@ MAKEFLAGS += --no-builtin-rules
 # Some images set it; each of the many processes here would compile every source anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-VARIABLES := PYTHON VENV BOOTSTRAP PYTEST_OPTIONS BENCH_OPTIONS SECONDS KILLS SEED SECURE PYTHONS ROOM FOREBAY_EXAMPLES FOREBAY_WITHOUT_KAFKA
+VARIABLES := PYTHON VENV BOOTSTRAP PYTEST_OPTIONS BENCH_OPTIONS SECONDS KILLS SEED SECURE COUNT MUTANTS_OPTIONS PYTHONS ROOM \
+	FOREBAY_EXAMPLES FOREBAY_WITHOUT_KAFKA
 $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(if $(filter $(name),$(VARIABLES)),,$(error \
 	there is no variable $(name); there are $(VARIABLES)))))
 
@@ -16,6 +17,8 @@ PYTEST_OPTIONS ?=
 BENCH_OPTIONS ?=
 SECONDS ?= 1800
 KILLS ?= 60
+COUNT ?= 100
+MUTANTS_OPTIONS ?=
 SEED ?=
 SECURE ?=
 # PYTHON=... has an environment of its own, beside that of the Python which is found.
@@ -60,11 +63,11 @@ define pytest_rest
 	FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),whole) $(PY) -m pytest $(PYTEST_OPTIONS) -m "$(2)" $(1)
 endef
 
-.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted integration integration-rest three-brokers spark spark-rest package package-rest jars demo road kafka bench soak kill sdist wheel wheel-test dependency-wheels sbom audit clean
+.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted integration integration-rest three-brokers spark spark-rest package package-rest jars demo road kafka bench soak kill mutants sdist wheel wheel-test dependency-wheels sbom audit clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
-	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker), FOREBAY_EXAMPLES=small|whole|long (generated inputs)"
+	@echo "  Variables: PYTHON, VENV, BOOTSTRAP (demo), PYTEST_OPTIONS, BENCH_OPTIONS, SECONDS, SEED and SECURE=1 (soak), COUNT, SEED and MUTANTS_OPTIONS=--resume (mutants), PYTHONS and ROOM (wheel), FOREBAY_WITHOUT_KAFKA=1 (no real broker), FOREBAY_EXAMPLES=small|whole|long (generated inputs)"
 
 # What compiles forebay; then what the demo needs, and everything: the rest is had when a command needs it.
 $(TOOLS): pyproject.toml
@@ -193,6 +196,10 @@ soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (
 
 kill: $(BUILT) jars  ## Kills in exactly-once Spark streams: workers, executors, drivers, broker (KILLS=60, SEED=... repeats a run)
 	$(PY) -m tests.kill --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# Status 1 says that the rest of the tests finds too much that `make test` does not.  Brokers start where tests need them.
+mutants: $(STAMP) jars  ## Seeded mutants of the sources: what `make test` finds, and what only the rest does (COUNT, SEED; hours)
+	$(PY) -m tools.mutants --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(MUTANTS_OPTIONS)
 
 $(RELEASE)/.ready: pyproject.toml
 	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
