@@ -5,6 +5,7 @@ Random tests have no time limit: on a busy machine an example takes as long as i
 
 from __future__ import annotations
 
+import os
 import platform
 import signal
 
@@ -12,19 +13,26 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import forebay
+from tests.support import pace
 
 settings.register_profile("forebay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("forebay")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    # pytest-timeout reads it after this; the command line and its variable go first.
+    if config.option.timeout is None and "PYTEST_TIMEOUT" not in os.environ:
+        config.option.timeout = pace.TEST_S
     # A shell starts what stands before `&` with Ctrl-C ignored, and every process of a test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"forebay: {forebay.implementation}, {platform.python_implementation()} {platform.python_version()}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [
+        f"forebay: {forebay.implementation}, {platform.python_implementation()} {platform.python_version()}",
+        f"pace: {pace.factor():g} times the time of a quiet machine (tests/support/pace.py)",
+    ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

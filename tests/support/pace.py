@@ -1,0 +1,95 @@
+"""How fast this machine is, and the time that a test gives because of it.
+
+A limit in seconds is a bet on the machine, so no test has one of its own:
+
+- A wait that only must not last for ever takes ``HANG_S``, or ``until`` for a condition.  Only a hang reaches it.
+- A limit that is tested, and an option of a client or a broker that must not expire meanwhile, takes ``within``.
+- What must be cheap is counted (calls, turns, requests), or measured in the thread's own CPU time.
+- What happens by itself is waited for; nothing is slept for.
+
+The pace is measured once for a run: how long processes take that start and compute on all processors, and how late a
+thread wakes.  Processes that the run starts inherit it.  The machine may become slower after that, so ``HANG_S`` is
+long, and ``until`` counts its turns: each turn of a slow machine takes longer.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+VARIABLE = "FOREBAY_PACE"
+"""Carries the factor to the processes of the run."""
+ROUNDS = 3
+"""The slowest of them counts: a busy machine is not busy at every moment."""
+PROCESSES = 2
+"""At once, because a test has a client and a broker; on one processor they take turns."""
+WORK = "for _ in range(1_000_000): pass"
+WORK_S = 0.06
+"""A round of processes on a quiet machine."""
+WAKES = 10
+WAKE_S = 0.002
+LATE_S = 0.001
+"""By which a thread of a quiet machine wakes late, at most."""
+TURN_S = 0.005
+
+
+def measured() -> float:
+    """How many times longer than on a quiet machine things take now; at least 1."""
+    work = max(_processes() for _ in range(ROUNDS)) / WORK_S
+    wakes = max(_wakes() for _ in range(ROUNDS)) / (WAKES * (WAKE_S + LATE_S))
+    return round(max(1.0, work, wakes), 1)
+
+
+def _processes() -> float:
+    """Seconds of some processes that start, compute and end."""
+    begun = time.perf_counter()
+    running = [subprocess.Popen([sys.executable, "-I", "-S", "-c", WORK]) for _ in range(PROCESSES)]
+    for process in running:
+        process.wait()
+    return time.perf_counter() - begun
+
+
+def _wakes() -> float:
+    """Seconds of some short waits."""
+    begun, never = time.perf_counter(), threading.Event()
+    for _ in range(WAKES):
+        never.wait(WAKE_S)
+    return time.perf_counter() - begun
+
+
+@functools.cache
+def factor() -> float:
+    """The pace of this run; its first process measures it."""
+    if VARIABLE not in os.environ:
+        os.environ[VARIABLE] = str(measured())
+    return float(os.environ[VARIABLE])
+
+
+def within(seconds: float) -> float:
+    """What takes ``seconds`` on a quiet machine at most, takes at most this on this one."""
+    return seconds * factor()
+
+
+def within_ms(milliseconds: int) -> int:
+    """The same in whole milliseconds, as the options of clients and brokers want them."""
+    return round(milliseconds * factor())
+
+
+HANG_S = within(120)
+"""For a wait that ends by itself.  Its size does not matter for a test that passes."""
+TEST_S = 5 * HANG_S
+"""For a whole test: longer than a wait, so that the wait is what fails and says what did not come."""
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = HANG_S) -> None:
+    """Waits until ``condition()`` is true; fails with ``what`` after the turns that a quiet machine has in the time."""
+    pause, left = threading.Event(), round(seconds / TURN_S)
+    while not condition():
+        assert left > 0, f"not within {seconds:g} s of a quiet machine: {what}"
+        left -= 1
+        pause.wait(TURN_S)
