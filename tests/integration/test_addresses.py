@@ -21,8 +21,9 @@ from forebay._network.resolver import Resolver
 from forebay.errors import KafkaTimeoutError
 from forebay.testing import EmbeddedBroker
 from forebay.testing._forward import Forwarder
-from tests.integration.workload import WAIT_S, metric, until
+from tests.integration.workload import WAIT_S, metric
 from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.pace import until
 from tests.support.readback import read_all
 
 ROOT = Path(__file__).parents[2]

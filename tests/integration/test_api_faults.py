@@ -14,8 +14,9 @@ import pytest
 
 from forebay import KafkaProducer
 from forebay.errors import KafkaTimeoutError
-from tests.integration.workload import WAIT_S, metric, until
+from tests.integration.workload import WAIT_S, metric
 from tests.support.fixtures import ProxyFactory, TopicFactory
+from tests.support.pace import until
 from tests.support.proxy import LOST, TORN, UNHEARD, Fault, KafkaProxy, away, late
 from tests.support.readback import read_all
 from tests.support.refusal import INIT_PRODUCER_ID

@@ -18,8 +18,9 @@ from forebay import KafkaProducer
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError, TimeoutError
 from forebay.testing import EmbeddedBroker
 from tests.integration.programs import COUNT, all_in_order, expected, stored
-from tests.integration.workload import WAIT_S, until
+from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import until
 
 # -- callbacks ------------------------------------------------------------------------------------------------
 

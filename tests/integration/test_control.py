@@ -39,8 +39,8 @@ from forebay.errors import (
     UnknownTopicOrPartitionError,
 )
 from forebay.model import TransactionIdentity
-from tests.integration.workload import until
 from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.pace import until
 from tools.kafka import RealKafka
 
 VALUES = [b"%d" % number for number in range(5)]

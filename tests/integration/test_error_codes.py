@@ -12,8 +12,9 @@ from forebay import KafkaProducer, errors
 from forebay.errors import KafkaTimeoutError
 from forebay.testing import DISCONNECT, EmbeddedBroker
 from tests.error_matrix import CODES, MATRIX, UNKNOWN_CODE
-from tests.integration.workload import WAIT_S, until
+from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import until
 from tests.support.readback import read_all
 
 PRODUCE, INIT_PRODUCER_ID = 0, 22

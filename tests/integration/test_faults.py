@@ -15,8 +15,9 @@ import pytest
 from forebay import KafkaProducer
 from forebay.errors import KafkaTimeoutError, RecordTooLargeError
 from forebay.testing import EmbeddedBroker
-from tests.integration.workload import WAIT_S, Ledger, Load, good, judge, metric, until
+from tests.integration.workload import WAIT_S, Ledger, Load, good, judge, metric
 from tests.support.fixtures import Broker, ProxyFactory, TopicFactory
+from tests.support.pace import until
 from tests.support.proxy import KafkaProxy
 from tests.support.rewrite import PRODUCE
 from tools.kafka import RealKafka

@@ -23,8 +23,9 @@ from forebay.errors import (
     UnknownTopicOrPartitionError,
 )
 from forebay.testing import DISCONNECT, EmbeddedBroker
-from tests.integration.workload import WAIT_S, Ledger, metric, until
+from tests.integration.workload import WAIT_S, Ledger, metric
 from tests.support.fixtures import Broker, ProxyFactory, TopicFactory
+from tests.support.pace import until
 from tests.support.rewrite import Answer, limit_versions, metadata_error
 from tools.kafka import RealKafka
 

@@ -12,17 +12,9 @@ from forebay import KafkaProducer
 from forebay.errors import BufferExhaustedError, KafkaError, ProducerClosedError, TimeoutError
 from forebay.model import ProducerRecord, RecordMetadata
 from forebay.testing import EmbeddedBroker
-from tests.integration.workload import (
-    BASE,
-    WAIT_S,
-    Headers,
-    Ledger,
-    by_partition,
-    lasting_topic,
-    metric,
-    until,
-)
+from tests.integration.workload import BASE, WAIT_S, Headers, Ledger, by_partition, lasting_topic, metric
 from tests.support.fixtures import Broker, ProxyFactory, TopicFactory
+from tests.support.pace import until
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 

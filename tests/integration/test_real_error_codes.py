@@ -15,8 +15,9 @@ import pytest
 
 from forebay import KafkaProducer, errors
 from tests.error_matrix import MATRIX, NAMES, RETURNED
-from tests.integration.workload import WAIT_S, metric, until
+from tests.integration.workload import WAIT_S, metric
 from tests.support.fixtures import ProxyFactory, TopicFactory
+from tests.support.pace import until
 from tests.support.proxy import Fault, KafkaProxy, refused, told
 from tests.support.readback import read_all
 from tests.support.refusal import INIT_PRODUCER_ID

@@ -13,8 +13,9 @@ from confluent_kafka.admin import AdminClient
 from forebay import KafkaProducer
 from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError
 from tests.integration.programs import Program, expected
-from tests.integration.workload import WAIT_S, metric, until
+from tests.integration.workload import WAIT_S, metric
 from tests.support.fixtures import TopicFactory, real_kafka
+from tests.support.pace import until
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from forebay import KafkaProducer
-from tests.integration.workload import until
 from tests.soak.checker import Promise, check, summary
 from tests.soak.journal import ACKNOWLEDGED, Journal
 from tests.soak.load import Load, Plan, SendLoad
 from tests.soak.transactions import TransactionLoad
 from tests.support.admin import coordinator_of, move_leader, view, wait_until_healthy
 from tests.support.fixtures import ProxyFactory, TopicFactory
+from tests.support.pace import until
 from tests.support.readback import read_all
 from tools.kafka import RealKafka, dump_log
 

@@ -38,16 +38,15 @@ from tests.soak.load import Load, Plan, SendLoad
 from tests.soak.secrets import CHANGING, SECRET_FAULTS, SECRET_PEACE_S, SecretFaults
 from tests.support.admin import wait_until_healthy
 from tests.support.damage import Damage
+from tests.support.pace import HANG_S, within, within_ms
 from tests.support.proxy import KafkaProxy
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
 PARTITIONS = 4
 ROUND_S = 60.0
-READ_TIMEOUT_S = 120.0
-FAULT_END_S = 120.0
 #: What a future may take beyond delivery.timeout.ms.
-GRACE_S = 1.0
+GRACE_S = within(1)
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -90,11 +89,11 @@ def plans(seed: str) -> list[Plan]:
 def _plan(
     dice: random.Random, name: str, seed: str, *, proxied: bool = False, extra: dict[str, Any] | None = None
 ) -> Plan:
-    delivery_s = dice.choice((6, 12, 20))
+    delivery_s = within(dice.choice((6, 12, 20)))
     settings: dict[str, Any] = {
-        "delivery.timeout.ms": 1000 * delivery_s,
+        "delivery.timeout.ms": int(1000 * delivery_s),
         "request.timeout.ms": int(1000 * REQUEST_TIMEOUT_S),
-        "max.block.ms": 10_000,
+        "max.block.ms": within_ms(10_000),
         "retry.backoff.ms": 20,
         "retry.backoff.max.ms": 300,
         "reconnect.backoff.ms": 20,
@@ -125,7 +124,7 @@ def delete_topics(kafka: RealKafka, topics: Iterable[str]) -> None:
     """Deletes them, and returns when the controller has done so."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 2})
     for done in admin.delete_topics(list(topics)).values():
-        done.result(READ_TIMEOUT_S)
+        done.result(HANG_S)
 
 
 def make_load(plan: Plan, bootstrap_servers: str) -> Load:
@@ -200,7 +199,7 @@ class Soak:
         time.sleep(seconds)
         over.set()
         for track in tracks:
-            track.stop(FAULT_END_S)
+            track.stop(2 * HANG_S)
         for track in tracks:
             if track.error is not None:
                 raise track.error
@@ -210,7 +209,7 @@ class Soak:
         findings, told = {}, {}
         for load in self._loads:
             name = load.plan.name
-            records = read_all(self._kafka.bootstrap_servers, topics[name], timeout_s=READ_TIMEOUT_S)
+            records = read_all(self._kafka.bootstrap_servers, topics[name], timeout_s=HANG_S)
             found = check(load.plan.promise, load.journal, records)
             findings[name] = [Finding("raised", text) for text in load.trouble] + found
             load.trouble.clear()

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support.pace import PROGRAM_S
+
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-MAKING_S = 240
 SESSION = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
@@ -48,7 +49,7 @@ def _make(archive: Path) -> None:
         # Its JVM is this process's child and has written the archive when it ends.
         subprocess.run(
             [home / "bin" / "spark-submit", program], env={**os.environ, **options}, capture_output=True, check=True,
-            timeout=MAKING_S,
+            timeout=PROGRAM_S,
         )  # fmt: skip
         made.replace(archive)
     except (OSError, subprocess.SubprocessError) as error:

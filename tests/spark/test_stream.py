@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
+from tests.support.pace import PROGRAM_S, until
 
 ROWS = 100_000
 FILES = 10
@@ -68,10 +68,7 @@ def test_the_continuous_trigger_commits_nothing_instead_of_losing_rows(
         .start()
     )
     try:
-        limit = time.monotonic() + 60
-        while not (state / "offsets" / "5").exists():
-            assert time.monotonic() < limit, "no epochs came to an end"
-            time.sleep(0.1)
+        until((state / "offsets" / "5").exists, "epochs that came to an end")
         assert committed(state) == 0
     finally:
         query.stop()
@@ -87,12 +84,14 @@ def committed(checkpoint: Path) -> int:
     return len([entry for entry in (checkpoint / "commits").glob("*") if entry.name.isdigit()])
 
 
-def wait_for(condition: Any, driver: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
+def wait_for(condition: Any, driver: subprocess.Popen[bytes], log: Path) -> None:
+    def reached() -> bool:
+        if condition():
+            return True
         assert driver.poll() is None, f"the driver ended by itself: {log.read_text()[-2000:]}"
-        assert time.monotonic() < limit, "the stream did not get so far in time"
-        time.sleep(0.02)
+        return False
+
+    until(reached, "the stream gets so far")
 
 
 def test_a_driver_that_is_killed_in_the_middle_loses_nothing(
@@ -116,7 +115,7 @@ def test_a_driver_that_is_killed_in_the_middle_loses_nothing(
     assert 2 <= done < FILES
     second = start_driver(arguments, log)
     try:
-        assert second.wait(180) == 0, log.read_text()[-2000:]
+        assert second.wait(PROGRAM_S) == 0, log.read_text()[-2000:]
     finally:
         if second.poll() is None:
             os.killpg(second.pid, signal.SIGKILL)

@@ -2,7 +2,8 @@
 
 A limit in seconds is a bet on the machine, so no test has one of its own:
 
-- A wait that only must not last for ever takes ``HANG_S``, or ``until`` for a condition.  Only a hang reaches it.
+- A wait that only must not last for ever takes ``HANG_S`` (a whole program ``PROGRAM_S``), or ``until`` for a
+  condition.  Only a hang reaches it.
 - A limit that is tested, and an option of a client or a broker that must not expire meanwhile, takes ``within``.
 - What must be cheap is counted (calls, turns, requests), or measured in the thread's own CPU time.
 - What happens by itself is waited for; nothing is slept for.
@@ -82,8 +83,10 @@ def within_ms(milliseconds: int) -> int:
 
 HANG_S = within(120)
 """For a wait that ends by itself.  Its size does not matter for a test that passes."""
-TEST_S = 5 * HANG_S
-"""For a whole test: longer than a wait, so that the wait is what fails and says what did not come."""
+PROGRAM_S = 3 * HANG_S
+"""For a program that does several such waits, Spark's own among them."""
+TEST_S = 6 * HANG_S
+"""For a whole test: longer than its waits, so that a wait is what fails and says what did not come."""
 
 
 def until(condition: Callable[[], object], what: str, seconds: float = HANG_S) -> None:

@@ -15,6 +15,7 @@ import pytest
 import trustme
 
 from tests.support.fixtures import real_kafka
+from tests.support.pace import HANG_S
 from tools.certificates import Identity, identity
 from tools.kafka import Listener, RealKafka
 
@@ -107,4 +108,4 @@ def add_scram_users(kafka: RealKafka, iterations: int = 4096, *, user: str = USE
         info = names.ScramCredentialInfo(mechanism, iterations)
         change = names.UserScramCredentialUpsertion(user, info, password.encode())
         for future in admin.alter_user_scram_credentials([change]).values():
-            future.result(30)
+            future.result(HANG_S)
