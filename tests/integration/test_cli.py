@@ -23,6 +23,7 @@ from forebay import KafkaProducer
 from forebay.errors import KafkaError
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory, real_kafka
+from tests.support.pace import HANG_S, within
 from tests.support.readback import read_all
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ PRODUCE, UNKNOWN_TOPIC = 0, 3
 SUMMARY = re.compile(r"forebay: (\d+) records acknowledged, (\d+) failed, (\d+) bytes, [\d.]+ s(, [\d,]+ records/s)?")
 
 
-def forebay(*arguments: str, text: str | bytes = b"", timeout_s: float = 60) -> tuple[int, str, list[str]]:
+def forebay(*arguments: str, text: str | bytes = b"", timeout_s: float = HANG_S) -> tuple[int, str, list[str]]:
     """Exit code, stdout and the lines of stderr."""
     data = text.encode() if isinstance(text, str) else text
     done = subprocess.run(
@@ -215,7 +216,7 @@ def test_something_on_the_port_that_is_not_kafka(command: str) -> None:
 def test_something_on_the_port_that_is_silent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", "max.block.ms=500"]
-        code, _, err = forebay("produce", *options, text="x\n", timeout_s=15)
+        code, _, err = forebay("produce", *options, text="x\n", timeout_s=within(15))
         assert (code, len(err)) == (1, 1)
         assert err[0].endswith("nothing that answers as Kafka does was reached")
 
@@ -253,7 +254,7 @@ def test_a_broker_that_goes_away_ends_it_with_every_record_accounted_for(
             process.stdin.write(b"x" * 999 + b"\n" + (b"x" * 999 + b"\n") * 2000)
             process.stdin.flush()
         err = process.stderr.read().decode().splitlines()
-        assert process.wait(30) == 1
+        assert process.wait(HANG_S) == 1
     acknowledged, failed, _ = counts(err[-1])
     (stopped,) = [line for line in err if "stopped at" in line]
     match = re.search(r"stopped at stdin:(\d+): what follows was not sent", stopped)
@@ -280,7 +281,7 @@ def test_a_signal_delivers_what_was_accepted(
         process.stdin.flush()
         wait_for_records(embedded, name, 2)
         process.send_signal(number)
-        assert process.wait(20) == code
+        assert process.wait(HANG_S) == code
         err = process.stderr.read().decode().splitlines()
     assert err[0] == "forebay: error: interrupted: what follows was not sent"
     assert counts(err[1]) == (2, 0, 6)
@@ -366,14 +367,14 @@ def test_broker_serves_what_produce_sends() -> None:
         code, _, err = forebay("produce", "-b", address, "-t", "a", "-p", "2", text="x\n")
         assert (code, err) == (2, ["forebay: error: partition 2 of topic 'a': it has 2 partition(s), 0 to 1"])
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(HANG_S) == 0
 
 
 def test_a_reader_that_leaves_is_no_traceback() -> None:
     with running("config", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
-        assert process.wait(20) == 1
+        assert process.wait(HANG_S) == 1
         assert process.stderr.read() == b""
 
 
@@ -434,7 +435,7 @@ def test_transactions_are_listed_described_and_aborted(kafka: Any, topic: TopicF
     with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id=name) as producer:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(name, b"left open").result(30)
+        producer.send(name, b"left open").result(HANG_S)
         code, out, err = forebay("transactions", "list", *brokers, "--prefix", name, "--state", "Ongoing")
         assert (code, err) == (0, [])
         assert out.splitlines()[1].split()[::2] == [name, "Ongoing"]

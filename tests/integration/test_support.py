@@ -14,12 +14,12 @@ from tests.support.fixtures import (
     ReadBackFactory,
     TopicFactory,
 )
+from tests.support.pace import HANG_S, within
 from tests.support.proxy import LOST, TORN, UNHEARD, Fault, away, late, refused, told
 from tests.support.readback import ReadRecord, read_all
 from tests.support.rewrite import PRODUCE, limit_versions
 from tools.kafka import RealKafka, dump_log, producer_performance
 
-FLUSH_S = 20.0
 INIT_PRODUCER_ID = 22
 
 
@@ -45,7 +45,7 @@ def produce(
             partition=partition,
             on_delivery=lambda error, _: outcomes.append(str(error.name()) if error else ""),
         )
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
     return outcomes
 
 
@@ -83,15 +83,17 @@ def test_too_few_records_are_a_timeout_that_says_how_many(
 ) -> None:
     name = topic(embedded)
     produce(embedded.bootstrap_servers, name, [b"1", b"2"])
+    reader = read_back(embedded, name)
+    reader.wait_for(2)
     with pytest.raises(TimeoutError, match="2 of 3 records"):
-        read_back(embedded, name).wait_for(3, timeout_s=0.5)
+        reader.wait_for(3, timeout_s=0.5)
 
 
 def test_dropped_records_are_an_error_of_the_reader(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     name = topic(embedded)
     produce(embedded.bootstrap_servers, name, [b"x" * 100_000] * 100)
     with pytest.raises(RuntimeError, match="Offset out of range"):
-        read_all(embedded.bootstrap_servers, name, timeout_s=10)
+        read_all(embedded.bootstrap_servers, name)
 
 
 # -- the embedded broker's faults -----------------------------------------------------------------------------
@@ -249,12 +251,12 @@ def test_stalled_answers_come_when_resumed(any_broker: Broker, topic: TopicFacto
     proxy = proxied(any_broker)
     producer = Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0})
     producer.produce(name, b"1")
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
     proxy.stall()
     producer.produce(name, b"2")
     assert producer.flush(0.3) == 1
     proxy.resume()
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
 
 
 def test_a_proxy_that_refuses_takes_connections_again(
@@ -264,12 +266,12 @@ def test_a_proxy_that_refuses_takes_connections_again(
     proxy = proxied(any_broker)
     producer = Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0, "reconnect.backoff.ms": 50})
     producer.produce(name, b"1")
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
     proxy.refuse()
     producer.produce(name, b"2")
     assert producer.flush(0.3) == 1
     proxy.accept()
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
 
 
 def test_a_hook_that_fails_fails_the_test(embedded: EmbeddedBroker, proxied: ProxyFactory) -> None:
@@ -278,6 +280,6 @@ def test_a_hook_that_fails_fails_the_test(embedded: EmbeddedBroker, proxied: Pro
 
     proxy = proxied(embedded, hooks=[hook])
     with pytest.raises(KafkaException):
-        Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0}).list_topics(timeout=0.5)
+        Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0}).list_topics(timeout=within(0.5))
     with pytest.raises(ZeroDivisionError, match="in the hook"):
         proxy.close()

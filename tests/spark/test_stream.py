@@ -13,7 +13,7 @@ from typing import Any
 
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
-from tests.support.pace import PROGRAM_S, until
+from tests.support.pace import HANG_S, PROGRAM_S, until
 
 ROWS = 100_000
 FILES = 10
@@ -35,7 +35,7 @@ DRIVER = textwrap.dedent(
 
 def stream(spark: Any, folder: Path, options: dict[str, str], **trigger: Any) -> None:
     rows = spark.readStream.schema("value STRING").text(str(folder))
-    rows.writeStream.format("forebay").options(**options).trigger(**trigger).start().awaitTermination(60)
+    rows.writeStream.format("forebay").options(**options).trigger(**trigger).start().awaitTermination(HANG_S)
 
 
 def test_a_stream_goes_on_from_its_checkpoint_and_adds_to_its_counters(

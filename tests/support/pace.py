@@ -10,7 +10,7 @@ A limit in seconds is a bet on the machine, so no test has one of its own:
 
 The pace is measured once for a run: how long processes take that start and compute on all processors, and how late a
 thread wakes.  Processes that the run starts inherit it.  The machine may become slower after that, so ``HANG_S`` is
-long, and ``until`` counts its turns: each turn of a slow machine takes longer.
+long, and ``until`` counts its turns, which take longer then.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ def within_ms(milliseconds: int) -> int:
 
 HANG_S = within(120)
 """For a wait that ends by itself.  Its size does not matter for a test that passes."""
+HANG_MS = 1000 * HANG_S
 PROGRAM_S = 3 * HANG_S
 """For a program that does several such waits, Spark's own among them."""
 TEST_S = 6 * HANG_S
@@ -90,9 +91,15 @@ TEST_S = 6 * HANG_S
 
 
 def until(condition: Callable[[], object], what: str, seconds: float = HANG_S) -> None:
-    """Waits until ``condition()`` is true; fails with ``what`` after the turns that a quiet machine has in the time."""
-    pause, left = threading.Event(), round(seconds / TURN_S)
-    while not condition():
-        assert left > 0, f"not within {seconds:g} s of a quiet machine: {what}"
-        left -= 1
+    """Waits until ``condition()`` is true; fails with ``what`` after so many seconds.
+
+    A turn counts as the time of ``condition()`` and of a pause, however late this thread wakes from it.
+    """
+    pause, left = threading.Event(), seconds
+    while True:
+        begun = time.monotonic()
+        if condition():
+            return
+        left -= time.monotonic() - begun + TURN_S
+        assert left > 0, f"not within {seconds:g} s: {what}"
         pause.wait(TURN_S)

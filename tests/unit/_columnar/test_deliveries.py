@@ -20,6 +20,7 @@ from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
 from tests.fakes.steps import at_step, each_step
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 from tests.unit._columnar.tables import append, arrow
 
 
@@ -163,7 +164,7 @@ def test_another_thread_waits_for_the_outcome() -> None:
     waiting = threading.Thread(target=lambda: found.append(delivery.result(30)))
     waiting.start()
     world.run(200)
-    waiting.join(30)
+    waiting.join(HANG_S)
     assert found == [{("t", 0): ((0, 3),)}]
 
 

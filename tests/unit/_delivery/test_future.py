@@ -18,6 +18,7 @@ from forebay._delivery.result import BatchResult
 from forebay.errors import CorruptRecordError, ForkedProducerError, KafkaError, TimeoutError
 from forebay.model import RecordMetadata
 from tests.fakes.tickets import CountingTicket
+from tests.support.pace import HANG_S
 from tests.unit._accumulator.shelf import Shelf, quiet
 
 
@@ -164,12 +165,12 @@ def test_another_thread_waits_until_all_callbacks_ran() -> None:
 
     def slow(_: RecordFuture) -> None:
         inside.set()
-        assert go_on.wait(30)
+        assert go_on.wait(HANG_S)
 
     futures[0].add_done_callback(slow)
     thread = threading.Thread(target=batch.complete, args=(0, -1, quiet))
     thread.start()
-    assert inside.wait(30)
+    assert inside.wait(HANG_S)
     try:
         futures[0].result(0.01)
     except TimeoutError:
@@ -239,11 +240,11 @@ def test_a_wake_that_comes_after_its_wait_was_given_up_wakes_nobody_else() -> No
             outcomes.append(wait_for(result, 50))
             ended.set()
 
-        first = CountingTicket(lambda ended=ended: ended.wait(60))  # type: ignore[misc]
+        first = CountingTicket(lambda ended=ended: ended.wait(HANG_S))  # type: ignore[misc]
         assert not result.subscribe(first)
         waiting = threading.Thread(target=wait_a_while, args=(result, begun, ended))
         waiting.start()
-        assert begun.wait(60) and not ended.wait(attempt / 1000)  # by then it mostly waits
+        assert begun.wait(HANG_S) and not ended.wait(attempt / 1000)  # by then it mostly waits
         result.settle(0, -1, None, None, 1, quiet)
         waiting.join()
         assert not wait_for(other, 0)
