@@ -74,7 +74,7 @@ rebuild:  ## Compile everything anew
 	rm -rf build .venv*/.built $(BUILT)
 	$(MAKE) build
 
-check: $(STAMP)  ## Format, lint, types, layers, limits, pages (no network, nothing compiled)
+check: $(STAMP)  ## Format, lint, types, layers, limits, waits, pages (no network, nothing compiled)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m tools.stubs --cimports
@@ -82,6 +82,7 @@ check: $(STAMP)  ## Format, lint, types, layers, limits, pages (no network, noth
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
 	$(PY) -m tools.check_limits
+	$(PY) -m tools.check_waits
 	$(PY) -m tools.stubs --check
 	$(PY) -m tools.file_map --check
 	$(PY) -m tools.check_pages

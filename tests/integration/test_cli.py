@@ -448,7 +448,7 @@ def test_transactions_are_listed_described_and_aborted(kafka: Any, topic: TopicF
         code, _, err = forebay("transactions", "abort", *brokers, "-y", name)
         assert code == 1 and "has no open transaction: its state is " in err[0]
         with pytest.raises(KafkaError):
-            producer.commit_transaction(30)
+            producer.commit_transaction(HANG_S)
     code, _, err = forebay("transactions", "describe", *brokers, f"{name}-gone")
     assert (code, len(err)) == (1, 1) and "no coordinator knows the transactional id" in err[0]
 

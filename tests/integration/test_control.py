@@ -317,7 +317,7 @@ def test_a_tail_of_aborted_and_open_transactions(
         ours.begin_transaction()
         ours.produce(where, b"%d" % number, key=b"k", headers=[("h", b"%d" % number), ("none", None)])
         ours.flush(HANG_S)
-        ours.commit_transaction(30) if number < 20 else ours.abort_transaction(30)
+        ours.commit_transaction(HANG_S) if number < 20 else ours.abort_transaction(HANG_S)
     expected = [b"%d" % number for number in range(20)]
     assert seen(control, where) == seen_by_others(kafka, where) == expected
     (last,) = control.read_tail(where)

@@ -161,7 +161,7 @@ def test_a_record_that_the_broker_names_fails_with_its_own_error() -> None:
 def test_another_thread_waits_for_the_outcome() -> None:
     world, delivery = sent()
     found: list[Any] = []
-    waiting = threading.Thread(target=lambda: found.append(delivery.result(30)))
+    waiting = threading.Thread(target=lambda: found.append(delivery.result(HANG_S)))
     waiting.start()
     world.run(200)
     waiting.join(HANG_S)

@@ -143,7 +143,7 @@ def test_the_sender_does_not_wait_for_the_lock_of_such_a_future() -> None:
     with held(found):
         world.settle()
         assert not world.accumulator.has_incomplete()
-    assert found.result(60).offset == 0
+    assert found.result(HANG_S).offset == 0
 
 
 def test_where_no_thread_can_be_started_it_waits_for_that_lock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,7 +158,7 @@ def test_a_callback_cannot_wait_for_another_record() -> None:
     def on_a_sender_thread() -> None:
         note_sender_thread()
         try:
-            future.result(5)
+            future.result(HANG_S)
         except IllegalStateError as error:
             raised.append(error)
 

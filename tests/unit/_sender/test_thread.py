@@ -18,6 +18,9 @@ from forebay.testing.clock import ManualClock
 from tests.fakes.steps import WHERE_IT_LOOKS, at_step, each_step
 from tests.support.pace import HANG_MS
 
+A_WHILE_MS = 20
+"""In which a thread that goes on does not end."""
+
 
 class FakeAccumulator:
     def __init__(self) -> None:
@@ -146,7 +149,7 @@ def test_by_force(caplog: pytest.LogCaptureFixture) -> None:
     thread = thread_of(sender)
     thread.start()
     sender.request_close()
-    assert not thread.join(20)
+    assert not thread.join(A_WHILE_MS)
     with caplog.at_level(logging.ERROR, logger="forebay.sender"):
         sender.request_force_close()
         assert thread.join(HANG_MS)
