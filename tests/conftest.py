@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import forebay
+from forebay.testing import broker
 from tests.support import pace
 
 settings.register_profile("forebay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -23,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # pytest-timeout reads it after this; the command line and its variable go first.
     if config.option.timeout is None and "PYTEST_TIMEOUT" not in os.environ:
         config.option.timeout = pace.TEST_S
+    for name in ("START_TIMEOUT_S", "CALL_TIMEOUT_S", "STOP_TIMEOUT_S"):  # of brokers in processes of their own
+        setattr(broker, name, pace.within(getattr(broker, name)))
     # A shell starts what stands before `&` with Ctrl-C ignored, and every process of a test would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -21,12 +21,12 @@ from forebay.errors import BufferExhaustedError, TimeoutError
 from forebay.model import RecordMetadata
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import Broker, TopicFactory
-from tests.support.pace import within
+from tests.support.pace import within, within_ms
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
-BLOCK_MS = 100
-PAUSE_S = min(within(0.005), BLOCK_MS / 2000)
+BLOCK_MS = within_ms(100)
+PAUSE_S = within(0.005)
 """Of a loop that nobody holds; one that a waiting call holds pauses for all of its time, ``BLOCK_MS``."""
 Runner = Callable[[Coroutine[Any, Any, Any]], Any]
 

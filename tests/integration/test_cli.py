@@ -23,7 +23,7 @@ from forebay import KafkaProducer
 from forebay.errors import KafkaError
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory, real_kafka
-from tests.support.pace import HANG_S, within
+from tests.support.pace import HANG_S, within, within_ms
 from tests.support.readback import read_all
 
 ROOT = Path(__file__).parents[2]
@@ -183,13 +183,15 @@ def test_what_the_broker_refuses_is_told_for_each_record(embedded: EmbeddedBroke
 def test_a_broker_that_is_not_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    code, out, err = forebay("produce", "-b", f"127.0.0.1:{port}", "-t", "t", "-X", "max.block.ms=700", text="x\n")
+    block_ms = within_ms(700)
+    limit = f"max.block.ms={block_ms}"
+    code, out, err = forebay("produce", "-b", f"127.0.0.1:{port}", "-t", "t", "-X", limit, text="x\n")
     assert (code, out, len(err)) == (1, "", 1)
     assert err[0].startswith(
-        f"forebay: error: topic 't' on 127.0.0.1:{port}: Topic t not present in metadata after 700 ms"
+        f"forebay: error: topic 't' on 127.0.0.1:{port}: Topic t not present in metadata after {block_ms} ms"
     )
     assert "Connection refused" in err[0]
-    code, out, err = forebay("topics", "-b", f"127.0.0.1:{port}", "-X", "max.block.ms=500")
+    code, out, err = forebay("topics", "-b", f"127.0.0.1:{port}", "-X", limit)
     assert (code, out, len(err)) == (1, "", 1) and "Connection refused" in err[0]
 
 
@@ -206,7 +208,7 @@ def answer_http(server: socket.socket) -> None:
 def test_something_on_the_port_that_is_not_kafka(command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=answer_http, args=(server,), daemon=True).start()
-        options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", "max.block.ms=700"]
+        options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", f"max.block.ms={within_ms(700)}"]
         more = ["--num-records", "1", "--record-size", "1"] if command == "perf" else []
         code, out, err = forebay(command, *options, *more, text="x\n")
         assert (code, out, len(err)) == (1, "", 1)
@@ -215,7 +217,7 @@ def test_something_on_the_port_that_is_not_kafka(command: str) -> None:
 
 def test_something_on_the_port_that_is_silent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", "max.block.ms=500"]
+        options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", f"max.block.ms={within_ms(500)}"]
         code, _, err = forebay("produce", *options, text="x\n", timeout_s=within(15))
         assert (code, len(err)) == (1, 1)
         assert err[0].endswith("nothing that answers as Kafka does was reached")
@@ -223,7 +225,7 @@ def test_something_on_the_port_that_is_silent() -> None:
 
 def test_a_topic_that_is_not_there(embedded: EmbeddedBroker) -> None:
     embedded.set_topic_error("gone", UNKNOWN_TOPIC)
-    options = ["-b", embedded.bootstrap_servers, "-t", "gone", "-X", "max.block.ms=700"]
+    options = ["-b", embedded.bootstrap_servers, "-t", "gone", "-X", f"max.block.ms={within_ms(700)}"]
     code, _, err = forebay("produce", *options, text="x\n")
     assert (code, len(err)) == (1, 1)
     assert "topic 'gone' on" in err[0] and "does not have this topic or partition" in err[0]
@@ -231,7 +233,7 @@ def test_a_topic_that_is_not_there(embedded: EmbeddedBroker) -> None:
 
 def test_a_topic_that_a_real_kafka_would_not_make() -> None:
     with real_kafka(properties={"auto.create.topics.enable": "false"}) as kafka:
-        options = ["-b", kafka.bootstrap_servers, "-t", "gone", "-X", "max.block.ms=2000"]
+        options = ["-b", kafka.bootstrap_servers, "-t", "gone", "-X", f"max.block.ms={within_ms(2000)}"]
         code, _, err = forebay("produce", *options, text="x\n")
     assert (code, len(err)) == (1, 1)
     assert "does not have this topic or partition" in err[0]
@@ -241,8 +243,9 @@ def test_a_broker_that_goes_away_ends_it_with_every_record_accounted_for(
     embedded: EmbeddedBroker, topic: TopicFactory
 ) -> None:
     name = topic(embedded)
-    limits = ["max.block.ms=800", "delivery.timeout.ms=1500", "request.timeout.ms=500", "buffer.memory=200000"]
-    options = [part for limit in limits for part in ("-X", limit)]
+    limits = {"max.block.ms": 800, "delivery.timeout.ms": 1500, "request.timeout.ms": 500}
+    options = [part for name, ms in limits.items() for part in ("-X", f"{name}={within_ms(ms)}")]
+    options += ["-X", "buffer.memory=200000"]
     command = ["produce", "-b", embedded.bootstrap_servers, "-t", name, "-z", "none", *options]
     with running(*command, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stderr is not None

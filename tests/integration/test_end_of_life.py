@@ -13,7 +13,7 @@ from forebay.testing import EmbeddedBroker
 from tests.integration.programs import COUNT, Program, all_in_order, expected, run, stored
 from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory
-from tests.support.pace import within
+from tests.support.pace import within, within_ms
 
 # -- what was accepted is delivered ---------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ def test_many_producers_at_exit(embedded: EmbeddedBroker, topic: TopicFactory) -
 def test_exit_when_the_broker_has_gone(embedded: EmbeddedBroker, topic: TopicFactory, ending: str) -> None:
     name = topic(embedded, 3)
     text = f"""
-    producer = make(linger_ms=0, delivery_timeout_ms=2000, request_timeout_ms=1000)
+    producer = make(linger_ms=0, delivery_timeout_ms={within_ms(2000)}, request_timeout_ms={within_ms(1000)})
     producer.send(topic, b"first").result(WAIT_S)
     until_told()
     for number, value in enumerate(values(37)):
@@ -234,13 +234,13 @@ def test_ctrl_c_at_exit(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
 def test_exit_beside_callbacks_that_do_not_return(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     """Three producers take no longer than one, and the log tells what was acknowledged from what was not."""
     name = topic(embedded, 3)
-    text = """
+    text = f"""
     held = []
     def hold(metadata, error):
         held.append(metadata)
         threading.Event().wait()
     for _ in range(3):
-        producer = make(linger_ms=0, delivery_timeout_ms=1000, request_timeout_ms=500)
+        producer = make(linger_ms=0, delivery_timeout_ms={within_ms(1000)}, request_timeout_ms={within_ms(500)})
         producer.send(topic, b"first", on_delivery=hold)
     while len(held) < 3:
         time.sleep(0.01)

@@ -110,7 +110,7 @@ def test_answers_later_than_the_request_timeout(
     with producer(embedded.bootstrap_servers, **settings) as ours:
         with Load(ours, name, 2) as load:
             load.until_more()
-            embedded.set_rtt(1000)
+            embedded.set_rtt(within_ms(1000))
             until(lambda: metric(ours, "record-retry-total") > 0, "records are sent again")
             embedded.set_rtt(0)
             load.until_more()

@@ -164,7 +164,7 @@ def test_metadata_is_asked_for_once_in_the_back_off(
         return metadata_error(answer, name, code, [1], of_partition=of_partition)
 
     proxy = proxied(any_broker, hooks=[refuse, limit_versions({METADATA: (0, newest)})])
-    with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, "max.block.ms": 2000}) as ours:
+    with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, "max.block.ms": within_ms(2000)}) as ours:
         # Its leader is in each answer; without an epoch that counted as news.
         assert len(ours.partitions_for(other)) == 1
         if of_partition:

@@ -14,7 +14,7 @@ from tests.support.fixtures import (
     ReadBackFactory,
     TopicFactory,
 )
-from tests.support.pace import HANG_S, within
+from tests.support.pace import HANG_S, within, within_ms
 from tests.support.proxy import LOST, TORN, UNHEARD, Fault, away, late, refused, told
 from tests.support.readback import ReadRecord, read_all
 from tests.support.rewrite import PRODUCE, limit_versions
@@ -220,7 +220,7 @@ def test_a_lost_answer_is_written_once_by_an_idempotent_producer(
 
 @pytest.mark.parametrize(
     ("fault", "copies"),
-    [(LOST, 1), (UNHEARD, 2), (TORN, 2), (away(100), 1), (refused(7), 1), (told(7), 2), (late(3500), 2)],
+    [(LOST, 1), (UNHEARD, 2), (TORN, 2), (away(100), 1), (refused(7), 1), (told(7), 2), (late(within_ms(3500)), 2)],
     ids=["lost", "unheard", "torn", "away", "refused", "told", "late"],
 )
 def test_what_is_planned_happens_to_the_next_request(
@@ -230,7 +230,12 @@ def test_what_is_planned_happens_to_the_next_request(
     name = topic(kafka)
     proxy = proxied(kafka)
     proxy.plan(PRODUCE, fault)
-    settings: dict[str, Any] = {"reconnect.backoff.ms": 20, "socket.timeout.ms": 1000, "request.timeout.ms": 1000}
+    limit_ms = within_ms(1000)
+    settings: dict[str, Any] = {
+        "reconnect.backoff.ms": 20,
+        "socket.timeout.ms": limit_ms,
+        "request.timeout.ms": limit_ms,
+    }
     assert produce(proxy.bootstrap_servers, name, [b"1"], **settings) == [""]
     assert proxy.planned() == 0
     assert len([request for request in proxy.requests if request.api_key == PRODUCE]) == 2

@@ -17,7 +17,7 @@ from forebay import Control, KafkaProducer
 from forebay.errors import IllegalStateError, KafkaError, ProducerFencedError, TimeoutError, TransactionAbortedError
 from forebay.model import TopicPartition
 from tests.support.fixtures import TopicFactory
-from tests.support.pace import HANG_S, within
+from tests.support.pace import HANG_S, within, within_ms
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
@@ -47,7 +47,7 @@ def ours(real: RealKafka, new_id: str) -> Iterator[KafkaProducer]:
 def started(real: RealKafka, transactional_id: str, **options: Any) -> KafkaProducer:
     """A producer that is ready for its first transaction."""
     given: dict[str, Any] = {"bootstrap.servers": real.bootstrap_servers, "transactional.id": transactional_id}
-    producer = KafkaProducer({**given, "max.block.ms": 30_000, "linger.ms": 0, **options})
+    producer = KafkaProducer({**given, "max.block.ms": within_ms(30_000), "linger.ms": 0, **options})
     producer.init_transactions()
     return producer
 

@@ -25,7 +25,10 @@ SMALL = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
+    # The driver waits for both executors: else one of them may have done all before the other is there.
+    "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{HANG_S:.0f}s",
 }
 
 Places = set[tuple[str, str]]
