@@ -21,8 +21,9 @@ from forebay.errors import (
     SslAuthenticationError,
 )
 from tests.integration.programs import run_under_locks
+from tests.integration.workload import metric
 from tests.support.fixtures import ReadBackFactory, TopicFactory
-from tests.support.pace import HANG_S, within, within_ms
+from tests.support.pace import HANG_S, within_ms
 from tests.support.secure import MECHANISMS, PASSWORD, USER, Secure, secure
 from tools.certificates import identity
 
@@ -45,21 +46,18 @@ def send_all(options: Mapping[str, Any], topic: str) -> list[bytes]:
     return values
 
 
-def send_while_sessions_end(
-    options: Mapping[str, Any], topic: str, caplog: pytest.LogCaptureFixture, seconds: float = within(7)
-) -> list[bytes]:
-    """Sends for a while, in which no connection may be lost.
+def send_while_sessions_end(options: Mapping[str, Any], topic: str, caplog: pytest.LogCaptureFixture) -> list[bytes]:
+    """Sends until two sessions have ended, while which no connection may be lost.
 
-    A session's end comes a tenth of its three seconds after the login that goes before it.  A busy machine may miss it,
-    so there are some tries.
+    A session's end comes a tenth of its seconds after the login that goes before it.  A busy machine may miss it, so
+    there are some tries.
     """
     caplog.set_level(logging.INFO, "forebay")
     sent: list[bytes] = []
     for _ in range(TRIES):
         caplog.clear()
         with KafkaProducer({**options, "linger.ms": "1"}) as producer:
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
+            while metric(producer, "successful-reauthentication-total") < 2:
                 sent.append(b"%d" % len(sent))
                 producer.send(topic, sent[-1])
                 time.sleep(0.002)
