@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -26,7 +27,9 @@ from collections.abc import Callable
 VARIABLE = "FOREBAY_PACE"
 """Carries the factor to the processes of the run."""
 ROUNDS = 3
-"""The slowest of them counts: a busy machine is not busy at every moment."""
+"""The median of them counts: a busy machine is not busy at every moment."""
+MOST = 10.0
+"""Beyond it a test that has to wait for the end of a session would take longer than anybody waits for the test."""
 PROCESSES = 2
 """At once, because a test has a client and a broker; on one processor they take turns."""
 WORK = "for _ in range(1_000_000): pass"
@@ -40,10 +43,10 @@ TURN_S = 0.005
 
 
 def measured() -> float:
-    """How many times longer than on a quiet machine things take now; at least 1."""
-    work = max(_processes() for _ in range(ROUNDS)) / WORK_S
-    wakes = max(_wakes() for _ in range(ROUNDS)) / (WAKES * (WAKE_S + LATE_S))
-    return round(max(1.0, work, wakes), 1)
+    """How many times longer than on a quiet machine things take now, from 1 to ``MOST``."""
+    work = statistics.median(_processes() for _ in range(ROUNDS)) / WORK_S
+    wakes = statistics.median(_wakes() for _ in range(ROUNDS)) / (WAKES * (WAKE_S + LATE_S))
+    return round(min(max(1.0, work, wakes), MOST), 1)
 
 
 def _processes() -> float:

@@ -12,14 +12,19 @@ import pytest
 from tests.support import pace
 
 
-def test_it_is_the_slowest_of_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = iter([2 * pace.WORK_S, 3 * pace.WORK_S, pace.WORK_S])
+def test_it_is_the_slower_of_work_and_wakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = iter([3 * pace.WORK_S, 9 * pace.WORK_S, pace.WORK_S])
     monkeypatch.setattr(pace, "_processes", lambda: next(rounds))
     monkeypatch.setattr(pace, "_wakes", lambda: pace.WAKES * pace.WAKE_S)
     assert pace.measured() == 3
     monkeypatch.setattr(pace, "_processes", lambda: pace.WORK_S)
     monkeypatch.setattr(pace, "_wakes", lambda: 5 * pace.WAKES * (pace.WAKE_S + pace.LATE_S))
     assert pace.measured() == 5
+
+
+def test_a_machine_that_is_hardly_there_gets_no_more_than_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "_processes", lambda: 100 * pace.WORK_S)
+    assert pace.measured() == pace.MOST
 
 
 def test_a_faster_machine_gets_no_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
