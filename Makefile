@@ -99,7 +99,7 @@ rebuild:  ## Compile everything anew
 	rm -rf build .venv*/.built $(BUILT)
 	$(MAKE) build
 
-check: $(STAMP)  ## Format, lint, types, layers, limits, pages (no network, nothing compiled)
+check: $(STAMP)  ## Format, lint, types, layers, limits, waits, pages (no network, nothing compiled)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m tools.stubs --cimports
@@ -107,6 +107,7 @@ check: $(STAMP)  ## Format, lint, types, layers, limits, pages (no network, noth
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
 	$(PY) -m tools.check_limits
+	$(PY) -m tools.check_waits
 	$(PY) -m tools.stubs --check
 	$(PY) -m tools.file_map --check
 	$(PY) -m tools.check_pages
@@ -131,7 +132,7 @@ docs: $(STAMP)  ## The documentation site, into build/site
 # tests/package/test_commands.py holds each test in one of the two commands.
 TEST_PARTS := jars integration unit spark check package
 REST_PARTS := spark-rest interpreted integration-rest unit-rest three-brokers package-rest docs
-SIDE_BY_SIDE = $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+SIDE_BY_SIDE = FOREBAY_PACE=$${FOREBAY_PACE:-$$($(PYTHON) tests/support/pace.py)} $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 test:  ## What finds faults: checks, the compiled form, brokers, Spark, the package (10 minutes on 2 cores)
 	+$(SIDE_BY_SIDE) $(TEST_PARTS)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyspark
 
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-MAKING_S = 240
+MAKING_S = 600
 SESSION = """
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()

@@ -22,6 +22,7 @@ from forebay.config import Secret
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import Link, MemorySelector
 from tests.support.forms import as_python
+from tests.support.pace import HANG_S
 
 PATIENCE = 2000
 """Turns of up to 25 ms in which what must happen happens."""
@@ -181,7 +182,7 @@ class SocketWorld(World):
         return time.monotonic() * 1000
 
     def accept(self) -> Far:
-        self._server.settimeout(5)
+        self._server.settimeout(HANG_S)
         far = SocketFar(self._server.accept()[0])
         self._fars.append(far)
         return far

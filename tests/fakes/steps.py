@@ -20,9 +20,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 import forebay
+from tests.support.pace import HANG_S
 
 PACKAGE = Path(forebay.__file__).parent
-LIMIT_S = 30.0
 WHERE_IT_LOOKS = {"RESUME", "CALL", "CALL_KW", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
 """The instructions after which the interpreter looks for signals."""
 
@@ -106,7 +106,7 @@ def within_time(call: Callable[[], Any], what: str) -> Any:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(LIMIT_S)
+    thread.join(HANG_S)
     if thread.is_alive():
         where = "".join(traceback.format_stack(sys._current_frames()[thread.ident or 0]))
         raise AssertionError(f"{what} does not end; it is here:\n{where}")

@@ -13,6 +13,7 @@ from forebay._runtime import ticket
 from forebay.model import ProducerRecord, RecordMetadata
 from forebay.testing.clock import ManualClock
 from tests.fakes.world import Told, World
+from tests.support.pace import HANG_S
 
 
 class Watching:
@@ -35,9 +36,6 @@ class Waits:
     The tickets that are made meanwhile get locks from here.  Their time limits count by the manual clock.
     """
 
-    LIMIT_S = 60
-    """In which the calls must wait or end; only a call that hangs elsewhere comes near."""
-
     def __init__(self, clock: ManualClock, calls: int) -> None:
         self.clock = clock
         self.changed = threading.Condition()
@@ -48,7 +46,7 @@ class Waits:
     def until_all_wait(self) -> bool:
         """Blocks until each call that has not ended waits on a ticket; False if all have ended."""
         with self.changed:
-            all_wait = self.changed.wait_for(lambda: len(self.waiting) >= self.running, self.LIMIT_S)
+            all_wait = self.changed.wait_for(lambda: len(self.waiting) >= self.running, HANG_S)
             assert all_wait, "a call neither ends nor waits on a ticket"
             return self.running > 0
 

@@ -15,15 +15,17 @@ from typing import Any
 import forebay
 from forebay.testing import EmbeddedBroker
 from tests.integration.workload import WAIT_S, by_partition
+from tests.support.pace import HANG_S, PROGRAM_S
 from tests.support.readback import read_all
 
 COUNT = 1000
-PRELUDE = """
+PRELUDE = f"""
 import gc, os, signal, sys, threading, time
 from forebay import KafkaProducer
 from forebay.errors import *
 
 bootstrap, topic = sys.argv[1:]
+WAIT_S = {WAIT_S}
 def make(**options):
     return KafkaProducer(bootstrap_servers=bootstrap, **options)
 def values(count, mark=b""):
@@ -111,20 +113,20 @@ _imp.acquire_lock()
 with logging._lock, _strptime._cache_lock, KafkaProducer(config) as producer, threading._active_limbo_lock:
     logging.getLogger("forebay").setLevel(logging.INFO)  # all loggers forget which levels are on
     if config.get("transactional.id"):
-        producer.init_transactions(15)
+        producer.init_transactions(WAIT_S)
     with producer.transaction() if config.get("transactional.id") else contextlib.nullcontext():
         futures = [producer.send(topic, bytes(100), key=b"%d" % number) for number in range(10)]
         delivery = producer.send_batch(topic, [bytes(1000)] * 500)
-    producer.flush(15)
-    delivery.result(15)
+    producer.flush(WAIT_S)
+    delivery.result(WAIT_S)
     for future in futures:
-        error = future.exception(15)
+        error = future.exception(WAIT_S)
         assert error is None, error
 say("done")
 """
 
 
-def run_under_locks(bootstrap_servers: str, topic: str, config: dict[str, Any], limit_s: int = 40) -> str:
+def run_under_locks(bootstrap_servers: str, topic: str, config: dict[str, Any], limit_s: float = PROGRAM_S) -> str:
     """What a program says whose main thread holds locks of Python while it sends, waits and closes.
 
     A signal handler may have interrupted the main thread amid an import, a ``getLogger``, a ``strptime`` or a
@@ -138,7 +140,7 @@ def run_under_locks(bootstrap_servers: str, topic: str, config: dict[str, Any], 
         assert program.process.stdin is not None
         program.process.stdin.write(json.dumps(config) + "\n")
         program.process.stdin.flush()
-        return program.end(timeout_s=limit_s + 20)[0]
+        return program.end(timeout_s=limit_s + HANG_S)[0]
 
 
 def expected(count: int = COUNT, mark: bytes = b"") -> list[bytes]:

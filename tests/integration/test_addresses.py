@@ -21,8 +21,9 @@ from forebay._network.resolver import Resolver
 from forebay.errors import KafkaTimeoutError
 from forebay.testing import EmbeddedBroker
 from forebay.testing._forward import Forwarder
-from tests.integration.workload import WAIT_S, metric, until
+from tests.integration.workload import WAIT_S, metric
 from tests.support.fixtures import LOCAL, TopicFactory
+from tests.support.pace import HANG_S, until, within, within_ms
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
@@ -37,7 +38,7 @@ PATIENT: dict[str, Any] = {
     "reconnect.backoff.max.ms": 120_000,
     "socket.connection.setup.timeout.ms": 120_000,
     "socket.connection.setup.timeout.max.ms": 120_000,
-    "max.block.ms": 20_000,
+    "max.block.ms": within_ms(20_000),
 }
 #: Runs README's program where localhost is ::1 first, as in the hosts files of Debian, Ubuntu and macOS.
 BOTH_FAMILIES = """
@@ -120,7 +121,7 @@ def test_the_other_family_is_tried_soon(embedded: EmbeddedBroker, topic: TopicFa
         with KafkaProducer._with(around(SIX, FOUR), {"bootstrap.servers": f"{NAME}:{port}", **PATIENT}) as ours:
             ours.send(name, b"v").result(WAIT_S)
             took = time.monotonic() - began
-    assert 0.25 <= took < 5
+    assert 0.25 <= took < within(5)
 
 
 def test_a_control_reaches_it_too(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
@@ -178,7 +179,12 @@ def test_the_first_program_of_the_readme_runs_against_forebay_broker(host: str, 
             port = broker.stdout.readline().strip().rpartition(":")[2]
             code = beginning + program[1].replace("localhost:9092", f"{host}:{port}")
             done = subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60, check=False
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                env=environment,
+                timeout=HANG_S,
+                check=False,
             )
             assert (done.returncode, done.stderr) == (0, "")
             assert [record.value for record in read_all(f"127.0.0.1:{port}", "topic")] == [b"v"]

@@ -23,6 +23,7 @@ from forebay import KafkaProducer
 from forebay.errors import KafkaError
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory
+from tests.support.pace import HANG_S, within, within_ms
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
@@ -33,7 +34,7 @@ PRODUCE, UNKNOWN_TOPIC = 0, 3
 SUMMARY = re.compile(r"forebay: (\d+) records acknowledged, (\d+) failed, (\d+) bytes, [\d.]+ s(, [\d,]+ records/s)?")
 
 
-def forebay(*arguments: str, text: str | bytes = b"", timeout_s: float = 60) -> tuple[int, str, list[str]]:
+def forebay(*arguments: str, text: str | bytes = b"", timeout_s: float = HANG_S) -> tuple[int, str, list[str]]:
     """Exit code, stdout and the lines of stderr."""
     data = text.encode() if isinstance(text, str) else text
     done = subprocess.run(
@@ -183,13 +184,15 @@ def test_what_the_broker_refuses_is_told_for_each_record(embedded: EmbeddedBroke
 def test_a_broker_that_is_not_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    code, out, err = forebay("produce", "-b", f"127.0.0.1:{port}", "-t", "t", "-X", "max.block.ms=700", text="x\n")
+    block_ms = within_ms(700)
+    limit = f"max.block.ms={block_ms}"
+    code, out, err = forebay("produce", "-b", f"127.0.0.1:{port}", "-t", "t", "-X", limit, text="x\n")
     assert (code, out, len(err)) == (1, "", 1)
     assert err[0].startswith(
-        f"forebay: error: topic 't' on 127.0.0.1:{port}: Topic t not present in metadata after 700 ms"
+        f"forebay: error: topic 't' on 127.0.0.1:{port}: Topic t not present in metadata after {block_ms} ms"
     )
     assert "Connection refused" in err[0]
-    code, out, err = forebay("topics", "-b", f"127.0.0.1:{port}", "-X", "max.block.ms=500")
+    code, out, err = forebay("topics", "-b", f"127.0.0.1:{port}", "-X", limit)
     assert (code, out, len(err)) == (1, "", 1) and "Connection refused" in err[0]
 
 
@@ -206,7 +209,7 @@ def answer_http(server: socket.socket) -> None:
 def test_something_on_the_port_that_is_not_kafka(command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=answer_http, args=(server,), daemon=True).start()
-        options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", "max.block.ms=700"]
+        options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", f"max.block.ms={within_ms(700)}"]
         more = ["--num-records", "1", "--record-size", "1"] if command == "perf" else []
         code, out, err = forebay(command, *options, *more, text="x\n")
         assert (code, out, len(err)) == (1, "", 1)
@@ -215,22 +218,22 @@ def test_something_on_the_port_that_is_not_kafka(command: str) -> None:
 
 def test_something_on_the_port_that_is_silent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", "max.block.ms=500"]
-        code, _, err = forebay("produce", *options, text="x\n", timeout_s=15)
+        options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", f"max.block.ms={within_ms(500)}"]
+        code, _, err = forebay("produce", *options, text="x\n", timeout_s=within(15))
         assert (code, len(err)) == (1, 1)
         assert err[0].endswith("nothing that answers as Kafka does was reached")
 
 
 def test_a_topic_that_is_not_there(embedded: EmbeddedBroker) -> None:
     embedded.set_topic_error("gone", UNKNOWN_TOPIC)
-    options = ["-b", embedded.bootstrap_servers, "-t", "gone", "-X", "max.block.ms=700"]
+    options = ["-b", embedded.bootstrap_servers, "-t", "gone", "-X", f"max.block.ms={within_ms(700)}"]
     code, _, err = forebay("produce", *options, text="x\n")
     assert (code, len(err)) == (1, 1)
     assert "topic 'gone' on" in err[0] and "does not have this topic or partition" in err[0]
 
 
 def test_a_topic_that_a_real_kafka_would_not_make(strict_kafka: RealKafka) -> None:
-    options = ["-b", strict_kafka.bootstrap_servers, "-t", "gone", "-X", "max.block.ms=2000"]
+    options = ["-b", strict_kafka.bootstrap_servers, "-t", "gone", "-X", f"max.block.ms={within_ms(2000)}"]
     code, _, err = forebay("produce", *options, text="x\n")
     assert (code, len(err)) == (1, 1)
     assert "does not have this topic or partition" in err[0]
@@ -240,8 +243,9 @@ def test_a_broker_that_goes_away_ends_it_with_every_record_accounted_for(
     embedded: EmbeddedBroker, topic: TopicFactory
 ) -> None:
     name = topic(embedded)
-    limits = ["max.block.ms=800", "delivery.timeout.ms=1500", "request.timeout.ms=500", "buffer.memory=200000"]
-    options = [part for limit in limits for part in ("-X", limit)]
+    limits = {"max.block.ms": 800, "delivery.timeout.ms": 1500, "request.timeout.ms": 500}
+    options = [part for name, ms in limits.items() for part in ("-X", f"{name}={within_ms(ms)}")]
+    options += ["-X", "buffer.memory=200000"]
     command = ["produce", "-b", embedded.bootstrap_servers, "-t", name, "-z", "none", *options]
     with running(*command, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stderr is not None
@@ -253,7 +257,7 @@ def test_a_broker_that_goes_away_ends_it_with_every_record_accounted_for(
             process.stdin.write(b"x" * 999 + b"\n" + (b"x" * 999 + b"\n") * 2000)
             process.stdin.flush()
         err = process.stderr.read().decode().splitlines()
-        assert process.wait(30) == 1
+        assert process.wait(HANG_S) == 1
     acknowledged, failed, _ = counts(err[-1])
     (stopped,) = [line for line in err if "stopped at" in line]
     match = re.search(r"stopped at stdin:(\d+): what follows was not sent", stopped)
@@ -280,7 +284,7 @@ def test_a_signal_delivers_what_was_accepted(
         process.stdin.flush()
         wait_for_records(embedded, name, 2)
         process.send_signal(number)
-        assert process.wait(20) == code
+        assert process.wait(HANG_S) == code
         err = process.stderr.read().decode().splitlines()
     assert err[0] == "forebay: error: interrupted: what follows was not sent"
     assert counts(err[1]) == (2, 0, 6)
@@ -366,14 +370,14 @@ def test_broker_serves_what_produce_sends() -> None:
         code, _, err = forebay("produce", "-b", address, "-t", "a", "-p", "2", text="x\n")
         assert (code, err) == (2, ["forebay: error: partition 2 of topic 'a': it has 2 partition(s), 0 to 1"])
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(HANG_S) == 0
 
 
 def test_a_reader_that_leaves_is_no_traceback() -> None:
     with running("config", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
-        assert process.wait(20) == 1
+        assert process.wait(HANG_S) == 1
         assert process.stderr.read() == b""
 
 
@@ -434,7 +438,7 @@ def test_transactions_are_listed_described_and_aborted(kafka: Any, topic: TopicF
     with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, transactional_id=name) as producer:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(name, b"left open").result(30)
+        producer.send(name, b"left open").result(HANG_S)
         code, out, err = forebay("transactions", "list", *brokers, "--prefix", name, "--state", "Ongoing")
         assert (code, err) == (0, [])
         assert out.splitlines()[1].split()[::2] == [name, "Ongoing"]
@@ -447,7 +451,7 @@ def test_transactions_are_listed_described_and_aborted(kafka: Any, topic: TopicF
         code, _, err = forebay("transactions", "abort", *brokers, "-y", name)
         assert code == 1 and "has no open transaction: its state is " in err[0]
         with pytest.raises(KafkaError):
-            producer.commit_transaction(30)
+            producer.commit_transaction(HANG_S)
     code, _, err = forebay("transactions", "describe", *brokers, f"{name}-gone")
     assert (code, len(err)) == (1, 1) and "no coordinator knows the transactional id" in err[0]
 

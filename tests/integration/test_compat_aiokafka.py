@@ -20,6 +20,7 @@ from forebay.compat.aiokafka.errors import KafkaConnectionError, KafkaError, Pro
 from forebay.compat.aiokafka.helpers import create_ssl_context
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory
+from tests.support.pace import HANG_MS, HANG_S
 from tests.support.secure import Secure
 from tools.kafka.judge import dump_log
 from tools.ports import free_ports
@@ -30,7 +31,7 @@ async def consumed(servers: str, topic: str, count: int, **options: Any) -> list
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=servers, auto_offset_reset="earliest", **options)
     await consumer.start()
     try:
-        return [await asyncio.wait_for(consumer.getone(), 30) for _ in range(count)]
+        return [await asyncio.wait_for(consumer.getone(), HANG_S) for _ in range(count)]
     finally:
         await consumer.stop()
 
@@ -206,14 +207,14 @@ def test_consume_transform_produce_in_a_transaction(kafka: Broker, topic: TopicF
         while left:
             offsets = {}
             async with producer.transaction():
-                for where, messages in (await consumer.getmany(timeout_ms=10_000)).items():
+                for where, messages in (await consumer.getmany(timeout_ms=int(HANG_MS))).items():
                     left -= len(messages)
                     for message in messages:
                         await producer.send(target, message.value + b"!")
                     offsets[where] = messages[-1].offset + 1
                 await producer.send_offsets_to_transaction(offsets, source)
         (where,) = offsets
-        assert await asyncio.wait_for(committed(consumer, where), 30) == 10
+        assert await asyncio.wait_for(committed(consumer, where), HANG_S) == 10
         await consumer.stop()
         await producer.stop()
 

@@ -13,6 +13,7 @@ from confluent_kafka import Producer as Original
 
 from forebay.compat.confluent_kafka import KafkaException, Message, Producer, SerializingProducer
 from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory
+from tests.support.pace import HANG_S
 
 
 def test_produce_with_a_report_per_message(kafka: Broker, topic: TopicFactory) -> None:
@@ -36,7 +37,7 @@ def test_one_message_and_wait_for_its_report(kafka: Broker, topic: TopicFactory)
     name, acked = topic(kafka), []
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "client.id": "host-1"})
     producer.produce(name, key="key", value="value", callback=lambda err, msg: acked.append((err, msg.offset())))
-    assert producer.poll(10) == 1 and acked == [(None, 0)]
+    assert producer.poll(HANG_S) == 1 and acked == [(None, 0)]
 
 
 def test_a_full_queue_is_served_and_tried_again(kafka: Broker, topic: TopicFactory) -> None:
@@ -52,7 +53,7 @@ def test_a_full_queue_is_served_and_tried_again(kafka: Broker, topic: TopicFacto
             except BufferError:
                 full += 1
                 producer.poll(1)
-    assert producer.flush(30) == 0 and full > 0
+    assert producer.flush(HANG_S) == 0 and full > 0
     assert sorted(int(value) for err, value in delivered if err is None) == list(range(500))
 
 
@@ -66,7 +67,7 @@ def test_json_with_keys_headers_and_timestamps(kafka: Broker, topic: TopicFactor
         producer.produce(name, json.dumps(order), key=str(order["id"]), headers=headers, timestamp=1_700_000_000_000)
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": name})
     consumer.assign([TopicPartition(name, 0, 0)])
-    found = consumer.poll(20)
+    found = consumer.poll(HANG_S)
     consumer.close()
     assert found is not None and found.error() is None
     assert (json.loads(found.value() or b""), found.key(), found.timestamp()[1]) == (order, b"7", 1_700_000_000_000)
@@ -83,8 +84,8 @@ def test_consume_transform_produce_in_a_transaction(kafka: Broker, topic: TopicF
     consumer = Consumer({**options, "enable.auto.commit": False, "isolation.level": "read_committed"})
     consumer.subscribe([source])
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": source})
-    producer.init_transactions(30)
-    messages = consumer.consume(10, 30)
+    producer.init_transactions(HANG_S)
+    messages = consumer.consume(10, HANG_S)
     producer.begin_transaction()
     producer.produce(target, "lost")
     producer.abort_transaction()
@@ -98,7 +99,7 @@ def test_consume_transform_produce_in_a_transaction(kafka: Broker, topic: TopicF
     consumer.close()
     reader = Consumer({**options, "group.id": target, "isolation.level": "read_committed"})
     reader.assign([TopicPartition(target, 0, 0)])
-    found = reader.consume(len(messages), 20)
+    found = reader.consume(len(messages), HANG_S)
     reader.close()
     assert [message.value() for message in found] == [(message.value() or b"") + b"!" for message in messages]
 
@@ -126,18 +127,18 @@ def test_reports_from_a_thread_that_polls(kafka: Broker, topic: TopicFactory) ->
 def test_list_topics_and_errors(kafka: Broker, topic: TopicFactory) -> None:
     name = topic(kafka, 2)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
-    cluster = producer.list_topics(timeout=10)
+    cluster = producer.list_topics(timeout=HANG_S)
     assert set(cluster.topics[name].partitions) == {0, 1} and cluster.brokers
-    assert list(producer.list_topics(name, 10).topics) == [name]
+    assert list(producer.list_topics(name, HANG_S).topics) == [name]
     failed: list[Any] = []
     producer.produce(name, b"x" * 900_000, partition=1)
     with pytest.raises(KafkaException) as caught:
         producer.produce(name, b"x" * 2_000_000)
     assert caught.value.args[0].name() == "MSG_SIZE_TOO_LARGE"
-    assert producer.flush(10) == 0 and not failed
+    assert producer.flush(HANG_S) == 0 and not failed
     nobody = Producer({"bootstrap.servers": "127.0.0.1:1", "message.timeout.ms": 200})
     nobody.produce(name, b"v", on_delivery=lambda err, msg: failed.append(err))
-    assert nobody.flush(20) == 0 and [err.name() for err in failed] == ["_MSG_TIMED_OUT"]
+    assert nobody.flush(HANG_S) == 0 and [err.name() for err in failed] == ["_MSG_TIMED_OUT"]
 
 
 def test_serializing_producer(kafka: Broker, topic: TopicFactory) -> None:
@@ -166,7 +167,7 @@ def test_keys_go_where_the_original_puts_them(kafka: Broker, topic: TopicFactory
         note = partial(_note, found)
         for number in range(40):
             producer.produce(name, b"v", key=f"key-{number}", on_delivery=note)
-        assert producer.flush(20) == 0
+        assert producer.flush(HANG_S) == 0
         placed.append(found)
     assert placed[0] == placed[1] and len(placed[0]) == 40
 

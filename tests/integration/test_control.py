@@ -39,8 +39,8 @@ from forebay.errors import (
     UnknownTopicOrPartitionError,
 )
 from forebay.model import TransactionIdentity
-from tests.integration.workload import until
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import HANG_S, until, within, within_ms
 from tools.kafka import RealKafka
 
 VALUES = [b"%d" % number for number in range(5)]
@@ -66,7 +66,9 @@ sys.stdin.read()
 
 @pytest.fixture
 def control(kafka: RealKafka) -> Iterator[Control]:
-    with Control(bootstrap_servers=kafka.bootstrap_servers, max_block_ms=20_000, retry_backoff_ms=10) as found:
+    with Control(
+        bootstrap_servers=kafka.bootstrap_servers, max_block_ms=within_ms(20_000), retry_backoff_ms=10
+    ) as found:
         yield found
 
 
@@ -142,14 +144,14 @@ def seen_by_others(kafka: RealKafka, topic: str, isolation: str = "read_committe
     )
     with contextlib.closing(consumer):
         # Else it finds out half a second after the assignment where the partition is.
-        consumer.list_topics(topic, timeout=10)
+        consumer.list_topics(topic, timeout=HANG_S)
         consumer.assign([Place(topic, 0, OFFSET_BEGINNING)])
         values: list[bytes | None] = []
-        while (message := consumer.poll(10)) is not None:
+        while (message := consumer.poll(HANG_S)) is not None:
             if message.error():
                 return values
             values.append(message.value())
-    raise AssertionError("no end of the partition within 10 s")
+    raise AssertionError("no end of the partition")
 
 
 def seen(control: Control, topic: str, isolation: str = "read_committed") -> list[bytes | None]:
@@ -299,9 +301,10 @@ def test_topics(control: Control, name: str) -> None:
 
 
 def test_a_topic_that_is_missing_is_not_made(kafka: RealKafka, control: Control, name: str) -> None:
+    limit_s = within(0.5)
     for _ in range(2):
-        with pytest.raises(TimeoutError, match="read_tail was not done within 0.5 s") as caught:
-            control.read_tail(f"{name}-missing", timeout=0.5)
+        with pytest.raises(TimeoutError, match=f"read_tail was not done within {limit_s:g} s") as caught:
+            control.read_tail(f"{name}-missing", timeout=limit_s)
         assert isinstance(caught.value.__cause__, UnknownTopicOrPartitionError)
 
 
@@ -310,12 +313,12 @@ def test_a_tail_of_aborted_and_open_transactions(
 ) -> None:
     where = topic(kafka)
     ours = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": name, "log_level": 0})
-    ours.init_transactions(30)
+    ours.init_transactions(HANG_S)
     for number in range(60):
         ours.begin_transaction()
         ours.produce(where, b"%d" % number, key=b"k", headers=[("h", b"%d" % number), ("none", None)])
-        ours.flush(30)
-        ours.commit_transaction(30) if number < 20 else ours.abort_transaction(30)
+        ours.flush(HANG_S)
+        ours.commit_transaction(HANG_S) if number < 20 else ours.abort_transaction(HANG_S)
     expected = [b"%d" % number for number in range(20)]
     assert seen(control, where) == seen_by_others(kafka, where) == expected
     (last,) = control.read_tail(where)
@@ -336,9 +339,9 @@ def test_coordinators_and_leaders_move_while_a_control_is_used(three_kafka: Real
     theirs = Producer({"bootstrap.servers": three_kafka.bootstrap_servers, "acks": "all"})
     for partition in range(3):
         theirs.produce(topic, b"%d" % partition, partition=partition)
-    assert theirs.flush(30) == 0
+    assert theirs.flush(HANG_S) == 0
     ids = [f"{name}-{number}" for number in range(30)]
-    with Control(bootstrap_servers=three_kafka.bootstrap_servers, max_block_ms=60_000) as control:
+    with Control(bootstrap_servers=three_kafka.bootstrap_servers, max_block_ms=within_ms(60_000)) as control:
         known = {one: control.init_producer_id(one) for one in ids}
         described = control.describe_transactions(ids)
         assert len({one.coordinator for one in described.values() if one is not None}) > 1
@@ -376,17 +379,17 @@ def test_the_tail_of_a_compacted_topic(kafka: RealKafka, topic: TopicFactory) ->
         def more() -> bool:
             for key in (b"a", b"b", b"b", b"b", b"b"):
                 theirs.produce(name, b"%d" % next(rounds), key=key)
-            theirs.flush(30)
+            theirs.flush(HANG_S)
             (last,) = control.read_tail(name)
             return sum(1 for _ in control.read_from(name)) < last.offset - 100
 
         def at_rest() -> bool:
             before = [record.offset for record in control.read_from(name)]
-            time.sleep(1)  # the cleaner looks ten times a second
+            time.sleep(within(1))  # the cleaner looks ten times a second
             return before == [record.offset for record in control.read_from(name)]
 
-        until(more, "a log with gaps", 60)
-        until(at_rest, "a cleaner that has nothing left to do", 60)
+        until(more, "a log with gaps")
+        until(at_rest, "a cleaner that has nothing left to do")
         expected = seen_by_others(kafka, name)
         assert seen(control, name) == expected
         assert [record.value for record in control.read_tail(name, max_records=7)] == expected[-7:]

@@ -15,6 +15,7 @@ from forebay.model import TransactionListing
 from tests.error_matrix import CONTROL, NAMES
 from tests.integration.test_api_faults import FAULTS, REQUEST_TIMEOUT_MS
 from tests.support.fixtures import ProxyFactory, TopicFactory
+from tests.support.pace import HANG_S, within_ms
 from tests.support.proxy import KafkaProxy, refused, told
 from tests.support.readback import read_all
 from tests.support.refusal import (
@@ -36,8 +37,8 @@ QUICK: dict[str, Any] = {
     "reconnect.backoff.max.ms": 50,
     # Longer than a call may take: on a busy machine no answer is given up that is only slow, and a loss must be noticed
     # without it.
-    "request.timeout.ms": 60_000,
-    "max.block.ms": 10_000,
+    "request.timeout.ms": within_ms(60_000),
+    "max.block.ms": within_ms(10_000),
 }
 #: By API: the call that makes such a request, and what must be true of its result.
 CALLS: dict[str, tuple[int, Callable[[Control, str], Any], Callable[[Any], bool]]] = {
@@ -85,7 +86,7 @@ def filled(kafka: RealKafka, topic: TopicFactory) -> str:
     name = topic(kafka)
     writer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     writer.produce(name, b"v")
-    assert writer.flush(10) == 0
+    assert writer.flush(HANG_S) == 0
     return name
 
 
@@ -136,10 +137,10 @@ def test_a_transaction_is_ended_once(
     for number, (fault, (what, _)) in enumerate(FAULTS.items()):
         transactional_id = f"{name}-{number}"
         writer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": transactional_id})
-        writer.init_transactions(10)
+        writer.init_transactions(HANG_S)
         writer.begin_transaction()
         writer.produce(name, fault.encode(), partition=number)
-        assert writer.flush(10) == 0
+        assert writer.flush(HANG_S) == 0
         with control_of(proxy, fault) as control:
             found = control.describe_transaction(transactional_id)
             proxy.plan(END_TXN, what)

@@ -25,6 +25,7 @@ from forebay.testing import EmbeddedBroker
 from forebay.testing._forward import Forwarder
 from tests.integration.workload import MOCK_APPEND_TIME, WAIT_S
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import within_ms
 from tests.support.readback import read_all
 from tests.unit.testing.test_broker import ask_api_versions
 
@@ -362,8 +363,10 @@ def test_what_forebay_broker_advertises_is_where_clients_go() -> None:
     elsewhere = Forwarder(["127.0.0.1", "::1"], 0, ("127.0.0.1", port))
     with forebay_broker("--port", str(port), "--advertise", f"localhost:{elsewhere.port}") as shown:
         assert shown == f"localhost:{elsewhere.port}"
-        config = {"bootstrap.servers": f"127.0.0.1:{port}", "max.block.ms": 10_000, "delivery.timeout.ms": 2000}
-        with KafkaProducer({**config, "request.timeout.ms": 1000}) as ours:
+        config = {"bootstrap.servers": f"127.0.0.1:{port}", "max.block.ms": within_ms(10_000)}
+        with KafkaProducer(
+            {**config, "delivery.timeout.ms": within_ms(2000), "request.timeout.ms": within_ms(1000)}
+        ) as ours:
             assert ours.send("t", b"v").result(WAIT_S).topic == "t"
             elsewhere.close()
             with pytest.raises(KafkaTimeoutError, match="ECONNREFUSED|not ready"):

@@ -12,8 +12,9 @@ from forebay import KafkaProducer, errors
 from forebay.errors import KafkaTimeoutError
 from forebay.testing import DISCONNECT, EmbeddedBroker
 from tests.error_matrix import CODES, MATRIX, UNKNOWN_CODE
-from tests.integration.workload import WAIT_S, until
+from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import until, within_ms
 from tests.support.readback import read_all
 
 PRODUCE, INIT_PRODUCER_ID = 0, 22
@@ -106,7 +107,7 @@ def test_an_error_says_where_and_after_how_many_tries(mock: EmbeddedBroker, topi
 def test_each_batch_has_an_error_of_its_own(mock: EmbeddedBroker, topic: TopicFactory) -> None:
     """One lost connection fails both; what is said of the one must not stand in the other's."""
     name = topic(mock, 2)
-    options = {"retries": 0, "enable.idempotence": False, "linger.ms": 300}
+    options = {"retries": 0, "enable.idempotence": False, "linger.ms": within_ms(300)}
     with producer(mock, **options) as ours:
         ours.send(name, b"v").result(WAIT_S)
         mock.push_request_errors(PRODUCE, DISCONNECT)

@@ -31,12 +31,13 @@ from forebay.spark.options import SinkOptions, parse
 from forebay.spark.writer import TaskId, write
 from tests.spark.committed import assert_exactly, digest
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import within, within_ms
 from tools.kafka import RealKafka
 
 TASKS = 3
 WRITE = Write("query", 7)
 EXPECTED = Counter((b"k%d" % row, digest(b"v%d" % row)) for row in range(TASKS * 2))
-TIMEOUT_MS = 6_000
+TIMEOUT_MS = within_ms(6_000)
 
 
 class Crash(BaseException):
@@ -163,7 +164,7 @@ BEFORE_THE_SECOND_END = 3 + TASKS + 2 + 1
 
 
 def wait_for_time_outs() -> None:
-    time.sleep(TIMEOUT_MS / 1000 + 2.5)
+    time.sleep(TIMEOUT_MS / 1000 + within(2.5))
 
 
 def test_what_timed_out_between_two_ends_is_written_again(kafka: RealKafka, sink: Sink) -> None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-
-import pytest
+from collections import Counter
 
 from tests.soak.run import Soak
 from tests.soak.secrets import SecretFaults
@@ -16,19 +15,25 @@ from tests.support.three import Three
 from tools.kafka import RealKafka
 
 SEED = "FOREBAY_SEED"
-SECONDS = 60.0
+SECONDS = 60
 LEAST_FAULTS, LEAST_KINDS = 10, 4
+CHANGES = {"new certificates", "new salt", "new password"}
 LEAST_RECORDS = 500
 """Of each load: one that does nothing would find nothing."""
 
 
-@pytest.mark.timeout(600)
+def are_enough(kinds: Counter[str], acknowledged: dict[str, int]) -> bool:
+    """A busy machine needs more than a minute for them."""
+    faults = kinds.total() >= LEAST_FAULTS and len(kinds) >= LEAST_KINDS and set(kinds) >= CHANGES
+    return faults and min(acknowledged.values()) >= LEAST_RECORDS
+
+
 def test_a_minute_of_random_faults(three: Three, three_kafka: RealKafka) -> None:
     seed = os.environ.get(SEED) or str(time.time_ns() // 1_000_000)
     print(f"{SEED}={seed} repeats this run")
     run = Soak(three_kafka, seed, secrets=SecretFaults(three))
     try:
-        verdict = run.round(SECONDS)
+        verdict = run.round(SECONDS, lambda kinds: are_enough(kinds, run.acknowledged()))
     finally:
         run.close()
     print(verdict)
@@ -39,6 +44,6 @@ def test_a_minute_of_random_faults(three: Three, three_kafka: RealKafka) -> None
     assert {load: count for load, count in acknowledged.items() if count < LEAST_RECORDS} == {}
     refusals = {load: [name for name in told if "Authentication" in name] for load, told in verdict.told.items()}
     assert {load: names for load, names in refusals.items() if names} == {}, "no record fails because secrets change"
-    assert {"new certificates", "new salt", "new password"} <= set(verdict.kinds())
+    assert set(verdict.kinds()) >= CHANGES
     told = verdict.told["transactions"]
     assert told["committed"] > 0 and told["aborted"] > 0

@@ -104,7 +104,7 @@ def test_a_forked_child_that_exits_as_usual(embedded: EmbeddedBroker, topic: Top
     if child == 0:
         say("child", refusals(producer, futures[0]))
         sys.exit(0)
-    say(wait_for(child), sum(future.exception(20) is not None for future in futures))
+    say(wait_for(child), sum(future.exception(WAIT_S) is not None for future in futures))
     """
     out, err = run(FORKED + textwrap.dedent(text), embedded, name)
     assert (out, err) == ("child refused\n0 0\n", "")
@@ -115,7 +115,7 @@ def test_a_producer_made_in_a_forked_child(embedded: EmbeddedBroker, topic: Topi
     name = topic(embedded, 3)
     text = f"""
     first = make()
-    first.send(topic, b"0").result(20)
+    first.send(topic, b"0").result(WAIT_S)
     child = os.fork()
     if child == 0:
         own = make(linger_ms=60_000)
@@ -187,7 +187,7 @@ def test_a_fork_in_a_delivery_callback(embedded: EmbeddedBroker, topic: TopicFac
     futures = [producer.send(topic, b"0", on_delivery=forks)]
     producer.flush()
     futures += [producer.send(topic, value) for value in values({COUNT})[1:]]
-    say(wait_for(children[0]), sum(future.exception(20) is not None for future in futures))
+    say(wait_for(children[0]), sum(future.exception(WAIT_S) is not None for future in futures))
     """
     out, err = run(FORKED + textwrap.dedent(text), embedded, name)
     expected = {"os._exit(7)": "7", "sys.exit(7)": "7", "return": "0"}[ending]

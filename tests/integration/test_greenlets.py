@@ -15,8 +15,15 @@ import pytest
 from forebay.testing import EmbeddedBroker
 from tests.integration.programs import COUNT, Program, all_in_order, run, stored
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import HANG_S, within, within_ms
 
-COMMON = """
+LIMITS = f"""
+WAIT_S, BLOCK_MS, STEP_S = {HANG_S}, {within_ms(500)}, {within(0.1)}
+PAUSE_S = {min(within(0.05), 0.2)}  # a call that stops the others does so for half a second
+"""
+COMMON = (
+    LIMITS
+    + """
 import logging, os, sys, threading, time
 import gevent
 from gevent import monkey
@@ -49,7 +56,7 @@ class Ticks:
             now = time.monotonic()
             self.longest, last = max(self.longest, now - last), now
 class Others:
-    '''Fails if a call stops the other greenlets of its thread for more than 50 ms.'''
+    '''Fails if a call stops the other greenlets of its thread for more than PAUSE_S.'''
     def __init__(self):
         self.greenlet, self.thread = Ticks(gevent.sleep), Ticks(nap)
         self.ticking = gevent.spawn(self.greenlet.tick)
@@ -70,10 +77,11 @@ class Others:
             gevent.sleep(0.01)
             assert took >= 0.4, (name, took)
             stopped.append(self.greenlet.longest - self.thread.longest)
-            if stopped[-1] < 0.05:
+            if stopped[-1] < PAUSE_S:
                 return
         assert False, (name, stopped)
 """
+)
 LATE = COMMON + "monkey.patch_all()\nin_world = lambda work: work()\n"
 IN_THREAD = (
     COMMON
@@ -107,15 +115,15 @@ WAITS = """
 def work():
     others = Others()
     def started():
-        producer = make(linger_ms=0, max_block_ms=500, buffer_memory=65536, acks="all")
-        producer.send(topic, b"first").result(10)
+        producer = make(linger_ms=0, max_block_ms=BLOCK_MS, buffer_memory=65536, acks="all")
+        producer.send(topic, b"first").result(WAIT_S)
         return producer
     producers = [started() for _ in range(3)]
     producer = producers[0]
-    other = make(max_block_ms=500, transactional_id=topic)
+    other = make(max_block_ms=BLOCK_MS, transactional_id=topic)
     other.init_transactions()
     other.begin_transaction()
-    other.send(topic, b"in a transaction").result(10)
+    other.send(topic, b"in a transaction").result(WAIT_S)
     until_told()
     futures = [producer.send(topic, b"held") for producer in producers]
     def full():
@@ -193,26 +201,26 @@ EVERYTHING = f"""
                 called.add(thread_number())
                 assert error is None
             future = producer.send(topic, b"%d" % number, on_delivery=delivered)
-            assert future.result(20).topic == topic
+            assert future.result(WAIT_S).topic == topic
         greenlets = [gevent.spawn(one, number) for number in range({COUNT})]
         gevent.joinall(greenlets, raise_error=True)
         assert called and mine not in called and len(called) == 1
         delivery = producer.send_batch(topic, [b"row"] * 100, partition=0)
-        assert sum(run.records for runs in delivery.result(20).values() for run in runs) == 100
-        producer.flush(20)
+        assert sum(run.records for runs in delivery.result(WAIT_S).values() for run in runs) == 100
+        producer.flush(WAIT_S)
         with make(transactional_id=topic) as other:
             other.init_transactions()
             with other.transaction():
                 other.send(ENDED, b"committed")
             try:
                 with other.transaction():
-                    other.send(ENDED, b"aborted").result(20)
+                    other.send(ENDED, b"aborted").result(WAIT_S)
                     raise ZeroDivisionError
             except ZeroDivisionError:
                 pass
         with Control(bootstrap_servers=bootstrap) as control:
             assert len(control.read_tail(topic, 0)) == 1
-        producer.close(20)
+        producer.close(WAIT_S)
         try:
             producer.send(topic, b"late")
         except ProducerClosedError:
@@ -277,9 +285,9 @@ HELD_LOCKS = """
         for codec in ("none", "gzip"):
             producer = make(linger_ms=1, buffer_memory=40_000, batch_size=1000, compression_type=codec)
             def one(number):
-                producer.send(topic, b"%d" % number * 50, key=b"%d" % number).result(20)
+                producer.send(topic, b"%d" % number * 50, key=b"%d" % number).result(WAIT_S)
             def rows():
-                producer.send_batch(topic, [b"row"] * 500).result(20)
+                producer.send_batch(topic, [b"row"] * 500).result(WAIT_S)
             gevent.joinall([gevent.spawn(one, number) for number in range(300)], raise_error=True)
             gevent.joinall([gevent.spawn(rows) for _ in range(3)], raise_error=True)
             producer.metrics()
@@ -311,17 +319,17 @@ def test_no_greenlet_is_left_with_a_lock_in_its_hand(
 GIVES_UP = """
     def work():
         producer = make(linger_ms=0, buffer_memory=65536, max_block_ms=20_000, acks="all")
-        producer.send(topic, b"first").result(10)
+        producer.send(topic, b"first").result(WAIT_S)
         until_told()
         full = []
         def fill():
             while True:
                 producer.send(topic, bytes(10_000))
         fillers = [gevent.spawn(fill) for _ in range(5)]
-        gevent.sleep(0.3)
+        gevent.sleep(3 * STEP_S)
         fillers[0].kill()
         last = gevent.spawn(producer.send, topic, b"last")
-        gevent.sleep(0.1)
+        gevent.sleep(STEP_S)
         try:
             with gevent.Timeout(0.1):
                 producer.send(topic, bytes(10_000))
@@ -331,8 +339,8 @@ GIVES_UP = """
         gevent.killall(fillers)
         assert not last.ready()
         say("gave up")
-        last.get(timeout=20).result(20)
-        producer.flush(20)
+        last.get(timeout=WAIT_S).result(WAIT_S)
+        producer.flush(WAIT_S)
         metrics = producer.metrics()
         say(metrics.value("buffer-available-bytes"), metrics.value("waiting-threads"))
         producer.close()
@@ -375,18 +383,18 @@ def test_a_forked_child_is_told(embedded: EmbeddedBroker, topic: TopicFactory, w
     text = """
     def work():
         producer = make(linger_ms=0)
-        producer.send(topic, b"0").result(20)
+        producer.send(topic, b"0").result(WAIT_S)
         child = fork()
         if child == 0:
             try:
                 producer.send(topic, b"child")
             except ForkedProducerError:
                 with make() as own:
-                    own.send(topic, b"1").result(20)
+                    own.send(topic, b"1").result(WAIT_S)
                 os._exit(7)
             os._exit(1)
         say(os.waitstatus_to_exitcode(wait_pid(child, 0)[1]))
-        producer.send(topic, b"2").result(20)
+        producer.send(topic, b"2").result(WAIT_S)
         producer.close()
     in_world(work)
     """
@@ -408,20 +416,23 @@ def test_a_callback_hands_over_to_greenlets(embedded: EmbeddedBroker, topic: Top
         producer = make(linger_ms=0)
         for _ in range(3):
             producer.send(topic, b"v", on_delivery=delivered)
-        say([inbox.get(timeout=20).offset for _ in range(3)])
-        hub.loop.run_callback(lambda: inbox.put(producer.send(topic, b"v").result(20)))
-        say(inbox.get(timeout=20).offset)
+        say([inbox.get(timeout=WAIT_S).offset for _ in range(3)])
+        hub.loop.run_callback(lambda: inbox.put(producer.send(topic, b"v").result(WAIT_S)))
+        say(inbox.get(timeout=WAIT_S).offset)
         producer.close()
     in_world(work)
     """
     assert run(text, embedded, name, prelude=world) == ("[0, 1, 2]\n3\n", "")
 
 
-EVENTLET = """
+EVENTLET = (
+    LIMITS
+    + """
 import warnings
 warnings.simplefilter("ignore")
 import eventlet, os, sys, time
 """
+)
 REFUSED = """
 from forebay.errors import IllegalStateError
 bootstrap, topic = sys.argv[1:]
@@ -463,10 +474,10 @@ def test_eventlet_s_greenlets_beside_threads_as_they_are(embedded: EmbeddedBroke
             ticks.append(1)
     eventlet.spawn(tick)
     producer = KafkaProducer(bootstrap_servers=bootstrap.replace("127.0.0.1", "localhost"), linger_ms=300)
-    producer.send(topic, b"first").result(20)
+    producer.send(topic, b"first").result(WAIT_S)
     future = producer.send(topic, b"second")
     ticks.clear()
-    eventlet.tpool.execute(future.result, 20)
+    eventlet.tpool.execute(future.result, WAIT_S)
     print(len(ticks) > 5, flush=True)
     producer.close()
     """

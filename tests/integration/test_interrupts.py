@@ -10,18 +10,19 @@ import pytest
 from forebay.testing import EmbeddedBroker
 from tests.integration.programs import COUNT, Program, stored
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import within
 
 
 @pytest.mark.parametrize(
     "wait",
     [
         "future.result()",
-        "future.result(20)",
+        "future.result(WAIT_S)",
         "future.exception()",
         "producer.flush()",
-        "producer.flush(20)",
+        "producer.flush(WAIT_S)",
         "producer.close()",
-        "producer.close(20)",
+        "producer.close(WAIT_S)",
         "producer.__exit__(None, None, None)",
         "producer.partitions_for('another')",
         "producer.send('another', b'v')",
@@ -34,7 +35,7 @@ def test_ctrl_c_gets_through(embedded: EmbeddedBroker, topic: TopicFactory, wait
     name = topic(embedded)
     text = f"""
     producer = make(linger_ms=0, buffer_memory=20_000, batch_size=1000, enable_idempotence=False)
-    producer.send(topic, b"first").result(20)
+    producer.send(topic, b"first").result(WAIT_S)
     until_told()
     future = producer.send(topic, b"second")
     try:
@@ -50,7 +51,7 @@ def test_ctrl_c_gets_through(embedded: EmbeddedBroker, topic: TopicFactory, wait
         embedded.node_down()
         program.go()
         program.until_ready()
-        time.sleep(0.3)
+        time.sleep(within(0.3))
         begun = time.monotonic()
         program.interrupt()
         assert program.process.stdout is not None
@@ -60,11 +61,11 @@ def test_ctrl_c_gets_through(embedded: EmbeddedBroker, topic: TopicFactory, wait
         embedded.node_up()
         program.end()
     assert said == "interrupted 0\n"
-    assert took < 1
+    assert took < within(1)
     assert stored(embedded, name)[:2] == [b"first", b"second"]
 
 
-@pytest.mark.parametrize("wait", ["producer.flush()", "producer.close()", "future.result()", "time.sleep(20)"])
+@pytest.mark.parametrize("wait", ["producer.flush()", "producer.close()", "future.result()", "time.sleep(WAIT_S)"])
 def test_a_termination_signal_delivers_what_was_accepted(
     embedded: EmbeddedBroker, topic: TopicFactory, wait: str
 ) -> None:
@@ -86,9 +87,9 @@ def test_a_termination_signal_delivers_what_was_accepted(
         embedded.node_down()
         program.go()
         program.until_ready()
-        time.sleep(0.3)
+        time.sleep(within(0.3))
         program.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        time.sleep(within(0.3))
         embedded.node_up()
         program.end(status=143)
     assert stored(embedded, name)[1:] == [b"%d" % number for number in range(COUNT)]

@@ -11,6 +11,7 @@ from forebay.config._jaas import MODULES, parse_jaas
 from forebay.errors import ConfigError
 from tests.property.frames import printed_seed
 from tests.support.fixtures import kafka
+from tests.support.pace import HANG_S
 from tools.kafka import RealKafka
 
 __all__ = ["kafka"]
@@ -74,7 +75,7 @@ def test_as_java_reads_it(kafka: RealKafka) -> None:
     texts = [text_of(dice) for _ in range(TEXTS)]
     given = "\n".join(base64.b64encode(text.encode()).decode() for text in texts)
     done = subprocess.run(
-        kafka.tool_command(str(PROGRAM)), input=given, capture_output=True, text=True, timeout=120, check=False
+        kafka.tool_command(str(PROGRAM)), input=given, capture_output=True, text=True, timeout=HANG_S, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     lines = done.stdout.splitlines()

@@ -14,6 +14,7 @@ from forebay import KafkaProducer
 from forebay.errors import AuthenticationError
 from tests.integration.test_security import RECORDS, login, refused, send_all
 from tests.support.fixtures import ReadBackFactory, TopicFactory
+from tests.support.pace import HANG_S
 from tests.support.proxies import proxy
 from tests.support.secure import Secure
 from tests.support.three import MAPPED_HOST, Three
@@ -57,7 +58,7 @@ def test_through_a_proxy(
 
 def test_kafka_pythons_name(secure: Secure, proxies: dict[str, str], topic: TopicFactory) -> None:
     with KafkaProducer(bootstrap_servers=secure.kafka.bootstrap_servers, socks5_proxy=proxies["socks5"]) as producer:
-        assert producer.send(topic(secure.kafka, 1), b"x").result(20).offset == 0
+        assert producer.send(topic(secure.kafka, 1), b"x").result(HANG_S).offset == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

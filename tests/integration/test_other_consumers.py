@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,9 +23,10 @@ from forebay.model import TopicPartition
 from tests.integration.transactions import committed_offset, committed_values
 from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import until, within_ms
 from tools.kafka import RealKafka
 
-SESSION_MS = 6000
+SESSION_MS = within_ms(6000)
 _numbers = itertools.count()
 
 
@@ -74,6 +74,9 @@ class KafkaPython:
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
+            # A member that ends is expelled after that, also if its last words are lost.
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=500,
             metadata_max_age_ms=1000,  # it joins without partitions if its first answer does not know the new topic
         )
 
@@ -158,7 +161,9 @@ def initialized(request: pytest.FixtureRequest) -> Iterator[Callable[..., KafkaP
 
     def begin(broker: RealKafka, name: str = "") -> KafkaProducer:
         name = name or f"other-{os.getpid()}-{next(_numbers)}"
-        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, transactional_id=name, linger_ms=0)
+        # The longest that a broker allows: a transaction stays open while a group gets new members.
+        options = {"transactional_id": name, "transaction_timeout_ms": 900_000, "linger_ms": 0}
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, **options)
         producers.append(producer)
         producer.init_transactions(WAIT_S)
         return producer
@@ -179,14 +184,16 @@ def filled(kafka: RealKafka, topic: TopicFactory) -> tuple[str, str]:
 
 def read_some(*readers: Any) -> list[bytes]:
     """The next records of the first reader; the others take part in the group meanwhile."""
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
-        found: list[bytes] = readers[0].read()
-        if found:
-            return found
+    found: list[bytes] = []
+
+    def has_read() -> bool:
+        found.extend(readers[0].read())
         for other in readers[1:]:
             other.read()
-    pytest.fail("nothing was read")
+        return bool(found)
+
+    until(has_read, "something is read")
+    return found
 
 
 def transform(ours: KafkaProducer, reader: Any, target: str, *, until: int) -> list[bytes]:
@@ -262,11 +269,13 @@ def test_metadata_of_an_older_generation(kafka: RealKafka, topic: TopicFactory, 
     read_some(reader)
     offsets, older = reader.offsets(), reader.group()
     other = start(Confluent, kafka, source, source)
-    deadline = time.monotonic() + WAIT_S
-    while reader.group() == older or not reader.consumer.assignment() or not other.consumer.assignment():
-        assert time.monotonic() < deadline, "no rebalance"
+
+    def rebalanced() -> bool:
         reader.read()
         other.read()
+        return reader.group() != older and bool(reader.consumer.assignment() and other.consumer.assignment())
+
+    until(rebalanced, "a rebalance")
     ours.begin_transaction()
     ours.send(target, b"late")
     with pytest.raises(CommitFailedError):

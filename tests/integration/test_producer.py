@@ -12,17 +12,9 @@ from forebay import KafkaProducer
 from forebay.errors import BufferExhaustedError, KafkaError, ProducerClosedError, TimeoutError
 from forebay.model import ProducerRecord, RecordMetadata
 from forebay.testing import EmbeddedBroker
-from tests.integration.workload import (
-    BASE,
-    WAIT_S,
-    Headers,
-    Ledger,
-    by_partition,
-    lasting_topic,
-    metric,
-    until,
-)
+from tests.integration.workload import BASE, WAIT_S, Headers, Ledger, by_partition, lasting_topic, metric
 from tests.support.fixtures import Broker, ProxyFactory, TopicFactory
+from tests.support.pace import until, within_ms
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
@@ -362,15 +354,17 @@ def test_send_nowait_says_when_there_is_no_room(any_broker: Broker, topic: Topic
 def test_send_gives_up_after_max_block(any_broker: Broker, topic: TopicFactory, proxied: ProxyFactory) -> None:
     name = topic(any_broker)
     proxy = proxied(any_broker)
-    options = {"buffer.memory": 100_000, "max.block.ms": 200}
+    block_ms = within_ms(200)
+    options = {"buffer.memory": 100_000, "max.block.ms": block_ms}
     with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, **options}) as ours:
         ours.partitions_for(name)
         proxy.stall()
         futures = [ours.send(name, b"x" * 30_000) for _ in range(4)]
         error = futures[3].exception(WAIT_S)
         assert isinstance(error, BufferExhaustedError)
-        assert error.message.startswith("Failed to allocate memory within the configured max blocking time 200 ms.")
-        assert 200 <= int(str(error.context["waited_ms"])) < 5000
+        text = f"Failed to allocate memory within the configured max blocking time {block_ms} ms."
+        assert error.message.startswith(text)
+        assert block_ms <= int(str(error.context["waited_ms"])) < within_ms(5000)
         proxy.resume()
         assert [future.result(WAIT_S).offset for future in futures[:3]] == [0, 1, 2]
 

@@ -6,8 +6,9 @@ import pytest
 
 from forebay import KafkaProducer, RecordFuture
 from forebay.errors import PurgedError
-from tests.integration.workload import WAIT_S, until
+from tests.integration.workload import WAIT_S
 from tests.support.fixtures import Broker, ProxyFactory, ReadBackFactory, TopicFactory
+from tests.support.pace import until
 from tests.support.proxy import KafkaProxy
 from tests.support.readback import read_all
 

@@ -15,8 +15,9 @@ import pytest
 
 from forebay import KafkaProducer, errors
 from tests.error_matrix import MATRIX, NAMES, RETURNED
-from tests.integration.workload import WAIT_S, metric, until
+from tests.integration.workload import WAIT_S, metric
 from tests.support.fixtures import ProxyFactory, TopicFactory
+from tests.support.pace import until, within_ms
 from tests.support.proxy import Fault, KafkaProxy, refused, told
 from tests.support.readback import read_all
 from tests.support.refusal import INIT_PRODUCER_ID
@@ -29,7 +30,7 @@ QUICK: dict[str, Any] = {
     "reconnect.backoff.ms": 5,
     "reconnect.backoff.max.ms": 5,
     "linger.ms": 0,
-    "max.block.ms": 20_000,
+    "max.block.ms": within_ms(20_000),
 }
 RETRIED = ("retry", "fresh", "mend")
 GONE_ON = (*RETRIED, "done", "fail", "split")

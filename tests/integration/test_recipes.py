@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.fixtures import ReadBackFactory, real_kafka
 from tests.support.kerberos import running_kdc
+from tests.support.pace import HANG_S
 from tests.support.readme import ROOT, Snippet, run, snippets
 from tools.kafka import Listener, RealKafka
 
@@ -18,7 +19,6 @@ pytestmark = pytest.mark.rest("a page of the documentation, and a broker with it
 
 PAGE = ROOT / "docs" / "security-recipes.md"
 PROTOCOLS = {"tls": "SSL", "mtls": "SSL", "scram": "SASL_SSL", "kerberos": "SASL_PLAINTEXT"}
-RUN_S = 90.0
 
 
 def blocks(language: str) -> list[Snippet]:
@@ -46,7 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RealKafka,
         pytest.fail("the recipes need the command openssl", pytrace=False)
     folder = tmp_path_factory.mktemp("recipes")
     for block in blocks("sh"):
-        done = run(block, folder, "", RUN_S)
+        done = run(block, folder, "", HANG_S)
         assert done.returncode == 0, done.stderr
     commands = [line for block in blocks("console") for line in block.text.splitlines()]
     with running_kdc(folder) as kdc, pytest.MonkeyPatch.context() as patch:
@@ -72,7 +72,7 @@ def test_every_recipe(place: tuple[RealKafka, Path], read_back: ReadBackFactory)
         for name in PROTOCOLS:
             text = text.replace(f"localhost:{name.upper()}", kafka.address_of(name.upper()))
         assert text != program.text
-        done = run(program._replace(text=text), folder, "", RUN_S)
+        done = run(program._replace(text=text), folder, "", HANG_S)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("recipes-0@"), done.stdout
     found = read_back(kafka, "recipes").wait_for(len(programs))

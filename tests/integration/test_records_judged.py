@@ -18,6 +18,7 @@ from forebay._records.codec_packages import Chunk
 from forebay._records.compression import LEVELS, CompressionType, Compressor, compressor
 from forebay._records.decoded import Record
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import HANG_S
 from tests.support.readback import ReadRecord, read_all
 from tools.kafka import RealKafka, dump_log
 
@@ -60,7 +61,7 @@ def produce(bootstrap_servers: str, topic: str, records: bytes, *, version: int)
     body += struct.pack(">hii", -1, 10_000, 1) + text(topic) + struct.pack(">iii", 1, 0, len(records)) + records
     request = struct.pack(">hhi", 0, version, 99) + text("judged") + body
     host, port = bootstrap_servers.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=HANG_S) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
         stream = connection.makefile("rb")
         (size,) = struct.unpack(">i", stream.read(4))

@@ -14,6 +14,7 @@ from forebay import KafkaProducer
 from forebay.cli.properties import load_properties
 from tests.integration.test_security import JAAS
 from tests.support.fixtures import ReadBackFactory, TopicFactory
+from tests.support.pace import HANG_S
 from tests.support.secure import PASSWORD, USER, Secure, java_escaped
 
 pytestmark = pytest.mark.rest("each file is read by a Java client, too, which is a JVM of its own")
@@ -87,7 +88,7 @@ def written(options: Mapping[str, str], folder: Path) -> Path:
 
 def ours(options: Mapping[str, Any], topic: str) -> None:
     with KafkaProducer(options) as producer:
-        producer.send(topic, b"forebay").result(30)
+        producer.send(topic, b"forebay").result(HANG_S)
 
 
 @pytest.mark.parametrize("name", FILES_OF_JAVA)
@@ -102,7 +103,7 @@ def test_a_file_of_javas(
         "org.apache.kafka.tools.ConsoleProducer",
         *("--bootstrap-server", options["bootstrap.servers"], "--topic", place, "--command-config", str(path)),
     )
-    done = subprocess.run(command, input="java\n", capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, input="java\n", capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = read_back(secure.kafka, place).wait_for(2)
     assert [record.value for record in found] == [b"forebay", b"java"], done.stderr[-2000:]
@@ -117,6 +118,6 @@ def test_a_file_of_librdkafkas(
     ours(options, place)
     theirs: Any = Producer({**options})
     theirs.produce(place, b"confluent-kafka")
-    assert theirs.flush(60) == 0
+    assert theirs.flush(HANG_S) == 0
     found = read_back(secure.kafka, place).wait_for(2)
     assert [record.value for record in found] == [b"forebay", b"confluent-kafka"]

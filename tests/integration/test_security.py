@@ -22,6 +22,7 @@ from forebay.errors import (
 )
 from tests.integration.programs import run_under_locks
 from tests.support.fixtures import ReadBackFactory, TopicFactory
+from tests.support.pace import HANG_S, within, within_ms
 from tests.support.secure import MECHANISMS, PASSWORD, USER, Secure
 from tools.certificates import identity
 
@@ -38,24 +39,22 @@ def send_all(options: Mapping[str, Any], topic: str) -> list[bytes]:
     values = [b"%d" % number for number in range(RECORDS)]
     with KafkaProducer(options) as producer:
         futures = [producer.send(topic, value) for value in values]
-        assert {future.result(30).topic for future in futures} == {topic}
+        assert {future.result(HANG_S).topic for future in futures} == {topic}
     return values
 
 
-def send_while_sessions_end(
-    options: Mapping[str, Any], topic: str, caplog: pytest.LogCaptureFixture, seconds: float = 7
-) -> list[bytes]:
-    """Sends for a while, in which no connection may be lost.
+def send_while_sessions_end(options: Mapping[str, Any], topic: str, caplog: pytest.LogCaptureFixture) -> list[bytes]:
+    """Sends while two sessions end, in which no connection may be lost.
 
-    A session's end comes a tenth of its three seconds after the login that goes before it.  A busy machine may miss it,
-    so there are some tries.
+    A session's end comes a tenth of its seconds after the login that goes before it.  A busy machine may miss it, so
+    there are some tries.
     """
     caplog.set_level(logging.INFO, "forebay")
     sent: list[bytes] = []
     for _ in range(TRIES):
         caplog.clear()
         with KafkaProducer({**options, "linger.ms": "1"}) as producer:
-            end = time.monotonic() + seconds
+            end = time.monotonic() + within(7)
             while time.monotonic() < end:
                 sent.append(b"%d" % len(sent))
                 producer.send(topic, sent[-1])
@@ -69,8 +68,11 @@ def send_while_sessions_end(
 
 def refused(options: Mapping[str, Any], wait_ms: int = 8000) -> KafkaError:
     """What a send to a broker that does not let us in raises."""
-    with KafkaProducer({**options, "max.block.ms": str(wait_ms)}) as producer, pytest.raises(KafkaError) as caught:
-        producer.send("never", b"x").result(10)
+    with (
+        KafkaProducer({**options, "max.block.ms": str(within_ms(wait_ms))}) as producer,
+        pytest.raises(KafkaError) as caught,
+    ):
+        producer.send("never", b"x").result(HANG_S)
     return caught.value
 
 
@@ -168,7 +170,7 @@ def test_the_other_clients_spelling(secure: Secure, topic: TopicFactory) -> None
         sasl_plain_username=USER,
         sasl_plain_password=PASSWORD,
     ) as producer:
-        assert producer.send(topic(secure.kafka, 1), b"x").result(20).offset == 0
+        assert producer.send(topic(secure.kafka, 1), b"x").result(HANG_S).offset == 0
 
 
 def test_a_wrong_password(secure: Secure) -> None:
@@ -238,12 +240,12 @@ def test_a_trust_store_that_is_mended(secure: Secure, topic: TopicFactory) -> No
     name = topic(secure.kafka, 1)
     with KafkaProducer(secure.options("SSL", **{"ssl.truststore.location": str(store)})) as producer:
         with pytest.raises(SslAuthenticationError):
-            producer.send(name, b"x").result(20)
+            producer.send(name, b"x").result(HANG_S)
         store.write_bytes(secure.ca.read_bytes())
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG_S
         while True:
             try:
-                assert producer.send(name, b"y").result(20).offset == 0
+                assert producer.send(name, b"y").result(HANG_S).offset == 0
                 return
             except SslAuthenticationError:
                 assert time.monotonic() < end, "it does not recover"

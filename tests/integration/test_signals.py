@@ -16,12 +16,13 @@ from forebay.errors import RecordTooLargeError
 from forebay.testing import EmbeddedBroker
 from tests.integration.programs import Program, run_under_locks
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import HANG_S, PROGRAM_S
 
-LIMIT_S = 60
-"""For all of a program."""
 CALLS_S = 1.5
 """For which it makes calls at least; it goes on while fewer than ``CALLS`` have been handled."""
 CALLS = 30
+AHEAD = 500
+"""Records that may wait: a busy machine takes fewer than are sent, and a flush would wait for ever more of them."""
 
 STORM = """
 import collections, faulthandler, itertools, json, random
@@ -43,15 +44,15 @@ def send_large():
 def send_elsewhere():
     producer.send_nowait("another-%d" % next(numbers), b"v")
 def send_batch():
-    producer.send_batch(topic, [value] * 50).exception(15)
+    producer.send_batch(topic, [value] * 50).exception(WAIT_S)
 def flush():
-    producer.flush(15)
+    producer.flush(WAIT_S)
 def metrics():
     assert len(producer.metrics()) > 50
 def partitions_for():
     assert len(producer.partitions_for(topic)) == 3
 def result():
-    last.result(15)
+    last.result(WAIT_S)
 def add_done_callback():
     last.add_done_callback(lambda future: future.result(0))
 def transaction():
@@ -60,23 +61,23 @@ def transaction():
             for _ in range(3):
                 producer.send(topic, value)
     except KafkaError:
-        producer.abort_transaction(15)
+        producer.abort_transaction(WAIT_S)
         raise
 def begin_transaction():
     producer.begin_transaction()
 def commit_transaction():
-    producer.commit_transaction(15)
+    producer.commit_transaction(WAIT_S)
 def close_another():
     with make() as another:
         another.send(topic, value)
 def construct():
-    make(linger_ms=1000).close(15)
+    make(linger_ms=1000).close(WAIT_S)
 def control_version():
-    control.transaction_version(timeout=15)
+    control.transaction_version(timeout=WAIT_S)
 def control_tail():
-    control.read_tail(topic, timeout=15)
+    control.read_tail(topic, timeout=WAIT_S)
 def control_id():
-    control.init_producer_id("of a test", timeout=15)
+    control.init_producer_id("of a test", timeout=WAIT_S)
 def attempt(name):
     try:
         globals()[name]()
@@ -86,13 +87,13 @@ def attempt(name):
 producer = make(**options)
 control = Control(bootstrap_servers=bootstrap)
 if "transactional_id" in options:
-    producer.init_transactions(15)
+    producer.init_transactions(WAIT_S)
     with producer.transaction():
         send()
 else:
     send()
-last.result(15)
-inners, depth, handled = itertools.cycle(inner), 0, 0
+last.result(WAIT_S)
+inners, depth, handled, waiting = itertools.cycle(inner), 0, 0, collections.deque()
 
 def handler(*_):
     global depth, handled
@@ -117,16 +118,22 @@ else:
     gc.set_threshold(50, 1, 1)
 begun, made = time.monotonic(), 0
 # A handler's call may wait for a broker, so a busy machine has few in the time; a hang ends at the limit.
-while time.monotonic() - begun < ({seconds} if handled >= {calls} else {limit} / 2):
+while handled < {calls} or time.monotonic() - begun < {seconds}:
     if way == "finalisers":
         Cycle()
     attempt(outer)
     made += 1
+    waiting.append(last)
+    while len(waiting) > {ahead}:
+        if waiting[0].done():
+            waiting.popleft()
+        else:
+            time.sleep(0.001)
 signal.setitimer(signal.ITIMER_REAL, 0)
 gc.set_threshold(700, 10, 10)
 if "transactional_id" not in options:
-    producer.flush(15)
-    producer.close(15)
+    producer.flush(WAIT_S)
+    producer.close(WAIT_S)
 else:
     producer.close()
 control.close()
@@ -159,12 +166,12 @@ CASES = [
 
 def storm(broker: EmbeddedBroker, topic: str, *case: object) -> list[int]:
     """How many calls were made, how many by handlers, and how many waits were refused for a lock."""
-    text = STORM.format(limit=LIMIT_S, seconds=CALLS_S, calls=CALLS)
+    text = STORM.format(limit=PROGRAM_S, seconds=CALLS_S, calls=CALLS, ahead=AHEAD)
     with Program(text, broker.bootstrap_servers, topic) as program:
         assert program.process.stdin is not None
         program.process.stdin.write(json.dumps(case) + "\n")
         program.process.stdin.flush()
-        out, _ = program.end(timeout_s=LIMIT_S + 10)
+        out, _ = program.end(timeout_s=PROGRAM_S + HANG_S)
     return [int(word) for word in out.split()]
 
 

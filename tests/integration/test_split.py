@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import pytest
 from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import KafkaException
@@ -13,8 +10,9 @@ from confluent_kafka.admin import AdminClient
 from forebay import KafkaProducer
 from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError
 from tests.integration.programs import Program, expected
-from tests.integration.workload import WAIT_S, metric, until
+from tests.integration.workload import WAIT_S, metric
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import until, within_ms
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
@@ -68,7 +66,9 @@ def _noise(size: int) -> bytes:
 def test_a_topic_that_is_deleted_and_made_again(strict_kafka: RealKafka, topic: TopicFactory) -> None:
     """Its epochs and its sequences begin again; records flow, each once and in order, under the same producer id."""
     name = topic(strict_kafka, 2)
-    with producer(strict_kafka, **{"linger.ms": 0, "metadata.max.age.ms": 1000, "delivery.timeout.ms": 40_000}) as ours:
+    with producer(
+        strict_kafka, **{"linger.ms": 0, "metadata.max.age.ms": 1000, "delivery.timeout.ms": within_ms(40_000)}
+    ) as ours:
         for number in range(10):
             ours.send(name, b"before %d" % number, partition=number % 2).result(WAIT_S)
         for round_ in range(2):
@@ -86,7 +86,13 @@ def test_a_topic_that_is_deleted_and_made_again(strict_kafka: RealKafka, topic: 
 def test_a_topic_that_is_deleted_and_stays_away(strict_kafka: RealKafka, topic: TopicFactory) -> None:
     """4.3: once the metadata has told, send() waits for the topic as for one that never was, and says so."""
     name = topic(strict_kafka)
-    times = {"metadata.max.age.ms": 500, "max.block.ms": 1500, "delivery.timeout.ms": 6000, "request.timeout.ms": 5000}
+    block_ms = within_ms(1500)
+    times = {
+        "metadata.max.age.ms": 500,
+        "max.block.ms": block_ms,
+        "delivery.timeout.ms": within_ms(6000),
+        "request.timeout.ms": within_ms(5000),
+    }
     with producer(strict_kafka, **{"linger.ms": 0, **times}) as ours:
         ours.send(name, b"before").result(WAIT_S)
         _delete(strict_kafka, name)
@@ -99,14 +105,16 @@ def test_a_topic_that_is_deleted_and_stays_away(strict_kafka: RealKafka, topic: 
             return bool(errors) and isinstance(errors[-1], TimeoutError)
 
         until(refused, "send() waits for the topic that was deleted")
-        assert errors[-1] is not None and f"Topic {name} not present in metadata after 1500 ms." in str(errors[-1])
+        assert errors[-1] is not None and f"Topic {name} not present in metadata after {block_ms} ms." in str(
+            errors[-1]
+        )
 
 
 def _delete(kafka: RealKafka, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for future in admin.delete_topics([name]).values():
         future.result(WAIT_S)
-    _wait(lambda: name not in admin.list_topics(timeout=WAIT_S).topics)
+    until(lambda: name not in admin.list_topics(timeout=WAIT_S).topics, f"{name} is gone")
 
 
 def _create(kafka: RealKafka, name: str) -> None:
@@ -121,11 +129,4 @@ def _create(kafka: RealKafka, name: str) -> None:
             return False
         return True
 
-    _wait(created)
-
-
-def _wait(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(created, f"{name} is there again")

@@ -16,13 +16,13 @@ from tests.support.fixtures import (
     ReadBackFactory,
     TopicFactory,
 )
+from tests.support.pace import HANG_S, within, within_ms
 from tests.support.proxy import LOST, TORN, UNHEARD, Fault, away, late, refused, told
 from tests.support.readback import ReadRecord, read_all
 from tests.support.rewrite import PRODUCE, limit_versions
 from tools.kafka import RealKafka, dump_log, producer_performance
 from tools.kafka.jars import archive_of
 
-FLUSH_S = 20.0
 INIT_PRODUCER_ID = 22
 
 
@@ -48,7 +48,7 @@ def produce(
             partition=partition,
             on_delivery=lambda error, _: outcomes.append(str(error.name()) if error else ""),
         )
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
     return outcomes
 
 
@@ -86,15 +86,17 @@ def test_too_few_records_are_a_timeout_that_says_how_many(
 ) -> None:
     name = topic(embedded)
     produce(embedded.bootstrap_servers, name, [b"1", b"2"])
+    reader = read_back(embedded, name)
+    reader.wait_for(2)
     with pytest.raises(TimeoutError, match="2 of 3 records"):
-        read_back(embedded, name).wait_for(3, timeout_s=0.5)
+        reader.wait_for(3, timeout_s=0.5)
 
 
 def test_dropped_records_are_an_error_of_the_reader(embedded: EmbeddedBroker, topic: TopicFactory) -> None:
     name = topic(embedded)
     produce(embedded.bootstrap_servers, name, [b"x" * 100_000] * 100)
     with pytest.raises(RuntimeError, match="Offset out of range"):
-        read_all(embedded.bootstrap_servers, name, timeout_s=10)
+        read_all(embedded.bootstrap_servers, name)
 
 
 # -- the embedded broker's faults -----------------------------------------------------------------------------
@@ -221,7 +223,7 @@ def test_a_lost_answer_is_written_once_by_an_idempotent_producer(
 
 @pytest.mark.parametrize(
     ("fault", "copies"),
-    [(LOST, 1), (UNHEARD, 2), (TORN, 2), (away(100), 1), (refused(7), 1), (told(7), 2), (late(3500), 2)],
+    [(LOST, 1), (UNHEARD, 2), (TORN, 2), (away(100), 1), (refused(7), 1), (told(7), 2), (late(within_ms(3500)), 2)],
     ids=["lost", "unheard", "torn", "away", "refused", "told", "late"],
 )
 def test_what_is_planned_happens_to_the_next_request(
@@ -231,7 +233,12 @@ def test_what_is_planned_happens_to_the_next_request(
     name = topic(kafka)
     proxy = proxied(kafka)
     proxy.plan(PRODUCE, fault)
-    settings: dict[str, Any] = {"reconnect.backoff.ms": 20, "socket.timeout.ms": 1000, "request.timeout.ms": 1000}
+    limit_ms = within_ms(1000)
+    settings: dict[str, Any] = {
+        "reconnect.backoff.ms": 20,
+        "socket.timeout.ms": limit_ms,
+        "request.timeout.ms": limit_ms,
+    }
     assert produce(proxy.bootstrap_servers, name, [b"1"], **settings) == [""]
     assert proxy.planned() == 0
     assert len([request for request in proxy.requests if request.api_key == PRODUCE]) == 2
@@ -252,12 +259,12 @@ def test_stalled_answers_come_when_resumed(any_broker: Broker, topic: TopicFacto
     proxy = proxied(any_broker)
     producer = Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0})
     producer.produce(name, b"1")
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
     proxy.stall()
     producer.produce(name, b"2")
     assert producer.flush(0.3) == 1
     proxy.resume()
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
 
 
 def test_a_proxy_that_refuses_takes_connections_again(
@@ -267,12 +274,12 @@ def test_a_proxy_that_refuses_takes_connections_again(
     proxy = proxied(any_broker)
     producer = Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0, "reconnect.backoff.ms": 50})
     producer.produce(name, b"1")
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
     proxy.refuse()
     producer.produce(name, b"2")
     assert producer.flush(0.3) == 1
     proxy.accept()
-    assert producer.flush(FLUSH_S) == 0
+    assert producer.flush(HANG_S) == 0
 
 
 def test_a_hook_that_fails_fails_the_test(embedded: EmbeddedBroker, proxied: ProxyFactory) -> None:
@@ -281,7 +288,7 @@ def test_a_hook_that_fails_fails_the_test(embedded: EmbeddedBroker, proxied: Pro
 
     proxy = proxied(embedded, hooks=[hook])
     with pytest.raises(KafkaException):
-        Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0}).list_topics(timeout=0.5)
+        Producer({"bootstrap.servers": proxy.bootstrap_servers, "log_level": 0}).list_topics(timeout=within(0.5))
     with pytest.raises(ZeroDivisionError, match="in the hook"):
         proxy.close()
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,9 +19,10 @@ from forebay.errors import TimeoutError
 from forebay.testing import EmbeddedBroker
 from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import until
 from tests.support.readback import read_all
 from tests.support.telemetry import Push, TelemetryKafka, telemetry_kafka
-from tools.kafka import RealKafka, producer_performance
+from tools.kafka import RealKafka
 
 pytestmark = pytest.mark.rest("a broker with a plugin of its own")
 
@@ -43,13 +46,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelemetryKafka]
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "forebay.telemetry"]
-
-
-def until(done: Any) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_the_broker_is_told_what_was_sent(broker: TelemetryKafka, topic: TopicFactory) -> None:
@@ -102,6 +98,22 @@ def test_the_broker_reads_every_codec(broker: TelemetryKafka, topic: TopicFactor
     assert sum(push.sum_of(SENT) for push in broker.wait_for(name, 2)) == 1
 
 
+@contextmanager
+def java_producer(broker: TelemetryKafka, topic: str, client_id: str) -> Iterator[None]:
+    """Kafka's own producer sends until the block ends: one that ended by itself might do so before its first push."""
+    command = broker.kafka.tool_command(
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--topic", topic, "--num-records", "1000000000", "--record-size", "100", "--throughput", "10000"),
+        *("--bootstrap-server", broker.bootstrap_servers, "--command-property", f"client.id={client_id}"),
+    )
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_the_names_are_those_of_the_java_producer(broker: TelemetryKafka, topic: TopicFactory) -> None:
     name = topic(broker)
     theirs_id = f"java-{name}"
@@ -110,11 +122,13 @@ def test_the_names_are_those_of_the_java_producer(broker: TelemetryKafka, topic:
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id=name) as producer:
         producer.send(name, b"v").result(WAIT_S)
         ours = broker.wait_for(name, 1)[0].metrics()
-    options = {"client.id": theirs_id}
-    producer_performance(broker.kafka, name, records=30_000, record_size=100, throughput=10_000, properties=options)
     theirs: dict[str, Any] = {}
-    for push in broker.wait_for(theirs_id, 2):
-        theirs |= push.metrics()
+    with java_producer(broker, name, theirs_id):
+        # Some of its metrics are there once it has sent.
+        sent = lambda: [push for push in broker.pushes(theirs_id) if push.sum_of(SENT_TO_TOPIC, topic=name)]  # noqa: E731
+        until(sent, "a push of what was sent")
+        for push in broker.wait_for(theirs_id, len(broker.pushes(theirs_id)) + 1):
+            theirs |= push.metrics()
     assert {each for each in ours if each not in theirs} == set()
     kinds = {each: ours[each].WhichOneof("data") for each in ours}
     assert kinds == {each: theirs[each].WhichOneof("data") for each in ours}
@@ -150,11 +164,11 @@ def test_a_subscription_that_changes(broker: TelemetryKafka, topic: TopicFactory
         first = broker.wait_for(name, 1)[0]
         assert first.sum_of(SENT) == 1 and all(each.startswith(f"{PREFIX}record.") for each in first.metrics())
         broker.subscribe(name, f"{PREFIX}topic.", INTERVAL_MS)
-        until(lambda: set(broker.pushes(name)[-1].metrics()) & {SENT_TO_TOPIC})
+        until(lambda: SENT_TO_TOPIC in broker.pushes(name)[-1].metrics(), "what is wanted now")
         assert all(each.startswith(f"{PREFIX}topic.") for each in broker.pushes(name)[-1].metrics())
         broker.unsubscribe(name)
         dialog = producer._parts.sender.telemetry.dialog
-        until(lambda: dialog.subscription.prefixes == ())
+        until(lambda: dialog.subscription.prefixes == (), "nothing is wanted any more")
         count = len(broker.pushes(name))
         time.sleep(4 * INTERVAL_MS / 1000)
         assert len(broker.pushes(name)) == count

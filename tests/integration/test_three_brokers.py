@@ -17,33 +17,32 @@ from typing import Any
 import pytest
 
 from forebay import KafkaProducer
-from tests.integration.workload import until
 from tests.soak.checker import Promise, check, summary
 from tests.soak.journal import ACKNOWLEDGED, Journal
 from tests.soak.load import Load, Plan, SendLoad
 from tests.soak.transactions import TransactionLoad
 from tests.support.admin import coordinator_of, move_leader, view, wait_until_healthy
 from tests.support.fixtures import ProxyFactory, TopicFactory
+from tests.support.pace import HANG_S, until, within, within_ms
 from tests.support.readback import read_all
 from tools.kafka import RealKafka, dump_log
 
 PARTITIONS = 3
-DELIVERY_S = 60
-REQUEST_TIMEOUT_S = 1.5
+DELIVERY_S = within(60)
+REQUEST_TIMEOUT_S = within(1.5)
 #: Longer than a broker may be silent before the controller gives its partitions to others.
-SESSION_S = 3.0
+SESSION_S = within(3)
 SETTINGS: dict[str, Any] = {
     "request.timeout.ms": int(1000 * REQUEST_TIMEOUT_S),
-    "delivery.timeout.ms": 1000 * DELIVERY_S,
+    "delivery.timeout.ms": int(1000 * DELIVERY_S),
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 200,
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
     "batch.size": 4000,
 }
-PROMISE = Promise(told_within_s=DELIVERY_S + 1)
+PROMISE = Promise(told_within_s=DELIVERY_S + within(1))
 PLAN = Plan("load", SETTINGS, PROMISE, seed="three", senders=3)
-LOAD_S = 90.0
 
 
 @pytest.fixture
@@ -90,7 +89,7 @@ def until_more(load: Load, count: int = 200) -> None:
     def later() -> int:
         return sum(entry.told == ACKNOWLEDGED for entry in journal.entries()[begun:])
 
-    until(lambda: later() >= count, f"{count} more records acknowledged", LOAD_S)
+    until(lambda: later() >= count, f"{count} more records acknowledged")
 
 
 def acknowledged(load: Load) -> int:
@@ -107,11 +106,11 @@ def leader(kafka: RealKafka, topic: str, partition: int = 0) -> int:
 
 
 def until_led(kafka: RealKafka, topic: str, partition: int, by: int) -> None:
-    until(lambda: leader(kafka, topic, partition) == by, f"node {by} leads {topic}-{partition}", LOAD_S)
+    until(lambda: leader(kafka, topic, partition) == by, f"node {by} leads {topic}-{partition}")
 
 
 def until_led_by_another(kafka: RealKafka, topic: str, before: int) -> None:
-    until(lambda: others_say(kafka, topic, before) not in (-1, before), f"{topic}-0 gets another leader", LOAD_S)
+    until(lambda: others_say(kafka, topic, before) not in (-1, before), f"{topic}-0 gets another leader")
 
 
 def others_say(kafka: RealKafka, topic: str, silent: int) -> int:
@@ -217,7 +216,7 @@ def test_all_brokers_freeze_for_a_while(three_kafka: RealKafka, name: str) -> No
         for node in three_kafka.node_ids:
             three_kafka.freeze_node(node)
         # What was answered before is on its way for a moment.
-        time.sleep(0.5)
+        time.sleep(within(0.5))
         before = acknowledged(load)
         time.sleep(2 * REQUEST_TIMEOUT_S)
         assert acknowledged(load) == before
@@ -243,7 +242,7 @@ def test_brokers_that_came_back_know_only_the_last_batch_of_those_in_flight(
     """
     proxy = proxied(three_kafka)
     with KafkaProducer({"bootstrap.servers": proxy.bootstrap_servers, **SETTINGS, "linger.ms": 0}) as ours:
-        ours.send(name, b"0", partition=0).result(SESSION_S)
+        ours.send(name, b"0", partition=0).result(HANG_S)
         proxy.stall()
         futures = []
         for number in range(1, 5):
@@ -287,7 +286,7 @@ def test_while_two_of_three_are_away_nothing_is_acknowledged(three_kafka: RealKa
                 three_kafka.freeze_node(node)
         time.sleep(SESSION_S)
         before = acknowledged(load)
-        time.sleep(0.5)
+        time.sleep(within(0.5))
         assert acknowledged(load) == before
         three_kafka.heal()
         wait_until_healthy(three_kafka)
@@ -301,7 +300,7 @@ def test_the_coordinator_goes_and_transactions_stay_whole(
     three_kafka: RealKafka, name: str, fault: Callable[[RealKafka, int], None]
 ) -> None:
     """They go on with the coordinator that takes its place, and after it has come back."""
-    settings = {**SETTINGS, "transactional.id": name, "max.block.ms": 20_000}
+    settings = {**SETTINGS, "transactional.id": name, "max.block.ms": within_ms(20_000)}
     load = TransactionLoad(Plan("load", settings, PROMISE, seed="three"), three_kafka.bootstrap_servers)
     with under(load, three_kafka, name):
         coordinator = coordinator_of(three_kafka.address(0), name)
@@ -311,7 +310,6 @@ def test_the_coordinator_goes_and_transactions_stay_whole(
         until(
             lambda: coordinator_of(three_kafka.address(other), name) not in (None, coordinator),
             f"{name} gets another coordinator",
-            LOAD_S,
         )
         until_more(load)
         three_kafka.heal()

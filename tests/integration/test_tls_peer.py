@@ -12,7 +12,7 @@ import trustme
 
 from forebay import KafkaProducer
 from forebay.errors import KafkaError
-from tests.integration.workload import until
+from tests.support.pace import until
 
 KEY = b"R\n"
 """s_server's command for a renegotiation (a HelloRequest of TLS 1.2)."""

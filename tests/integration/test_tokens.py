@@ -25,6 +25,7 @@ from forebay.errors import KafkaError, NetworkError, SaslAuthenticationError
 from tests.integration.programs import run_under_locks
 from tests.support.fixtures import ReadBackFactory, TopicFactory, real_kafka
 from tests.support.identity import CLIENT, SECRET, IdentityProvider
+from tests.support.pace import HANG_S, within, within_ms
 from tools.certificates import identity
 from tools.kafka import Listener, RealKafka
 
@@ -100,13 +101,16 @@ def send_all(options: Mapping[str, Any], topic: str) -> list[bytes]:
     values = [b"%d" % number for number in range(RECORDS)]
     with KafkaProducer(options) as producer:
         for future in [producer.send(topic, value) for value in values]:
-            future.result(30)
+            future.result(HANG_S)
     return values
 
 
 def refused(options: Mapping[str, Any]) -> KafkaError:
-    with KafkaProducer({**options, "max.block.ms": "15000"}) as producer, pytest.raises(KafkaError) as caught:
-        producer.send("never", b"x").result(20)
+    with (
+        KafkaProducer({**options, "max.block.ms": str(within_ms(15_000))}) as producer,
+        pytest.raises(KafkaError) as caught,
+    ):
+        producer.send("never", b"x").result(HANG_S)
     return caught.value
 
 
@@ -171,7 +175,7 @@ def test_an_identity_provider_that_is_killed_and_started_again(
 ) -> None:
     """Sessions end with their tokens: records wait for the provider, and each arrives once."""
     name = topic(cluster.kafka, 1)
-    cluster.provider.lifetime_s = 4.0
+    cluster.provider.lifetime_s = within(4)
     options = {
         **cluster.secret,
         "linger.ms": "0",
@@ -189,13 +193,13 @@ def test_an_identity_provider_that_is_killed_and_started_again(
                 producer.send(name, values[-1])
                 time.sleep(0.01)
 
-        flow(6)  # past the first token's end
-        producer.flush(20)
+        flow(within(6))  # past the first token's end
+        producer.flush(HANG_S)
         fetched = len(cluster.provider.requests)
         cluster.provider.stop()
-        flow(7)  # past the last token's end
+        flow(within(7))  # past the last token's end
         cluster.provider.start()
-        producer.flush(60)
+        producer.flush(HANG_S)
         assert len(cluster.provider.requests) > fetched
     assert [record.value for record in read_back(cluster.kafka, name).wait_for(len(values))] == values
 
@@ -208,8 +212,8 @@ def test_records_flow_while_the_provider_blocks(cluster: Cluster, topic: TopicFa
         asked.append(threading.current_thread().name)
         if len(asked) > 1:
             blocked.set()
-            go.wait(60)
-        return cluster.provider.token(), time.time() + 2
+            go.wait(HANG_S)
+        return cluster.provider.token(), time.time() + within(2)
 
     options = {
         **cluster.options,
@@ -220,10 +224,10 @@ def test_records_flow_while_the_provider_blocks(cluster: Cluster, topic: TopicFa
     }
     name = topic(cluster.kafka, 1)
     with KafkaProducer(options) as producer:
-        producer.send(name, b"first").result(20)
-        assert blocked.wait(20), "the token is renewed while nobody logs in"
+        producer.send(name, b"first").result(HANG_S)
+        assert blocked.wait(HANG_S), "the token is renewed while nobody logs in"
         for number in range(200):
-            producer.send(name, b"%d" % number).result(20)
+            producer.send(name, b"%d" % number).result(HANG_S)
         assert not go.is_set()
         go.set()
     assert set(asked) == {f"forebay-login | {producer.client_id}"}
@@ -309,7 +313,7 @@ def test_a_tls_handshake_that_drips_ends_in_bounded_time() -> None:
         finally:
             ended.set()
             thread.join()
-    assert 0.9 < taken < 10 and len(dripped) > 3
+    assert 0.9 < taken < within(10) and len(dripped) > 3
 
 
 def test_nobody_at_the_endpoint() -> None:

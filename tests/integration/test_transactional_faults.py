@@ -14,6 +14,7 @@ import pytest
 from forebay.model import TopicPartition
 from tests.integration.transactions import committed_offset, committed_values, transact, transactional
 from tests.support.fixtures import ProxyFactory, TopicFactory
+from tests.support.pace import within, within_ms
 from tests.support.proxy import LOST, TORN, UNHEARD, Fault, KafkaProxy, away, late
 from tests.support.refusal import (
     ADD_OFFSETS_TO_TXN,
@@ -25,7 +26,7 @@ from tests.support.refusal import (
 from tests.support.rewrite import FIND_COORDINATOR, PRODUCE, without_features
 from tools.kafka import RealKafka
 
-REQUEST_TIMEOUT_MS = 200
+REQUEST_TIMEOUT_MS = within_ms(200)
 FAULTS: dict[str, Fault] = {
     "lost before": LOST,
     "lost after": UNHEARD,
@@ -89,4 +90,4 @@ def test_a_transaction_ends_as_told(
     assert committed_values(kafka, name) == {0: [fault.encode() for fault in FAULTS]}
     assert committed_offset(kafka, name, where) == 10 * len(FAULTS)
     assert took["late"] > REQUEST_TIMEOUT_MS / 1000
-    assert max(took.values()) < 10
+    assert max(took.values()) < within(10)

@@ -17,6 +17,7 @@ from forebay import Control, KafkaProducer
 from forebay.errors import IllegalStateError, KafkaError, ProducerFencedError, TimeoutError, TransactionAbortedError
 from forebay.model import TopicPartition
 from tests.support.fixtures import TopicFactory
+from tests.support.pace import HANG_S, within, within_ms
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
@@ -40,13 +41,13 @@ def new_id() -> str:
 def ours(real: RealKafka, new_id: str) -> Iterator[KafkaProducer]:
     producer = started(real, new_id)
     yield producer
-    producer.close(10)
+    producer.close(HANG_S)
 
 
 def started(real: RealKafka, transactional_id: str, **options: Any) -> KafkaProducer:
     """A producer that is ready for its first transaction."""
     given: dict[str, Any] = {"bootstrap.servers": real.bootstrap_servers, "transactional.id": transactional_id}
-    producer = KafkaProducer({**given, "max.block.ms": 30_000, "linger.ms": 0, **options})
+    producer = KafkaProducer({**given, "max.block.ms": within_ms(30_000), "linger.ms": 0, **options})
     producer.init_transactions()
     return producer
 
@@ -65,7 +66,7 @@ def offset_of(real: RealKafka, group: str, topic: str) -> int:
     """A group's committed offset of partition 0, -1001 if it has none; asked until no transaction is in the way."""
     consumer = Consumer({"bootstrap.servers": real.bootstrap_servers, "group.id": group})
     try:
-        (position,) = consumer.committed([ConsumerPosition(topic, 0)], timeout=20)
+        (position,) = consumer.committed([ConsumerPosition(topic, 0)], timeout=HANG_S)
         return int(position.offset)
     finally:
         consumer.close()
@@ -89,7 +90,7 @@ def test_committed_records_show_and_aborted_ones_do_not(
 def test_nothing_shows_before_the_commit(real: RealKafka, ours: KafkaProducer, topic: TopicFactory) -> None:
     name = topic(real)
     ours.begin_transaction()
-    ours.send(name, b"a").result(20)
+    ours.send(name, b"a").result(HANG_S)
     assert committed(real, name) == []
     ours.commit_transaction()
     assert committed(real, name) == [b"a"]
@@ -125,7 +126,7 @@ def test_the_second_producer_fences_the_first(
 ) -> None:
     name = topic(real)
     ours.begin_transaction()
-    ours.send(name, b"first").result(20)
+    ours.send(name, b"first").result(HANG_S)
     with started(real, new_id) as second:
         with pytest.raises(ProducerFencedError, match="newer producer with the same transactional.id"):
             ours.commit_transaction()
@@ -141,7 +142,7 @@ def test_what_the_block_raises_aborts(real: RealKafka, ours: KafkaProducer, topi
 
     def interrupted() -> None:
         with ours.transaction():
-            ours.send(name, b"bad").result(20)
+            ours.send(name, b"bad").result(HANG_S)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -156,15 +157,15 @@ def test_closing_aborts_at_once(real: RealKafka, topic: TopicFactory, new_id: st
     name = topic(real)
     producer = started(real, new_id)
     producer.begin_transaction()
-    producer.send(name, b"open").result(20)
+    producer.send(name, b"open").result(HANG_S)
     waiting = producer.send(name, b"not sent")
-    producer.close(20)
+    producer.close(HANG_S)
     assert waiting.done()
     with started(real, new_id) as other, other.transaction():
         other.send(name, b"after")
     begun = time.monotonic()
     assert committed(real, name) == [b"after"]
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < within(10)
 
 
 def test_records_that_were_not_sent_fail_by_the_abort(real: RealKafka, topic: TopicFactory, new_id: str) -> None:
@@ -274,7 +275,7 @@ def test_threads_that_send_while_transactions_end(real: RealKafka, ours: KafkaPr
         (wanted if number % 3 else unwanted).update(sure)
     over.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(HANG_S)
     seen = committed(real, name)
     assert len(seen) == len(set(seen))
     assert wanted <= set(seen), f"{len(wanted - set(seen))} committed records are missing"

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.support.pace import HANG_S
+
 PROGRAM = """
 import gc, json, logging, os, resource, sys, threading, time
 import forebay._transactions.session, forebay._sender.transactional, forebay._control.session, forebay._columnar
@@ -67,7 +69,7 @@ print(json.dumps(causes))
 )
 def test_descriptors_used_up(what: str, error: str) -> None:
     command = [sys.executable, "-c", PROGRAM, what]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     causes = json.loads(done.stdout)
     assert len(causes) >= 2 and causes == [[error, "OSError"]] * len(causes)

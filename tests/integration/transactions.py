@@ -11,6 +11,7 @@ from forebay import KafkaProducer
 from forebay.errors import KafkaError
 from forebay.model import TopicPartition
 from tests.integration.workload import WAIT_S
+from tests.support.pace import within_ms
 from tests.support.proxy import KafkaProxy
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
@@ -21,9 +22,9 @@ QUICK: dict[str, Any] = {
     "reconnect.backoff.ms": 5,
     "reconnect.backoff.max.ms": 20,
     "linger.ms": 0,
-    "max.block.ms": 20_000,
-    "delivery.timeout.ms": 20_000,
-    "request.timeout.ms": 5_000,
+    "max.block.ms": within_ms(20_000),
+    "delivery.timeout.ms": within_ms(20_000),
+    "request.timeout.ms": within_ms(5_000),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from forebay import KafkaProducer
@@ -13,10 +13,11 @@ from forebay.errors import KafkaError
 from forebay.model import RecordMetadata
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import Broker, TopicFactory
+from tests.support.pace import HANG_S, until
 from tests.support.readback import ReadRecord, read_all
 
 BASE = 1_700_000_000_000
-WAIT_S = 30.0
+WAIT_S = HANG_S
 #: What the embedded broker answers as every batch's append time.
 MOCK_APPEND_TIME = 1234
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -140,15 +141,6 @@ def lasting_topic(topic: TopicFactory, broker: Broker, partitions: int = 1) -> s
     return topic(broker, partitions, config=forever)
 
 
-def until(condition: Callable[[], object], what: str, timeout_s: float = 20.0) -> None:
-    """Waits until ``condition()`` is true; fails with ``what`` otherwise."""
-    deadline = time.monotonic() + timeout_s
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
-        pause.wait(0.005)
-
-
 def metric(producer: KafkaProducer, name: str) -> float:
     """One of the producer's own metrics."""
     return float(producer.metrics().value(name))
@@ -213,7 +205,7 @@ class Load:
         done = [sent.future for sent in list(self.ledger.sent) if sent.future.done()]
         return sum(future.exception(0) is None for future in done)
 
-    def until_more(self, count: int = 50, timeout_s: float = 20.0) -> None:
+    def until_more(self, count: int = 50) -> None:
         """Waits until ``count`` records that are sent from now on were acknowledged."""
         begun = len(self.ledger.sent)
 
@@ -221,7 +213,7 @@ class Load:
             done = [sent.future for sent in self.ledger.sent[begun:] if sent.future.done()]
             return sum(future.exception(0) is None for future in done)
 
-        until(lambda: later() >= count, f"{count} more records acknowledged", timeout_s)
+        until(lambda: later() >= count, f"{count} more records acknowledged")
 
 
 class Verdict(NamedTuple):

@@ -17,16 +17,16 @@ from typing import NamedTuple
 import forebay
 from tests.kill.points import FOLDER, Plan, Point
 from tests.spark.committed import assert_exactly, digest
+from tests.support.pace import PROGRAM_S, within, within_ms
 from tools.kafka import RealKafka
 
 ROOT = Path(__file__).parents[2]
 TASKS = 3
 ROWS = 250
 """Of a task; some are more, so that files differ in size."""
-TIMEOUT_MS = 15_000
+TIMEOUT_MS = within_ms(15_000)
 """``transaction.timeout.ms`` of a run in which transactions are left to time out."""
 LONG_TIMEOUT_MS = 300_000
-LIFE_S = 240.0
 
 Say = Callable[[str], None]
 
@@ -104,7 +104,7 @@ class Run:
             if status == 0:
                 break
             if hits and self._points[hits[-1]] is Point.LOST:
-                time.sleep(TIMEOUT_MS / 1000 + 3)
+                time.sleep(TIMEOUT_MS / 1000 + within(3))
         assert hits == sorted(self._points), f"not hit: {sorted(set(self._points) - set(hits))}"
         assert_exactly(self._kafka.bootstrap_servers, self._name, self._expected)
         return Outcome(Counter(self._points[hit] for hit in hits), starts, sum(self._expected.values()))
@@ -135,7 +135,7 @@ class Run:
 
     def _watch(self, driver: subprocess.Popen[bytes]) -> int:
         asked = self._folder / "kill-the-broker"
-        limit = time.monotonic() + LIFE_S + 30 * len(self._points)
+        limit = time.monotonic() + PROGRAM_S + within(30) * len(self._points)
         while driver.poll() is None:
             assert time.monotonic() < limit, f"the driver does not end: {self._log()[-3000:]}"
             if asked.exists():

@@ -19,8 +19,7 @@ from forebay.spark.exactly_once.protocol import State
 from forebay.spark.source import StreamWriter
 from forebay.spark.writer import current_task
 from tests.kill.points import DRIVER, Plan, Point
-
-BROKER_WAIT_S = 120.0
+from tests.support.pace import HANG_S
 
 
 def kill_driver() -> None:
@@ -131,6 +130,6 @@ class KillingTopic:
         # ``run`` has the broker; it removes the file when the broker is gone.
         asked = self._plan.folder / "kill-the-broker"
         asked.touch()
-        limit = time.monotonic() + BROKER_WAIT_S
+        limit = time.monotonic() + HANG_S
         while asked.exists() and time.monotonic() < limit:
             time.sleep(0.05)

@@ -18,6 +18,7 @@ from forebay._records.reader import read_batches
 from tests.property.forms import digests, made_of
 from tests.property.profile import SEED
 from tests.support.examples import cases
+from tests.support.pace import HANG_S
 
 ROOT = Path(__file__).parents[2]
 TABLES = cases(1000)
@@ -35,7 +36,7 @@ def test_both_forms_write_the_same_batches_and_refuse_with_the_same_words() -> N
     command = [sys.executable, "-m", "tests.property.forms", str(first), str(TABLES)]
     with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as other:
         mine = list(digests(first, TABLES))
-        theirs = (other.communicate(timeout=250)[0]).splitlines()
+        theirs = (other.communicate(timeout=HANG_S)[0]).splitlines()
     assert other.returncode == 0
     assert [pair for pair in zip(mine, theirs, strict=True) if pair[0] != pair[1]][:3] == []
     assert sum(int(line.split()[1]) for line in mine) >= WANTED

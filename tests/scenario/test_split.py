@@ -12,6 +12,7 @@ from forebay._delivery.future import RecordFuture
 from forebay.errors import InvalidRecordError, KafkaError, RecordTooLargeError, TimeoutError
 from tests.fakes.produce import Answer
 from tests.fakes.world import Told, World
+from tests.support.pace import HANG_S, within
 
 TOO_LARGE = 10
 
@@ -136,7 +137,7 @@ def test_who_waits_meanwhile_goes_on_with_the_part(outcome: str) -> None:
     def wait() -> None:
         begun.wait()
         try:
-            heard.append(futures[29].result(2 if outcome == "too late" else 30).offset)
+            heard.append(futures[29].result(within(2) if outcome == "too late" else HANG_S).offset)
         except KafkaError as error:
             heard.append(type(error))
 

@@ -14,6 +14,7 @@ from forebay import BatchDelivery, KafkaProducer
 from forebay.errors import KafkaError
 from tests.soak.journal import ACKNOWLEDGED, FAILED, Entry, Journal, Name
 from tests.soak.load import Plan, Senders, draw
+from tests.support.pace import within
 
 ROWS = 150
 PAUSE_S = (0.1, 0.5)
@@ -56,7 +57,7 @@ class ColumnLoad:
         self._senders.stop(self.plan.promise.told_within_s + self._producer.config["max.block.ms"] / 1000)
 
     def settle(self) -> None:
-        deadline = time.monotonic() + self.plan.promise.told_within_s + 1.0
+        deadline = time.monotonic() + self.plan.promise.told_within_s + within(1)
         while self.journal.untold() and time.monotonic() < deadline:
             time.sleep(LOOK_S)
         self._settled.set()

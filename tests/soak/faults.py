@@ -14,15 +14,14 @@ from typing import NamedTuple
 
 from tests.support.admin import move_leader, wait_until_healthy
 from tests.support.damage import RETRIABLE, Damage
+from tests.support.pace import within
 from tests.support.proxy import KafkaProxy
 from tests.support.rewrite import PRODUCE
 from tools.kafka import KafkaFailed, RealKafka
 
 END_TXN = 26
-#: How long a cluster may take to be whole again after a broker came back.
-HEALTHY_S = 60.0
 #: Beyond it a producer of these runs gives a request up (request.timeout.ms).
-REQUEST_TIMEOUT_S = 1.5
+REQUEST_TIMEOUT_S = within(1.5)
 #: Whose answers are lost.  Brokers of this version are not asked to add partitions (KIP-890).
 LOST_ANSWERS = (PRODUCE, END_TXN)
 
@@ -125,7 +124,7 @@ class NodeFaults:
             return str(error)
         finally:
             self._kafka.heal()
-            wait_until_healthy(self._kafka, HEALTHY_S)
+            wait_until_healthy(self._kafka)
 
     def kill(self, fault: Fault) -> None:
         """SIGKILL, and a new start later."""

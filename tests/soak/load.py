@@ -17,6 +17,7 @@ from forebay import KafkaProducer
 from forebay.errors import TimeoutError as ForebayTimeout
 from tests.soak.checker import Promise
 from tests.soak.journal import Entry, Journal, Name, to_value
+from tests.support.pace import within
 
 BURST = 60
 PAUSE_S = (0.02, 0.15)
@@ -130,7 +131,7 @@ class SendLoad:
         self._senders.stop(self._limit_s() + self._producer.config["max.block.ms"] / 1000)
 
     def settle(self) -> None:
-        deadline = time.monotonic() + self._limit_s() + 1.0
+        deadline = time.monotonic() + self._limit_s() + within(1)
         for reaper in self._reapers:
             reaper.join(max(deadline - time.monotonic(), 0.0))
         while self.journal.untold() and time.monotonic() < deadline:

@@ -34,20 +34,20 @@ from tests.soak.faults import (
     Track,
     drawn,
 )
+from tests.soak.journal import ACKNOWLEDGED
 from tests.soak.load import Load, Plan, SendLoad
 from tests.soak.secrets import CHANGING, SECRET_FAULTS, SECRET_PEACE_S, SecretFaults
 from tests.support.admin import wait_until_healthy
 from tests.support.damage import Damage
+from tests.support.pace import HANG_S, until, within, within_ms
 from tests.support.proxy import KafkaProxy
 from tests.support.readback import read_all
 from tools.kafka import RealKafka
 
 PARTITIONS = 4
 ROUND_S = 60.0
-READ_TIMEOUT_S = 120.0
-FAULT_END_S = 120.0
 #: What a future may take beyond delivery.timeout.ms.
-GRACE_S = 1.0
+GRACE_S = within(1)
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
 
     def kinds(self) -> Counter[str]:
         """How many faults of each kind there were, less those that could not be carried out."""
-        return Counter(one.fault.kind for one in self.happened if not one.note)
+        return _kinds(self.happened)
 
     def found(self) -> int:
         """How many promises were broken."""
@@ -72,6 +72,10 @@ class Verdict(NamedTuple):
         if self.found():
             lines += ["faults:", *(f"  {one}" for one in self.happened)]
         return "\n".join(lines)
+
+
+def _kinds(happened: Iterable[Happened]) -> Counter[str]:
+    return Counter(one.fault.kind for one in happened if not one.note)
 
 
 def plans(seed: str) -> list[Plan]:
@@ -90,11 +94,11 @@ def plans(seed: str) -> list[Plan]:
 def _plan(
     dice: random.Random, name: str, seed: str, *, proxied: bool = False, extra: dict[str, Any] | None = None
 ) -> Plan:
-    delivery_s = dice.choice((6, 12, 20))
+    delivery_s = within(dice.choice((6, 12, 20)))
     settings: dict[str, Any] = {
-        "delivery.timeout.ms": 1000 * delivery_s,
+        "delivery.timeout.ms": int(1000 * delivery_s),
         "request.timeout.ms": int(1000 * REQUEST_TIMEOUT_S),
-        "max.block.ms": 10_000,
+        "max.block.ms": within_ms(10_000),
         "retry.backoff.ms": 20,
         "retry.backoff.max.ms": 300,
         "reconnect.backoff.ms": 20,
@@ -125,7 +129,7 @@ def delete_topics(kafka: RealKafka, topics: Iterable[str]) -> None:
     """Deletes them, and returns when the controller has done so."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 2})
     for done in admin.delete_topics(list(topics)).values():
-        done.result(READ_TIMEOUT_S)
+        done.result(HANG_S)
 
 
 def make_load(plan: Plan, bootstrap_servers: str) -> Load:
@@ -158,8 +162,12 @@ class Soak:
             ]
         self._rounds = itertools.count()
 
-    def round(self, seconds: float) -> Verdict:
-        """Load and faults for ``seconds``, then the comparison of every record."""
+    def round(self, seconds: float, enough: Callable[[Counter[str]], bool] = lambda kinds: True) -> Verdict:
+        """Load and faults for ``seconds``, then the comparison of every record.
+
+        Args:
+            enough: of the faults of each kind so far; the round goes on until then.
+        """
         number = next(self._rounds)
         topics = {
             load.plan.name: f"soak-{os.getpid()}-{number}-{load.plan.name.replace(' ', '-')}" for load in self._loads
@@ -171,7 +179,7 @@ class Soak:
         for load in self._loads:
             load.begin(topics[load.plan.name])
         try:
-            happened = self._faults(number, seconds, list(topics.values()))
+            happened = self._faults(number, seconds, list(topics.values()), enough)
         finally:
             for load in self._loads:
                 load.end()
@@ -183,7 +191,15 @@ class Soak:
             delete_topics(self._kafka, topics.values())
         return verdict
 
-    def _faults(self, number: int, seconds: float, topics: Sequence[str]) -> list[Happened]:
+    def acknowledged(self) -> dict[str, int]:
+        """How many records of each load were acknowledged so far in this round."""
+        return {
+            load.plan.name: sum(entry.told == ACKNOWLEDGED for entry in load.journal.entries()) for load in self._loads
+        }
+
+    def _faults(
+        self, number: int, seconds: float, topics: Sequence[str], enough: Callable[[Counter[str]], bool]
+    ) -> list[Happened]:
         begun = time.monotonic()
         over = threading.Event()
         nodes = NodeFaults(self._kafka, [(topic, PARTITIONS) for topic in topics], over)
@@ -198,9 +214,16 @@ class Soak:
             faults = drawn(f"{seed}/secrets", SECRET_FAULTS, SECRET_PEACE_S, count)
             tracks.append(Track(faults, self._secrets.carry_out, begun, over))
         time.sleep(seconds)
+        until(
+            lambda: (
+                any(track.error for track in tracks)
+                or enough(_kinds(one for track in tracks for one in track.happened))
+            ),
+            "enough faults",
+        )
         over.set()
         for track in tracks:
-            track.stop(FAULT_END_S)
+            track.stop(2 * HANG_S)
         for track in tracks:
             if track.error is not None:
                 raise track.error
@@ -210,7 +233,7 @@ class Soak:
         findings, told = {}, {}
         for load in self._loads:
             name = load.plan.name
-            records = read_all(self._kafka.bootstrap_servers, topics[name], timeout_s=READ_TIMEOUT_S)
+            records = read_all(self._kafka.bootstrap_servers, topics[name], timeout_s=HANG_S)
             found = check(load.plan.promise, load.journal, records)
             findings[name] = [Finding("raised", text) for text in load.trouble] + found
             load.trouble.clear()

@@ -20,6 +20,7 @@ import trustme
 from confluent_kafka import KafkaException
 
 from tests.soak.faults import Fault, Kind
+from tests.support.pace import HANG_S
 from tests.support.secure import MECHANISMS, PASSWORD, USER, add_scram_users
 from tests.support.three import Three, certificate
 
@@ -29,7 +30,6 @@ SECRET_FAULTS = {
     "new password": Kind(2, 1.0, 2.0),
 }
 SECRET_PEACE_S = (2.0, 5.0)
-TIMEOUT_S = 20.0
 CHANGING = "carol"
 """The user whose password changes."""
 
@@ -100,7 +100,7 @@ class SecretFaults:
         time.sleep(fault.seconds)
         self._count += 1
         self._password = f"{PASSWORD}-{self._count}"
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + HANG_S
         while True:
             try:
                 add_scram_users(self._three.kafka, user=CHANGING, password=self._password)
@@ -124,8 +124,8 @@ class SecretFaults:
         entry = names.ConfigEntry(option, path, incremental_operation=names.AlterConfigOpType.SET)
         resource = names.ConfigResource(names.ConfigResource.Type.BROKER, str(node), incremental_configs=[entry])
         try:
-            for done in admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S / 4).values():
-                done.result(TIMEOUT_S)
+            for done in admin.incremental_alter_configs([resource], request_timeout=HANG_S / 4).values():
+                done.result(HANG_S)
         except KafkaException as error:
             return f"node {node}: {error}"
         return ""

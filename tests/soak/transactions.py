@@ -16,14 +16,13 @@ from forebay.errors import KafkaError
 from forebay.errors import TimeoutError as ForebayTimeout
 from tests.soak.journal import Journal, Name
 from tests.soak.load import Plan, Senders, draw
+from tests.support.pace import HANG_S, within
 
 RECORDS = 60
 COMMITTED_SHARE = 0.7
 #: Of those that are aborted: how many have their records written first.
 WRITTEN_SHARE = 0.6
 PAUSE_S = (0.0, 0.1)
-#: How long one call may be repeated; faults are over by then.
-CALL_LIMIT_S = 60.0
 
 
 class TransactionLoad:
@@ -47,10 +46,10 @@ class TransactionLoad:
         self._senders.start(self.plan.name, self._work)
 
     def end(self) -> None:
-        self._senders.stop(2 * CALL_LIMIT_S)
+        self._senders.stop(2 * HANG_S)
 
     def settle(self) -> None:
-        deadline = time.monotonic() + self.plan.promise.told_within_s + 1.0
+        deadline = time.monotonic() + self.plan.promise.told_within_s + within(1)
         while self.journal.untold() and time.monotonic() < deadline:
             time.sleep(0.05)
         # Until it is known how they ended there may be an open transaction, before which no reader gets on.
@@ -130,7 +129,7 @@ class TransactionLoad:
 
 def _repeat(call: Callable[[], None]) -> None:
     """Calls again what timed out, as the contract of transactional calls says."""
-    deadline = time.monotonic() + CALL_LIMIT_S
+    deadline = time.monotonic() + HANG_S
     while True:
         try:
             call()

@@ -15,16 +15,16 @@ from pathlib import Path
 import pyspark
 
 import forebay
+from tests.support.pace import HANG_S
 
 HOME = Path(pyspark.__file__).parent
-STARTED_WITHIN_S = 120.0
 # They run for seconds, so compiling them well would cost more than it saves.
 DAEMON = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
 
 
 def wait_for_line(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
     """The first group of ``pattern`` in the log, as soon as it is there."""
-    limit = time.monotonic() + STARTED_WITHIN_S
+    limit = time.monotonic() + HANG_S
     while True:
         found = re.search(pattern, log.read_text(errors="replace"))
         if found:

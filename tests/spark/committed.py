@@ -8,7 +8,7 @@ from collections import Counter
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-SECONDS = 60.0
+from tests.support.pace import HANG_S
 
 
 def digest(value: bytes) -> str:
@@ -29,12 +29,12 @@ def committed_rows(servers: str, topic: str) -> Counter[tuple[bytes, str]]:
     )
     found: Counter[tuple[bytes, str]] = Counter()
     try:
-        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = consumer.list_topics(topic, timeout=HANG_S).topics[topic].partitions
         consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         left = set(partitions)
-        limit = time.monotonic() + SECONDS
+        limit = time.monotonic() + HANG_S
         while left:
-            assert time.monotonic() < limit, f"no end of {topic} after {SECONDS} s, partitions {sorted(left)}"
+            assert time.monotonic() < limit, f"no end of {topic} after {HANG_S:g} s, partitions {sorted(left)}"
             for message in consumer.consume(1000, 0.5):
                 error = message.error()
                 if error is None:

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 import forebay
 from forebay.testing import EmbeddedBroker
 from tests.support.fixtures import kafka
+from tests.support.pace import HANG_S
 from tools.spark_jvm import quick_start
 
 __all__ = ["kafka"]
@@ -94,9 +95,9 @@ def read_all(broker: EmbeddedBroker) -> ReadAll:
             }
         )
         try:
-            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            partitions = consumer.list_topics(topic, timeout=HANG_S).topics[topic].partitions
             consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-            ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10)[1] for p in partitions}
+            ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=HANG_S)[1] for p in partitions}
             messages: list[Any] = []
             idle = 0
             while len(messages) < sum(ends.values()) and idle < IDLE_POLLS:

@@ -49,7 +49,7 @@ def main(work: dict[str, Any]) -> None:
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(200)
+    assert query.awaitTermination(work["limit_s"])
     spark.stop()
 
 

@@ -15,6 +15,7 @@ from demo.check import partition_of
 from forebay.testing import EmbeddedBroker
 from tests.spark.clusters import connect_server, standalone, unpacked_wheel
 from tests.spark.conftest import ReadAll
+from tests.support.pace import HANG_S, PROGRAM_S
 from tests.support.readme import ROOT
 
 pytestmark = pytest.mark.rest("starts a JVM of its own")
@@ -22,12 +23,14 @@ pytestmark = pytest.mark.rest("starts a JVM of its own")
 ROWS = 20_000
 LINES = 1000
 PARTITIONS = 3
-LIMIT_S = 240
 SMALL = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
+    # The driver waits for both executors: else one of them may have done all before the other is there.
+    "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{HANG_S:.0f}s",
 }
 
 Places = set[tuple[str, str]]
@@ -57,10 +60,11 @@ def run_job(broker: EmbeddedBroker, topic: str, read_all: ReadAll, tmp_path: Pat
             "stream": stream,
             "folder": str(folder),
             "checkpoint": str(tmp_path / "state"),
+            "limit_s": 2 * HANG_S,
             **cluster,
         }
         command = [sys.executable, "-m", "tests.spark.job", json.dumps(work)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PROGRAM_S, check=False)
         assert done.returncode == 0, done.stderr[-4000:]
         assert sorted(int(message.value()) for message in read_all(stream)) == list(range(2 * LINES))
         return places_of(read_all(topic))

@@ -13,6 +13,7 @@ from forebay.control import Control
 from forebay.spark import write_batches
 from forebay.spark.exactly_once import protocol
 from tests.spark.committed import assert_exactly, committed_rows, digest
+from tests.support.pace import HANG_S
 from tools.kafka import RealKafka
 
 
@@ -93,7 +94,7 @@ def test_each_micro_batch_is_there_once_also_if_spark_repeats_it(
         if "processingTime" in trigger:
             query.processAllAvailable()
             query.stop()
-        assert query.awaitTermination(120), "it ends by itself"
+        assert query.awaitTermination(HANG_S), "it ends by itself"
 
     # All triggers that a Python sink can have.
     triggers: list[dict[str, Any]] = [{"availableNow": True}, {"once": True}, {"processingTime": "100 milliseconds"}]
@@ -151,7 +152,7 @@ def test_output_mode_update_by_foreach_batch_is_exactly_once(
         words = spark.readStream.schema("word STRING").text(str(folder))
         counts = words.groupBy("word").count().selectExpr("word AS key", "concat('value-', count) AS value")
         query = counts.writeStream.outputMode("update").option("checkpointLocation", str(state))
-        query.foreachBatch(write_batches(options)).trigger(availableNow=True).start().awaitTermination(120)
+        query.foreachBatch(write_batches(options)).trigger(availableNow=True).start().awaitTermination(HANG_S)
 
     (folder / "1.txt").write_text("a\nb\na\n")
     run()

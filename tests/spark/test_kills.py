@@ -9,13 +9,14 @@ import pytest
 
 from tests.kill.points import Plan, Point, drawn
 from tests.kill.run import Run
+from tests.support.pace import TEST_S
 
 POINTS = (Point.WORKER_END, Point.DRIVER_BETWEEN, Point.DRIVER_AFTER)
 
 
 # Each kill of the driver costs the start of another one.
 @pytest.mark.rest("starts a JVM of its own")
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(4 * TEST_S)
 def test_no_row_is_lost_or_doubled(kafka: Any, tmp_path: Path) -> None:
     outcome = Run(kafka, tmp_path, "kills", dict(enumerate(POINTS)), master="local[3,4]").play()
     assert set(outcome.kills) == set(POINTS)

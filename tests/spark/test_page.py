@@ -11,6 +11,7 @@ import pytest
 from forebay.spark import options
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
+from tests.support.pace import PROGRAM_S
 from tests.support.readme import ROOT, Snippet, run, snippets
 
 PAGE = ROOT / "docs" / "spark.md"
@@ -18,7 +19,7 @@ BLOCKS = {snippet.language + (" stream" if "readStream" in snippet.text else "")
 
 
 def succeeded(snippet: Snippet, folder: Path, broker: EmbeddedBroker) -> str:
-    done = run(snippet, folder, broker.bootstrap_servers, timeout_s=280)
+    done = run(snippet, folder, broker.bootstrap_servers, timeout_s=PROGRAM_S)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 

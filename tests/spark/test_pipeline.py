@@ -15,6 +15,7 @@ from forebay.pipeline.frames import build_frame, map_rows
 from forebay.pipeline.runner import encoded, write
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
+from tests.support.pace import PROGRAM_S
 
 JOB = """
 [sources.rows]
@@ -124,6 +125,6 @@ def test_an_aggregation_in_update_mode_writes_what_changed(
 def test_the_command_prints_counters_and_ends_with_zero(job_file: Path) -> None:
     arguments = ["pipeline", "run", str(job_file), "--json"]
     code = f"import sys; from forebay.cli.__main__ import main; sys.exit(main({arguments!r}))"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PROGRAM_S, check=False)
     assert ended.returncode == 0, ended.stderr
     assert '"acknowledged": 2' in ended.stdout

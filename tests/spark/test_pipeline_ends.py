@@ -16,6 +16,7 @@ from confluent_kafka import Consumer
 import forebay
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
+from tests.support.pace import PROGRAM_S
 
 pytestmark = pytest.mark.rest("starts a JVM of its own")
 
@@ -85,7 +86,6 @@ def numbers(messages: list[bytes]) -> Counter[int]:
     return read
 
 
-@pytest.mark.timeout(600)
 def test_ctrl_c_ends_a_stream_between_two_micro_batches_and_a_restart_goes_on(
     tmp_path: Path, broker: EmbeddedBroker, topic: str, read_all: ReadAll
 ) -> None:
@@ -96,7 +96,7 @@ def test_ctrl_c_ends_a_stream_between_two_micro_batches_and_a_restart_goes_on(
         process = started(path)
         wait_for_rows(broker, topic, sum(read.values()) + 60)
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=200)
+        out, err = process.communicate(timeout=PROGRAM_S)
         assert process.returncode == 130, err
         assert err.splitlines()[-1] == "forebay: error: stopped by Ctrl-C"
         # PySpark's own processes may say that they were interrupted, or that Java is gone; no code of a job's does.
@@ -108,13 +108,12 @@ def test_ctrl_c_ends_a_stream_between_two_micro_batches_and_a_restart_goes_on(
         assert sorted(read) == list(range(len(read)))
 
 
-@pytest.mark.timeout(300)
 def test_a_failure_in_a_task_is_the_last_line_and_no_page_of_java(
     tmp_path: Path, broker: EmbeddedBroker, topic: str
 ) -> None:
     path = tmp_path / "job.toml"
     path.write_text(JOB.format(topic=topic, servers=broker.bootstrap_servers, late="IF(value = 30, NULL, false)"))
-    out, err = started(path).communicate(timeout=200)
+    out, err = started(path).communicate(timeout=PROGRAM_S)
     last = err.splitlines()[-1]
     assert last.startswith("forebay: error: stream: row ")
     assert 'cannot be encoded as avro: Field(R.late) is None expected boolean. The row: {"value": {"number": 30' in last

@@ -10,6 +10,7 @@ import pytest
 from forebay.pipeline.loading import ALLOWED
 from forebay.pipeline.table import known
 from forebay.testing import EmbeddedBroker
+from tests.support.pace import PROGRAM_S, TEST_S
 from tests.support.readme import ROOT, Snippet, run, snippets
 
 PAGE = snippets(ROOT / "docs" / "pipeline.md")
@@ -36,10 +37,10 @@ def test_a_part_of_a_module_is_python() -> None:
 
 # Each starts a Spark of its own; the first one starts two.
 @pytest.mark.rest("starts a JVM of its own")
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2 * TEST_S)
 def test_the_blocks_run_one_after_the_other(tmp_path: Path, broker: EmbeddedBroker) -> None:
     broker.create_topic("trips", 3)
-    first, program, submitted = (run(one, tmp_path, broker.bootstrap_servers, timeout_s=300) for one in RUN)
+    first, program, submitted = (run(one, tmp_path, broker.bootstrap_servers, timeout_s=PROGRAM_S) for one in RUN)
     assert first.returncode == 0, first.stderr
     assert "record 2" in first.stdout and '{"id":"a","km":3}' in first.stdout
     assert "records acknowledged    2" in first.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from forebay.testing import EmbeddedBroker
+from tests.support.pace import within
 from tests.support.readme import ADDRESS, ROOT, Snippet, run, snippets
 
 SPARK = [snippet for snippet in snippets() if snippet.needs_spark()]
@@ -30,10 +31,10 @@ def test_there_are_such_blocks() -> None:
 
 # Each starts a Spark of its own, and one of them writes the demo's 336,776 rows.
 @pytest.mark.rest("starts a JVM of its own")
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(within(900))
 @pytest.mark.parametrize("snippet", SPARK, ids=str)
 def test_it_runs_alone(snippet: Snippet, clone: Path, broker: EmbeddedBroker) -> None:
-    done = run(snippet, clone, broker.bootstrap_servers, timeout_s=800)
+    done = run(snippet, clone, broker.bootstrap_servers, timeout_s=within(800))
     assert done.returncode == 0, done.stderr
     printed = " ".join(done.stdout.split())
     if snippet.language == "python":

@@ -13,6 +13,7 @@ import pytest
 
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
+from tests.support.pace import PROGRAM_S
 
 DRIVER = textwrap.dedent(
     """
@@ -56,7 +57,7 @@ def test_the_plan_and_the_event_log_hold_no_secret(
         env={**os.environ, "FOREBAY_CANARY": "looked-up-canary"},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=PROGRAM_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

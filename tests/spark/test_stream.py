@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
+from tests.support.pace import HANG_S, PROGRAM_S, until
 
 ROWS = 100_000
 FILES = 10
@@ -37,7 +37,7 @@ DRIVER = textwrap.dedent(
 
 def stream(spark: Any, folder: Path, options: dict[str, str], **trigger: Any) -> None:
     rows = spark.readStream.schema("value STRING").text(str(folder))
-    rows.writeStream.format("forebay").options(**options).trigger(**trigger).start().awaitTermination(60)
+    rows.writeStream.format("forebay").options(**options).trigger(**trigger).start().awaitTermination(HANG_S)
 
 
 def test_a_stream_goes_on_from_its_checkpoint_and_adds_to_its_counters(
@@ -70,10 +70,7 @@ def test_the_continuous_trigger_commits_nothing_instead_of_losing_rows(
         .start()
     )
     try:
-        limit = time.monotonic() + 60
-        while not (state / "offsets" / "5").exists():
-            assert time.monotonic() < limit, "no epochs came to an end"
-            time.sleep(0.1)
+        until((state / "offsets" / "5").exists, "epochs that came to an end")
         assert committed(state) == 0
     finally:
         query.stop()
@@ -89,12 +86,14 @@ def committed(checkpoint: Path) -> int:
     return len([entry for entry in (checkpoint / "commits").glob("*") if entry.name.isdigit()])
 
 
-def wait_for(condition: Any, driver: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
+def wait_for(condition: Any, driver: subprocess.Popen[bytes], log: Path) -> None:
+    def reached() -> bool:
+        if condition():
+            return True
         assert driver.poll() is None, f"the driver ended by itself: {log.read_text()[-2000:]}"
-        assert time.monotonic() < limit, "the stream did not get so far in time"
-        time.sleep(0.02)
+        return False
+
+    until(reached, "the stream gets so far")
 
 
 @pytest.mark.rest("starts a JVM of its own")
@@ -119,7 +118,7 @@ def test_a_driver_that_is_killed_in_the_middle_loses_nothing(
     assert 2 <= done < FILES
     second = start_driver(arguments, log)
     try:
-        assert second.wait(180) == 0, log.read_text()[-2000:]
+        assert second.wait(PROGRAM_S) == 0, log.read_text()[-2000:]
     finally:
         if second.poll() is None:
             os.killpg(second.pid, signal.SIGKILL)

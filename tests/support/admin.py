@@ -24,10 +24,12 @@ from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i8, i32
 
+from tests.support.pace import HANG_S, within
 from tests.support.rewrite import Address
 from tools.kafka import KafkaFailed, RealKafka
 
-ANSWER_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = within(5)
+"""A broker that is frozen takes a connection and does not answer."""
 POLL_S = 0.1
 CORRELATION = 7
 TRANSACTION = 1
@@ -49,13 +51,13 @@ class View(NamedTuple):
     partitions: dict[tuple[str, int], Replicas]
 
 
-def ask(address: Address, request: Any, answer: type[Any]) -> Any:
+def ask(address: Address, request: Any, answer: type[Any], client_id: str = "test") -> Any:
     """The broker's answer to ``request``; OSError when it is away, does not answer, or hangs up."""
     header = type(request).__header_schema__(
         request_api_key=type(request).__api_key__,
         request_api_version=type(request).__version__,
         correlation_id=i32(CORRELATION),
-        client_id="test",
+        client_id=client_id,
     )
     buffer = BytesIO()
     entity_writer(type(header))(buffer, header)
@@ -121,17 +123,17 @@ def move_leader(address: Address, topic: str, partition: int, leader: int) -> No
         _check(result.partition_result[0].error_code, f"elect {leader} as leader of {topic}-{partition}")
 
 
-def wait_until_healthy(kafka: RealKafka, timeout_s: float = 60.0) -> None:
+def wait_until_healthy(kafka: RealKafka) -> None:
     """Returns when every broker answers and sees every broker, and every partition led and with all replicas in sync.
 
     Raises KafkaFailed with what is still missing, or with the log's end of a node that ended by itself.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + HANG_S
     for node in kafka.node_ids:
         while (missing := _missing(kafka, node)) is not None:
             kafka.check_running()
             if time.monotonic() > deadline:
-                raise KafkaFailed(f"not healthy after {timeout_s:g} s: node {node}: {missing}")
+                raise KafkaFailed(f"not healthy after {HANG_S:g} s: node {node}: {missing}")
             time.sleep(POLL_S)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import pytest
 
 from forebay.testing import EmbeddedBroker
+from tests.support.pace import factor
 from tests.support.proxy import KafkaProxy
 from tests.support.readback import ReadBack
 from tests.support.rewrite import Hook
@@ -69,7 +70,7 @@ def real_kafka(**options: Any) -> Iterator[RealKafka]:
     try:
         if "version" not in options:
             ensure_archive()  # the others are started too seldom
-        kafka = RealKafka(quick_start=True, **options)
+        kafka = RealKafka(quick_start=True, patience=factor(), **options)
         kafka.start()
     except (JarsUnavailable, KafkaFailed) as error:
         pytest.fail(f"{error} (set {WITHOUT}=1 to skip the tests of a real Kafka)", pytrace=False)

@@ -12,13 +12,14 @@ import pytest
 import trustme
 
 from tests.support.fixtures import WITHOUT, real_kafka
+from tests.support.pace import within_ms
 from tools.certificates import identity
 from tools.kafka import Listener, RealKafka
 from tools.kerberos import REALM, Kdc, KdcUnavailable
 
 SERVICE = f"kafka/localhost@{REALM}"
 CLIENT = f"alice@{REALM}"
-REAUTHENTICATION_MS = 3000
+REAUTHENTICATION_MS = within_ms(3000)
 
 
 class Kerberized(NamedTuple):

@@ -6,12 +6,11 @@ import contextlib
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
+from tests.support.pace import HANG_S, until
 from tools.ports import free_ports
 
-START_S = 20.0
 PROGRAM = """
 import asyncio, sys
 sys.modules["uvloop"] = None
@@ -46,10 +45,10 @@ def proxy(kind: str, login: str = "") -> Iterator[str]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
-    end = time.monotonic() + START_S
-    while True:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        if process.poll() is not None or time.monotonic() > end:
-            raise AssertionError(f"pproxy did not start: status {process.poll()}, see its output on stderr")
-        time.sleep(0.05)
+    def listens() -> bool:
+        assert process.poll() is None, f"pproxy did not start: status {process.poll()}, see its output on stderr"
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=HANG_S):
+            return True
+        return False
+
+    until(listens, "pproxy listens")

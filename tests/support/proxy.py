@@ -17,10 +17,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
+from tests.support.pace import HANG_S
 from tests.support.refusal import refusal
 from tests.support.rewrite import API_VERSIONS, Address, Answer, Hook, translate_addresses
-
-CALL_TIMEOUT_S = 10.0
 
 T = TypeVar("T")
 
@@ -339,7 +338,7 @@ class KafkaProxy:
         return self._run(run())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL_TIMEOUT_S)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(HANG_S)
 
 
 def _address(server: str) -> Address:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, TopicPartition
 
+from tests.support.pace import HANG_S
+
 SLICE_S = 0.03
 MANY = 5000
-METADATA_TIMEOUT_S = 20.0
 # Told by librdkafka while it reconnects by itself; everything else ends the reading.
 PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT})
 
@@ -69,7 +70,7 @@ class ReadBack:
             self._raise()
             return len(self._records)
 
-    def wait_for(self, count: int, timeout_s: float = 30.0) -> list[ReadRecord]:
+    def wait_for(self, count: int, timeout_s: float = HANG_S) -> list[ReadRecord]:
         """The records in the order of reading, as soon as there are ``count``; TimeoutError with both numbers."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
@@ -84,7 +85,7 @@ class ReadBack:
             self._raise()
             return list(self._records)
 
-    def until_end(self, timeout_s: float = 30.0) -> list[ReadRecord]:
+    def until_end(self, timeout_s: float = HANG_S) -> list[ReadRecord]:
         """The records, as soon as all that are in the log at this moment have been read."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
@@ -153,7 +154,7 @@ class ReadBack:
 
 
 def read_all(
-    bootstrap_servers: str, topic: str, *, properties: Mapping[str, Any] | None = None, timeout_s: float = 60.0
+    bootstrap_servers: str, topic: str, *, properties: Mapping[str, Any] | None = None, timeout_s: float = HANG_S
 ) -> list[ReadRecord]:
     """Everything in ``topic`` at this moment, sorted by partition and offset."""
     with ReadBack(bootstrap_servers, topic, properties=properties) as reader:
@@ -175,9 +176,9 @@ def _consumer(bootstrap_servers: str, properties: Mapping[str, Any] | None) -> C
 
 
 def _partitions(consumer: Consumer, topic: str) -> tuple[int, ...]:
-    deadline = time.monotonic() + METADATA_TIMEOUT_S
+    deadline = time.monotonic() + HANG_S
     while True:
-        found = consumer.list_topics(topic, timeout=METADATA_TIMEOUT_S).topics[topic]
+        found = consumer.list_topics(topic, timeout=HANG_S).topics[topic]
         if found.error is None and found.partitions:
             return tuple(sorted(found.partitions))
         if time.monotonic() > deadline:
@@ -186,7 +187,7 @@ def _partitions(consumer: Consumer, topic: str) -> tuple[int, ...]:
 
 
 def _end(consumer: Consumer, topic: str, partition: int) -> int:
-    offsets = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=METADATA_TIMEOUT_S)
+    offsets = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=HANG_S)
     if offsets is None:
         raise TimeoutError(f"{topic}-{partition}: the broker does not tell where it ends")
     low, high = offsets

@@ -15,13 +15,14 @@ import pytest
 import trustme
 
 from tests.support.fixtures import real_kafka
+from tests.support.pace import HANG_S, within_ms
 from tools.certificates import Identity, identity
 from tools.kafka import Listener, RealKafka
 
 USER = "alice"
 PASSWORD = "pa,ss=wörd-canary"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-REAUTHENTICATION_MS = 3000
+REAUTHENTICATION_MS = within_ms(3000)
 KEY_LIMIT = 1 << 20
 """Bytes after which the brokers change the keys of a TLS 1.3 connection (KeyUpdate)."""
 
@@ -107,4 +108,4 @@ def add_scram_users(kafka: RealKafka, iterations: int = 4096, *, user: str = USE
         info = names.ScramCredentialInfo(mechanism, iterations)
         change = names.UserScramCredentialUpsertion(user, info, password.encode())
         for future in admin.alter_user_scram_credentials([change]).values():
-            future.result(30)
+            future.result(HANG_S)

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import forebay
+from tests.support.pace import PROGRAM_S
 
 ROOT = Path(__file__).parents[2]
-WAIT_S = 250
 
 
 def run(folder: Path, *arguments: str) -> tuple[dict[str, int], str]:
@@ -22,7 +22,7 @@ def run(folder: Path, *arguments: str) -> tuple[dict[str, int], str]:
         env={**os.environ, "PYTHONPATH": str(Path(forebay.__file__).parents[1])},
         capture_output=True,
         text=True,
-        timeout=WAIT_S,
+        timeout=PROGRAM_S,
         check=False,
     )
     last = done.stdout.splitlines()[-1] if done.stdout else ""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kio.schema.get_telemetry_subscriptions.v0 import request as subscriptions
+from kio.schema.get_telemetry_subscriptions.v0 import response as subscribed
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+from tests.support.admin import ask
 from tests.support.fixtures import real_kafka
+from tests.support.pace import HANG_S, until
 from tools.kafka import RealKafka, ensure_jars
 from tools.kafka.jars import java
 
@@ -20,7 +23,6 @@ PLUGIN = Path(__file__).with_name("TelemetryReceiver.java")
 TOOL = "org.apache.kafka.tools.ClientMetricsCommand"
 # Also where there is no command javac: a Java that runs sources has the compiler as a module.
 COMPILER = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
-WAIT_S = 60.0
 
 
 class Push(NamedTuple):
@@ -65,12 +67,25 @@ class TelemetryKafka:
         self.kafka.create_topic(name, partitions, **options)
 
     def subscribe(self, client_id: str, metrics: str, interval_ms: int) -> None:
-        """Asks the clients of this id for metrics."""
+        """Asks the clients of this id for metrics; returns when the broker tells them so.
+
+        The tool ends before that.  A client that asks too early is told that nothing is wanted, and asks again after
+        minutes.
+        """
         what = ("--metrics", metrics, "--interval", str(interval_ms), "--match", f"client_id={client_id}")
         self._tool("--alter", "--name", client_id, *what)
+        until(lambda: self._wanted(client_id) == (metrics,), f"the broker asks {client_id} for {metrics}")
 
     def unsubscribe(self, client_id: str) -> None:
         self._tool("--delete", "--name", client_id)
+        until(lambda: self._wanted(client_id) == (), f"the broker asks {client_id} for nothing")
+
+    def _wanted(self, client_id: str) -> tuple[str, ...]:
+        """What the broker wants of a new client of this id."""
+        request = subscriptions.GetTelemetrySubscriptionsRequest(client_instance_id=None)
+        answer = ask(self.kafka.address(), request, subscribed.GetTelemetrySubscriptionsResponse, client_id)
+        metrics: tuple[str, ...] = answer.requested_metrics
+        return metrics
 
     def _tool(self, *arguments: str) -> None:
         self.kafka.run_tool(TOOL, "--bootstrap-server", self.bootstrap_servers, *arguments)
@@ -82,11 +97,8 @@ class TelemetryKafka:
 
     def wait_for(self, client_id: str, count: int) -> list[Push]:
         """The pushes once there are ``count``; fails if they do not come."""
-        deadline = time.monotonic() + WAIT_S
-        while len(found := self.pushes(client_id)) < count:
-            assert time.monotonic() < deadline, f"{len(found)} of {count} pushes after {WAIT_S:g} s"
-            time.sleep(0.05)
-        return found
+        until(lambda: len(self.pushes(client_id)) >= count, f"{count} pushes of {client_id}")
+        return self.pushes(client_id)
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
@@ -111,7 +123,7 @@ def telemetry_kafka(folder: Path) -> Iterator[TelemetryKafka]:
     classes, file = folder / "classes", folder / "pushes"
     (jar,) = ensure_jars().glob("kafka-clients-*.jar")
     command = [java(), *COMPILER, "-proc:none", "-d", str(classes), "-cp", str(jar), str(PLUGIN)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.returncode == 0, done.stderr
     options = [f"-Dforebay.telemetry.file={file}"]
     with real_kafka(properties={"metric.reporters": PLUGIN.stem}, plugins=classes, jvm_options=options) as kafka:

@@ -16,6 +16,7 @@ import trustme
 
 from tests.support.admin import wait_until_healthy
 from tests.support.fixtures import real_kafka
+from tests.support.pace import within_ms
 from tests.support.secure import MECHANISMS, REAUTHENTICATION_MS, add_scram_users, sasl_properties
 from tools.certificates import identity
 from tools.kafka import Listener, RealKafka
@@ -26,10 +27,10 @@ MAPPED_HOST = "kafka.invalid"
 PROPERTIES = {
     "unclean.leader.election.enable": "false",
     # A dead or frozen broker is noticed in 3 s instead of 9: the tests wait for that.
-    "broker.session.timeout.ms": "3000",
+    "broker.session.timeout.ms": str(within_ms(3000)),
     "broker.heartbeat.interval.ms": "500",
-    "controller.quorum.election.timeout.ms": "500",
-    "replica.lag.time.max.ms": "5000",
+    "controller.quorum.election.timeout.ms": str(within_ms(500)),
+    "replica.lag.time.max.ms": str(within_ms(5000)),
     # Leaders move when a test says so.
     "auto.leader.rebalance.enable": "false",
     "controlled.shutdown.enable": "true",

@@ -31,6 +31,8 @@ START_TIMEOUT_S = 60.0
 START_ATTEMPTS = 3
 STOP_TIMEOUT_S = 15.0
 TOOL_TIMEOUT_S = 120.0
+TOPIC_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 10.0
 POLL_S = 0.05
 #: For what lives for seconds: half the time to start, half as fast once it is warm.
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -92,7 +94,7 @@ class RealKafka:
     that pays only after minutes under load, and takes classes out of an archive: for tests, not for benches.
     ``advertised_host`` is what metadata says; the nodes listen on 127.0.0.1 whatever it is.  Raises
     :class:`tools.kafka.jars.JarsUnavailable` when there is nothing to start, :class:`KafkaFailed` when it does not come
-    up within ``start_timeout_s``.
+    up within ``start_timeout_s``.  A slow machine gets ``patience`` times each of these limits.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class RealKafka:
         quick_start: bool = False,
         advertised_host: str = "127.0.0.1",
         start_timeout_s: float = START_TIMEOUT_S,
+        patience: float = 1.0,
         listeners: Sequence[Listener] = (),
         jvm_options: Sequence[str] = (),
         plugins: Path | None = None,
@@ -113,7 +116,8 @@ class RealKafka:
         self._count = nodes
         self._properties = dict(properties or {})
         self._advertised_host = advertised_host
-        self._start_timeout_s = start_timeout_s
+        self._start_timeout_s = start_timeout_s * patience
+        self._patience = patience
         self._listeners = tuple(listeners)
         self._java = java()
         self._jars = ensure_jars(version)
@@ -240,19 +244,19 @@ class RealKafka:
             return
         assert found.guard.stdin is not None and found.guard.stdout is not None
         found.guard.stdin.close()
-        found.guard.wait(STOP_TIMEOUT_S)
+        found.guard.wait(STOP_TIMEOUT_S * self._patience)
         found.guard.stdout.close()
         found.guard = found.pid = None
 
-    def stop_node(self, node: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Ends a node in good order (SIGTERM: it hands its partitions over first), by force after ``timeout_s``."""
+    def stop_node(self, node: int) -> None:
+        """Ends a node in good order (SIGTERM: it hands its partitions over first), by force after some seconds."""
         found = self._nodes[node]
         if found.guard is None:
             return
         self._signal(node, signal.SIGTERM)
         try:
             # It ends with the node.
-            found.guard.wait(timeout_s)
+            found.guard.wait(STOP_TIMEOUT_S * self._patience)
         except subprocess.TimeoutExpired:
             pass  # kill_node is the force
         self.kill_node(node)
@@ -321,18 +325,19 @@ class RealKafka:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
         try:
-            admin.create_topics([topic])[name].result(30.0)
+            admin.create_topics([topic])[name].result(TOPIC_TIMEOUT_S * self._patience)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
-        deadline = time.monotonic() + 30.0
-        while missing := _without_leader(admin, name, partitions):
+        deadline = time.monotonic() + TOPIC_TIMEOUT_S * self._patience
+        while missing := _without_leader(admin, name, partitions, ANSWER_TIMEOUT_S * self._patience):
             if time.monotonic() > deadline:
-                raise KafkaFailed(f"topic {name!r}: not all of {partitions} partitions are led after 30 s: {missing}")
+                raise KafkaFailed(f"topic {name!r}: not all of {partitions} partitions are led in time: {missing}")
             time.sleep(POLL_S)
 
-    def run_tool(self, name: str, *arguments: str, timeout_s: float = TOOL_TIMEOUT_S) -> str:
+    def run_tool(self, name: str, *arguments: str) -> str:
         """Runs one of Kafka's own tools by its class name; returns what it prints, raises KafkaFailed else."""
+        timeout_s = TOOL_TIMEOUT_S * self._patience
         command = self._command(name, arguments, self._quick)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -401,16 +406,16 @@ def _listener_properties(listeners: Sequence[Listener]) -> dict[str, str]:
     }
 
 
-def _without_leader(admin: AdminClient, name: str, partitions: int) -> str:
+def _without_leader(admin: AdminClient, name: str, partitions: int, timeout_s: float) -> str:
     """Why the topic is not ready: the first partition that no broker leads; empty when each one has its leader."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # exported, but not by __all__
 
-    found = admin.list_topics(name, timeout=10.0).topics[name].partitions
+    found = admin.list_topics(name, timeout=timeout_s).topics[name].partitions
     if len(found) < partitions or any(partition.leader < 0 for partition in found.values()):
         return f"{len(found)} of {partitions} partitions in the metadata, not all with a leader"
     asked = {TopicPartition(name, index): OffsetSpec.latest() for index in range(partitions)}  # type: ignore[no-untyped-call]
-    for partition, answer in admin.list_offsets(asked, request_timeout=10.0).items():
+    for partition, answer in admin.list_offsets(asked, request_timeout=timeout_s).items():
         try:
             answer.result()
         except KafkaException as error:

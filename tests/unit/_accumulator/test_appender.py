@@ -15,6 +15,7 @@ from forebay._records.codec_packages import Chunk
 from forebay._records.compression import CompressionType, Compressor, compressor
 from forebay.errors import IllegalArgumentError, KafkaError
 from tests.fakes.tickets import CountingTicket
+from tests.support.pace import HANG_S
 from tests.unit._accumulator.shelf import APPENDED, FULL, KEY, NEW, RECORD, WAIT, Shelf, quiet, read
 
 EXPECTED_APPENDS = 68
@@ -36,7 +37,7 @@ class PausedCompressor(Compressor):
 
     def compress(self, chunks: Sequence[Chunk], topic: str = "") -> bytes:
         self.begun.set()
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(HANG_S)
         if self.failures:
             self.failures -= 1
             raise MemoryError("none left")
@@ -222,13 +223,13 @@ def test_an_abort_while_compressing_keeps_the_memory_until_the_end_of_it() -> No
     value = bytes(range(250))
     filler = threading.Thread(target=lambda: shelf.append(0, 1, value))
     filler.start()
-    assert codec.begun.wait(30)
+    assert codec.begun.wait(HANG_S)
     (batch,) = shelf.accumulator.take_waiting()
     batch.abort(KafkaError("forced"), quiet)
     shelf.accumulator.deallocate(batch)
     assert shelf.pool.available() == 400 - batch.records.write_limit
     codec.go_on.set()
-    filler.join(30)
+    filler.join(HANG_S)
     assert shelf.pool.available() == 400
     assert value in codec.seen[0]
     assert not shelf.accumulator.has_incomplete()
@@ -298,11 +299,11 @@ def test_whoever_compressed_a_batch_wakes_the_sender(failures: int) -> None:
     shelf.accumulator.closer.wake = lambda: closing_at_wake.append(shelf.batches()[0].closing)
     filler = threading.Thread(target=lambda: shelf.append(0, 1, bytes(range(250))))
     filler.start()
-    assert codec.begun.wait(30)
+    assert codec.begun.wait(HANG_S)
     found = shelf.ready()
     assert (found.nodes, found.next_check, closing_at_wake) == ([], math.inf, [])
     codec.go_on.set()
-    filler.join(30)
+    filler.join(HANG_S)
     assert closing_at_wake == [False]
     assert shelf.ready().nodes == [0]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from queue import SimpleQueue
 
 import pytest
@@ -15,8 +14,8 @@ from forebay._accumulator.closing import BatchCloser
 from forebay._accumulator.helpers import AHEAD, CompressionHelpers, processors_to_spare
 from forebay.testing import EmbeddedBroker
 from tests.fakes.world import World
+from tests.support.pace import HANG_S, until
 
-WAIT_S = 20
 UNIT = 1000
 LARGE = UNIT
 """Raw bytes of a batch that is a unit by itself."""
@@ -27,17 +26,11 @@ def help_with(closer: BatchCloser, most: int) -> None:
 
 
 def until_ended() -> None:
-    end = time.monotonic() + WAIT_S
-    while any(thread.name == "forebay-compression" for thread in threading.enumerate()):
-        assert time.monotonic() < end, "a helper still runs"
-        time.sleep(0.01)
+    until(lambda: all(thread.name != "forebay-compression" for thread in threading.enumerate()), "helpers end")
 
 
 def until_running(helpers: CompressionHelpers, count: int) -> None:
-    end = time.monotonic() + WAIT_S
-    while len(helpers._running) < count:
-        assert time.monotonic() < end, "no helper came"
-        time.sleep(0.001)
+    until(lambda: len(helpers._running) >= count, "a helper comes")
 
 
 @pytest.mark.parametrize("size", [LARGE, UNIT // 10])
@@ -59,7 +52,7 @@ def test_while_helpers_are_busy_the_caller_has_to_do_it() -> None:
     busy = threading.Event()
 
     def close(_: list[int]) -> None:
-        busy.wait(WAIT_S)
+        busy.wait(HANG_S)
 
     helpers = CompressionHelpers(close, 1, UNIT)
     taken = [helpers.accept(0, LARGE)]
@@ -79,12 +72,12 @@ def test_small_batches_wait_and_are_done_by_the_unit() -> None:
 
     def close(numbers: list[int]) -> None:
         begun.set()
-        hold.wait(WAIT_S)
+        hold.wait(HANG_S)
         done.append(numbers)
 
     helpers = CompressionHelpers(close, 1, UNIT)
     assert helpers.accept(0, UNIT // 4)
-    assert begun.wait(WAIT_S)
+    assert begun.wait(HANG_S)
     taken = [number for number in range(1, 100) if helpers.accept(number, UNIT // 4)]
     assert len(taken) == AHEAD * 4
     assert helpers.unit(99) == [99, 1, 2, 3]
@@ -103,7 +96,7 @@ def test_helpers_outlive_a_call_and_end_once_they_are_told() -> None:
     helpers = CompressionHelpers(close, 1, UNIT)
     for _ in range(2):
         assert helpers.accept(1, LARGE)
-        assert done.wait(WAIT_S)
+        assert done.wait(HANG_S)
         done.clear()
     assert [thread.name for thread in threading.enumerate()].count("forebay-compression") == 1
     helpers.end()
@@ -117,7 +110,7 @@ def test_a_caller_that_meets_the_end_leaves_it_to_the_helpers() -> None:
     hold = threading.Event()
 
     def close(_: list[int]) -> None:
-        hold.wait(WAIT_S)
+        hold.wait(HANG_S)
 
     helpers = CompressionHelpers(close, 1, UNIT)
     assert helpers.accept(1, 1)
@@ -240,7 +233,7 @@ def test_what_left_the_line_and_was_not_begun_is_done_by_the_helpers() -> None:
     hold = threading.Event()
 
     def close(numbers: list[int]) -> None:
-        hold.wait(WAIT_S)
+        hold.wait(HANG_S)
         done.extend(numbers)
 
     helpers = CompressionHelpers(close, 1, UNIT)

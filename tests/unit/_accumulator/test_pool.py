@@ -11,6 +11,7 @@ from forebay._accumulator.pool import Buffer, BufferPool, adopt
 from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import IllegalArgumentError, KafkaError
 from tests.fakes.tickets import CountingTicket
+from tests.support.pace import HANG_MS, HANG_S
 
 
 def taken(pool: BufferPool, size: int, owner: object = 0) -> Buffer:
@@ -370,7 +371,7 @@ def test_many_threads_share_it_and_all_comes_back() -> None:
                 ticket = ThreadTicket()
                 buffer = pool.allocate(size, seed, ticket)
                 while buffer is None:
-                    assert ticket.wait(20_000), "it was not woken"
+                    assert ticket.wait(HANG_MS), "it was not woken"
                     buffer = pool.allocate(size, seed, ticket)
                 assert buffer.size == size
                 buffer.release()
@@ -381,7 +382,7 @@ def test_many_threads_share_it_and_all_comes_back() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     assert not failures
     assert (pool.available(), pool.queued()) == (4096, 0)
 

@@ -16,6 +16,7 @@ from forebay import Control, KafkaProducer
 from forebay._network.resolver import Resolver
 from forebay._network.selector import SocketSelector
 from forebay.errors import KafkaError, TimeoutError
+from tests.support.pace import HANG_S
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 ERRORS = {
@@ -81,7 +82,7 @@ def walk(make: Callable[[], Any], supply: Supply) -> int:
             kept.append(error)  # its traceback keeps what was made
         supply.left = 0
         for thread in ours() - threads:
-            thread.join(10)
+            thread.join(HANG_S)
         assert ours() <= threads
         assert open_files() == files
     raise AssertionError("it never succeeds")
@@ -139,7 +140,7 @@ def test_a_part_by_itself(supply: Supply, unraisable: list[Any], part: type) -> 
         except Exception as error:  # noqa: BLE001 - looked at below
             kept.append(error)
             for thread in ours() - threads:
-                thread.join(10)
+                thread.join(HANG_S)
             assert ours() <= threads and open_files() == files
         else:
             if part is Resolver:

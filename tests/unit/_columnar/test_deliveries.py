@@ -20,6 +20,7 @@ from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
 from tests.fakes.steps import at_step, each_step
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 from tests.unit._columnar.tables import append, arrow
 
 
@@ -160,10 +161,10 @@ def test_a_record_that_the_broker_names_fails_with_its_own_error() -> None:
 def test_another_thread_waits_for_the_outcome() -> None:
     world, delivery = sent()
     found: list[Any] = []
-    waiting = threading.Thread(target=lambda: found.append(delivery.result(30)))
+    waiting = threading.Thread(target=lambda: found.append(delivery.result(HANG_S)))
     waiting.start()
     world.run(200)
-    waiting.join(30)
+    waiting.join(HANG_S)
     assert found == [{("t", 0): ((0, 3),)}]
 
 

@@ -18,6 +18,7 @@ from forebay.model import RecordMetadata
 from tests.fakes.broker import PRODUCE
 from tests.fakes.loop import drive
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 
 FORBIDDEN = 29
 
@@ -124,16 +125,16 @@ def held(future: concurrent.futures.Future[Any]) -> Iterator[threading.Event]:
     def hold() -> None:
         with future._condition:
             locked.set()
-            release.wait(60)
+            release.wait(HANG_S)
 
     holder = threading.Thread(target=hold, daemon=True)
     holder.start()
-    assert locked.wait(60)
+    assert locked.wait(HANG_S)
     try:
         yield release
     finally:
         release.set()
-        holder.join(60)
+        holder.join(HANG_S)
 
 
 def test_the_sender_does_not_wait_for_the_lock_of_such_a_future() -> None:
@@ -142,7 +143,7 @@ def test_the_sender_does_not_wait_for_the_lock_of_such_a_future() -> None:
     with held(found):
         world.settle()
         assert not world.accumulator.has_incomplete()
-    assert found.result(60).offset == 0
+    assert found.result(HANG_S).offset == 0
 
 
 def test_where_no_thread_can_be_started_it_waits_for_that_lock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +173,7 @@ def test_callbacks_of_such_a_future_run_once_without_its_lock(late: bool) -> Non
 
         other = threading.Thread(target=try_lock)
         other.start()
-        other.join(60)
+        other.join(HANG_S)
 
     if not late:
         found.add_done_callback(look)

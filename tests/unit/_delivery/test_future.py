@@ -18,6 +18,7 @@ from forebay._delivery.result import BatchResult
 from forebay.errors import CorruptRecordError, ForkedProducerError, KafkaError, TimeoutError
 from forebay.model import RecordMetadata
 from tests.fakes.tickets import CountingTicket
+from tests.support.pace import HANG_S
 from tests.unit._accumulator.shelf import Shelf, quiet
 
 
@@ -90,7 +91,7 @@ def test_another_thread_completes_it() -> None:
     futures, batch = futures_of(6)
     thread = threading.Thread(target=batch.complete, args=(45, -1, quiet))
     thread.start()
-    assert futures[5].result(30).offset == 50
+    assert futures[5].result(HANG_S).offset == 50
     thread.join()
 
 
@@ -164,18 +165,18 @@ def test_another_thread_waits_until_all_callbacks_ran() -> None:
 
     def slow(_: RecordFuture) -> None:
         inside.set()
-        assert go_on.wait(30)
+        assert go_on.wait(HANG_S)
 
     futures[0].add_done_callback(slow)
     thread = threading.Thread(target=batch.complete, args=(0, -1, quiet))
     thread.start()
-    assert inside.wait(30)
+    assert inside.wait(HANG_S)
     try:
         futures[0].result(0.01)
     except TimeoutError:
         seen.append("not yet")
     go_on.set()
-    assert futures[0].result(30).offset == 0
+    assert futures[0].result(HANG_S).offset == 0
     thread.join()
     assert seen == ["not yet"]
 
@@ -239,17 +240,18 @@ def test_a_wake_that_comes_after_its_wait_was_given_up_wakes_nobody_else() -> No
             outcomes.append(wait_for(result, 50))
             ended.set()
 
-        first = CountingTicket(lambda ended=ended: ended.wait(60))  # type: ignore[misc]
+        first = CountingTicket(lambda ended=ended: ended.wait(HANG_S))  # type: ignore[misc]
         assert not result.subscribe(first)
         waiting = threading.Thread(target=wait_a_while, args=(result, begun, ended))
         waiting.start()
-        assert begun.wait(60) and not ended.wait(attempt / 1000)  # by then it mostly waits
+        assert begun.wait(HANG_S)
+        waits = not ended.wait(attempt / 1000)  # by then it mostly waits; on a busy machine its time may be over
         result.settle(0, -1, None, None, 1, quiet)
         waiting.join()
         assert not wait_for(other, 0)
-        if not outcomes[-1]:
+        if waits and not outcomes[-1]:
             break
-    assert first.woken == 1 and not outcomes[-1], "it never gave up in time"
+    assert first.woken == 1 and waits and not outcomes[-1], "it never gave up in time"
 
 
 def test_settled_once() -> None:
@@ -337,7 +339,7 @@ def test_in_a_forked_child_it_says_whose_it_is() -> None:
     child = os.fork()
     if child == 0:
         try:
-            pending.result(5)
+            pending.result(HANG_S)
         except ForkedProducerError:
             os._exit(7 if known.result(0).offset == 1 else 8)
         except BaseException:  # noqa: BLE001 - the child must not run on into pytest

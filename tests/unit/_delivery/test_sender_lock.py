@@ -8,6 +8,7 @@ import pytest
 
 from forebay._delivery import sender_lock as _sender_lock
 from forebay._delivery.sender_lock import IN_HAND, SenderLock, may_wait
+from tests.support.pace import HANG_S
 
 
 def test_who_holds_a_lock_may_not_wait() -> None:
@@ -47,7 +48,7 @@ def test_an_error_inside_lets_go() -> None:
     assert may_wait()
     thread = threading.Thread(target=lock.__enter__, daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(HANG_S)
     assert not thread.is_alive()
 
 

@@ -13,6 +13,7 @@ from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import IllegalStateError, KafkaError, NotEnoughReplicasError, TimeoutError
 from tests.fakes.tickets import CountingTicket
+from tests.support.pace import HANG_S
 from tests.unit._accumulator.shelf import Shelf, quiet
 
 
@@ -123,7 +124,7 @@ def test_one_limit_over_several_splits(settled: bool) -> None:
 
     def wait() -> None:
         try:
-            heard.append(futures[7].result(30 if settled else 0.1).offset)
+            heard.append(futures[7].result(HANG_S if settled else 0.1).offset)
         except TimeoutError as error:
             heard.append(error)
 
@@ -141,7 +142,7 @@ def test_one_limit_over_several_splits(settled: bool) -> None:
 def follow(futures: list[RecordFuture], heard: list[int], offsets: list[list[int]]) -> None:
     for future in futures:
         future.add_done_callback(lambda future: heard.append(future._index))
-    offsets.append([future.result(30).offset for future in futures])
+    offsets.append([future.result(HANG_S).offset for future in futures])
 
 
 def test_splits_beside_waiters_and_late_callbacks() -> None:

@@ -14,6 +14,7 @@ from forebay._send.path import FORKED
 from forebay.errors import ForkedProducerError
 from tests.fakes.broker import PRODUCE
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 
 
 def test_records_that_wait() -> None:
@@ -148,7 +149,7 @@ def test_describing_while_others_send() -> None:
             world.turn()
     over.set()
     for looker in lookers:
-        looker.join(30)
+        looker.join(HANG_S)
     assert failures == []
 
 

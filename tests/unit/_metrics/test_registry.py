@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from forebay._metrics.registry import Kind, MetricName, MetricsRegistry
 from forebay._metrics.sensor import Sensor
 from forebay.testing.clock import ManualClock
+from tests.support.pace import HANG_S
 
 MEASURED = (Kind.TOTAL, Kind.COUNT_TOTAL, Kind.RATE, Kind.COUNT_RATE, Kind.AVG, Kind.MAX, Kind.RATIO)
 NAMES = [MetricName(kind.name, "group", "words", (), kind) for kind in MEASURED]
@@ -215,6 +216,6 @@ def test_reading_while_recording_and_making_sensors() -> None:
         if number % 10 == 0:
             registry.sensor(clock.now(), [MetricName(f"s{number}", "group", "", (), Kind.TOTAL)])
     for reader in readers:
-        reader.join(20)
+        reader.join(HANG_S)
     assert not failures
     assert (sensor.total, sensor.count) == (500.0, 500)

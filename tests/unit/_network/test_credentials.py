@@ -14,6 +14,7 @@ from forebay._network import credentials
 from forebay._network.credentials import Helper
 from forebay._network.sasl.mechanism import Blocking
 from forebay.errors import NetworkError
+from tests.support.pace import HANG_S
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def done(helper: Helper, work: Blocking) -> Blocking:
     woken = threading.Event()
     helper.wake = woken.set
     helper.begin(work)
-    assert woken.wait(10)
+    assert woken.wait(HANG_S)
     assert work.done
     return work
 
@@ -64,13 +65,13 @@ def test_close_lets_the_running_work_end_and_fails_the_rest() -> None:
 
     def blocks() -> str:
         begun.set()
-        go.wait(10)
+        go.wait(HANG_S)
         return "late"
 
     running, waiting = Blocking("the first", blocks), Blocking("the second", lambda: 1)
     helper.begin(running)
     helper.begin(waiting)
-    assert begun.wait(10)
+    assert begun.wait(HANG_S)
     helper.close()
     helper.close()
     assert isinstance(waiting.error, NetworkError) and "the second" in str(waiting.error)

@@ -9,6 +9,7 @@ import pytest
 
 from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import AuthenticationError, DisconnectError, InvalidTopicError, KafkaError
+from tests.support.pace import HANG_MS, HANG_S
 
 from .metadata_cases import Waker, metadata, update
 from .replies import reply, topic
@@ -110,16 +111,16 @@ def test_threads_that_wait_are_all_woken() -> None:
     def wait() -> None:
         ticket = ThreadTicket()
         there = fresh.await_version(0, ticket)
-        begun.wait(5)
-        woken.append(there or ticket.wait(5000))
+        begun.wait(HANG_S)
+        woken.append(there or ticket.wait(HANG_MS))
 
     threads = [threading.Thread(target=wait) for _ in range(4)]
     for thread in threads:
         thread.start()
-    begun.wait(5)
+    begun.wait(HANG_S)
     update(fresh, reply(counts={"t": 1}))
     for thread in threads:
-        thread.join(5)
+        thread.join(HANG_S)
     assert woken == [True] * 4
 
 
@@ -145,6 +146,6 @@ def test_a_picture_is_never_half_of_two() -> None:
         update(fresh, reply(counts={"t": number}, epoch=number))
     over.set()
     for thread in threads:
-        thread.join(5)
+        thread.join(HANG_S)
     assert torn == []
     assert fresh.version == 99

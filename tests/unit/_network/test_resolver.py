@@ -14,6 +14,7 @@ import pytest
 from forebay._network.resolver import Resolution, Resolver, addresses_of, canonical_names
 from forebay._network.transport import Address
 from forebay.errors import NetworkError
+from tests.support.pace import HANG_S
 
 V4, V6 = socket.AF_INET, socket.AF_INET6
 STREAM = socket.SOCK_STREAM
@@ -41,7 +42,7 @@ class Names:
         self.threads.add(threading.current_thread().name)
         if host in self.held:
             self.reached.set()
-            self.held[host].wait(10)
+            self.held[host].wait(HANG_S)
         if host not in self.table:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return self.table[host]
@@ -60,7 +61,7 @@ class Asker:
         self._woken.set()
 
     def answer(self) -> Resolution:
-        assert self._woken.wait(10)
+        assert self._woken.wait(HANG_S)
         assert self.resolution.done
         return self.resolution
 
@@ -160,7 +161,7 @@ def test_after_the_end_everything_is_answered_with_an_error(names: Names) -> Non
     names.held["slow"] = threading.Event()
     slow = Asker(resolver.resolve, "slow")
     waiting = Asker(resolver.resolve, "kafka")
-    assert names.reached.wait(10)
+    assert names.reached.wait(HANG_S)
     resolver.close()
     resolver.close()
     assert "closed" in str(waiting.answer().error)
@@ -183,7 +184,7 @@ def test_its_threads_end_with_it(names: Names, end: str) -> None:
     resolver = None
     gc.collect()
     for thread in started:
-        thread.join(10)
+        thread.join(HANG_S)
         assert not thread.is_alive()
 
 

@@ -14,6 +14,7 @@ import pytest
 from forebay._runtime.event_loop import CALLS_BETWEEN_LOOKS, Handover, LoopTicket, handover_of
 from forebay.testing.clock import ManualClock
 from tests.fakes.loop import ManualLoop
+from tests.support.pace import HANG_MS
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
@@ -208,7 +209,7 @@ def test_a_cancelled_wait_leaves_no_timer() -> None:
     async def main() -> int:
         loop = asyncio.get_running_loop()
         ticket = LoopTicket(loop)
-        task = asyncio.ensure_future(ticket.wait(1_000_000))
+        task = asyncio.ensure_future(ticket.wait(HANG_MS))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from forebay._runtime.log import MAX_KEYS, OF_THREADS, LocklessLogger, RateLimitedLogger
+from tests.support.pace import HANG_S
 
 LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
@@ -73,7 +74,7 @@ def test_no_level_is_looked_up_under_a_lock() -> None:
     logging.getLogger("forebay").setLevel(logging.NOTSET)  # loggers forget what they know
     with logging._lock:  # type: ignore[attr-defined]  # as a signal handler that has interrupted getLogger
         threading.Thread(target=ask, daemon=True).start()
-        assert asked.wait(10)
+        assert asked.wait(HANG_S)
 
 
 @pytest.mark.parametrize("level", LEVELS)

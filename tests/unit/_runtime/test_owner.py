@@ -10,6 +10,7 @@ import pytest
 import forebay
 from forebay._runtime.owner import change_owner, check_owner
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 
 
 class Part:
@@ -28,7 +29,7 @@ def on_another_thread(call: Callable[[], object]) -> list[BaseException]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(20)
+    thread.join(HANG_S)
     return raised
 
 

@@ -33,6 +33,7 @@ from forebay._runtime.threads import (
     start_thread,
 )
 from forebay._runtime.ticket import Latch, ThreadTicket
+from tests.support.pace import HANG_MS, HANG_S
 
 
 def replace_modules(monkeypatch: pytest.MonkeyPatch, **modules: Any) -> None:
@@ -61,7 +62,7 @@ def in_thread(work: Callable[[], None]) -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(60)
+    thread.join(HANG_S)
     if raised:
         raise raised[0]
     assert not thread.is_alive()
@@ -109,7 +110,7 @@ def test_a_thread_has_its_name_and_holds_nothing_up() -> None:
     seen: list[object] = []
     thread = start_thread(seen.append, "forebay-test", 7)
     assert thread is not None
-    thread.join(60)
+    thread.join(HANG_S)
     assert (thread.name, thread.daemon, seen) == ("forebay-test", True, [7])
 
 
@@ -118,7 +119,7 @@ def test_where_threads_are_greenlets_one_of_the_system_is_started(monkeypatch: p
     monkeypatch.setattr(threading, "Thread", None)
     ran = Latch()
     assert start_thread(ran.set, "forebay-test") is None
-    assert ran.wait(60_000)
+    assert ran.wait(HANG_MS)
 
 
 def test_a_thread_without_a_hub_waits_as_a_thread(gevent: Any) -> None:
@@ -161,7 +162,7 @@ def test_the_others_go_on_while_a_greenlet_waits(gevent: Any, by: str) -> None:
         gevent.spawn(other)
         if by == "before":
             ticket.wake()
-        steps.append(ticket.wait(60_000))
+        steps.append(ticket.wait(HANG_MS))
 
     in_thread(work)
     assert steps == ([True] if by == "before" else ["other", True])
@@ -206,7 +207,7 @@ def test_what_is_thrown_into_a_greenlet_ends_its_wait(gevent: Any) -> None:
     def work() -> None:
         ticket = ThreadTicket()
         with gevent.Timeout(0.001, False):
-            ticket.wait(60_000)
+            ticket.wait(HANG_MS)
             raise AssertionError("gevent's own limit was not heeded")
         ticket.wake()
         assert ticket.wait(0)
@@ -239,7 +240,7 @@ def test_a_call_apart_waits_for_no_lock_of_threading() -> None:
     made = Latch()
     with threading._active_limbo_lock:  # type: ignore[attr-defined]  # as a handler that interrupted Thread.start
         run_apart(made.set)
-        assert made.wait(10_000)
+        assert made.wait(HANG_MS)
 
 
 def test_a_module_that_is_there_needs_no_thread() -> None:
@@ -264,7 +265,7 @@ def test_a_module_is_imported_by_another_thread(tmp_path: Path, monkeypatch: pyt
         assert called == []  # it waits, and the caller does not
     finally:
         _imp.release_lock()
-    assert done.wait(10_000) and called == [(False, None, True)]
+    assert done.wait(HANG_MS) and called == [(False, None, True)]
 
 
 def test_a_module_that_is_half_there_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,7 +328,7 @@ def half_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str,
     monkeypatch.setitem(sys.modules, "latches", latches)
     name = module_on_path(tmp_path, monkeypatch, "import latches\nlatches.begun.set()\nlatches.go.wait(60_000)")
     after_import(lambda error: ended.set(), name)
-    assert begun.wait(10_000)
+    assert begun.wait(HANG_MS)
     return name, go, ended
 
 
@@ -344,7 +345,7 @@ def test_a_fork_waits_for_such_an_import(tmp_path: Path, monkeypatch: pytest.Mon
     finally:
         go.set()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert ended.wait(10_000) and lock.acquire(timeout=10)
+    assert ended.wait(HANG_MS) and lock.acquire(timeout=HANG_S)
     lock.release()
 
 
@@ -361,7 +362,7 @@ def test_a_fork_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Monke
     finally:
         go.set()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert ended.wait(10_000) and lock.acquire(timeout=10)
+    assert ended.wait(HANG_MS) and lock.acquire(timeout=HANG_S)
     lock.release()
 
 

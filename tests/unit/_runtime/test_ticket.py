@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from forebay._runtime.ticket import Latch, ThreadTicket, Ticket
+from tests.support.pace import HANG_MS, HANG_S
 
 
 def test_a_wake_before_the_wait_is_not_lost() -> None:
@@ -37,10 +38,10 @@ def test_without_a_wake_the_wait_ends_at_its_limit(timeout: float) -> None:
 
 def test_another_thread_wakes_the_waiter() -> None:
     ticket, outcome = ThreadTicket(), []
-    waiter = threading.Thread(target=lambda: outcome.append(ticket.wait(60_000)))
+    waiter = threading.Thread(target=lambda: outcome.append(ticket.wait(HANG_MS)))
     waiter.start()
     ticket.wake()
-    waiter.join(60)
+    waiter.join(HANG_S)
     assert outcome == [True]
 
 
@@ -58,10 +59,10 @@ def test_the_base_has_no_way_to_wake() -> None:
 def test_a_latch_lets_everybody_go_on_who_waits_and_who_comes_later() -> None:
     latch, outcome = Latch(), []
     assert not latch.wait(0) and not latch.is_set()
-    waiters = [threading.Thread(target=lambda: outcome.append(latch.wait(60_000))) for _ in range(3)]
+    waiters = [threading.Thread(target=lambda: outcome.append(latch.wait(HANG_MS))) for _ in range(3)]
     for waiter in waiters:
         waiter.start()
     latch.set()
     for waiter in waiters:
-        waiter.join(60)
+        waiter.join(HANG_S)
     assert outcome == [True] * 3 and latch.is_set() and latch.wait(0)

@@ -24,6 +24,7 @@ from tests.fakes.broker import METADATA, PRODUCE
 from tests.fakes.tickets import CountingTicket
 from tests.fakes.waiting import Watching, meanwhile
 from tests.fakes.world import HandDriven, Told, World
+from tests.support.pace import HANG_S
 
 
 def small(**config: Any) -> World:
@@ -146,7 +147,7 @@ def test_closed_while_waiting_for_memory() -> None:
     while not world.pool.queued():
         thread.join(0.001)
     world.accumulator.close()
-    thread.join(10)
+    thread.join(HANG_S)
     assert "Producer closed" in str(outcome[0])
 
 

@@ -16,6 +16,7 @@ from tests.fakes.answers import hold
 from tests.fakes.broker import PRODUCE
 from tests.fakes.tickets import CountingTicket
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 
 
 class Indescribable(Exception):
@@ -157,13 +158,13 @@ def test_a_callback_cannot_wait_for_another_record() -> None:
     def on_a_sender_thread() -> None:
         note_sender_thread()
         try:
-            future.result(5)
+            future.result(HANG_S)
         except IllegalStateError as error:
             raised.append(error)
 
     thread = threading.Thread(target=on_a_sender_thread)
     thread.start()
-    thread.join(10)
+    thread.join(HANG_S)
     assert len(raised) == 1
 
 

@@ -16,6 +16,10 @@ from forebay._sender.thread import SenderThread
 from forebay.errors import KafkaError
 from forebay.testing.clock import ManualClock
 from tests.fakes.steps import WHERE_IT_LOOKS, at_step, each_step
+from tests.support.pace import HANG_MS
+
+A_WHILE_MS = 20
+"""In which a thread that goes on does not end."""
 
 
 class FakeAccumulator:
@@ -92,7 +96,7 @@ def test_it_drains_and_closes_its_resources_in_order() -> None:
     thread.start()
     assert thread.is_alive() and thread.ident is not None and not thread.finished
     sender.request_close()
-    assert thread.join(30_000)
+    assert thread.join(HANG_MS)
     assert (sender.work, closed, thread.finished, thread.lost) == (0, ["first", "second"], True, 0)
 
 
@@ -102,7 +106,7 @@ def test_nothing_is_accepted_while_it_drains() -> None:
     thread = thread_of(sender)
     thread.start()
     sender.request_close()
-    assert thread.join(30_000)
+    assert thread.join(HANG_MS)
     assert sender.refused_when_draining[-2:] == [True, True]
 
 
@@ -120,7 +124,7 @@ def test_a_turn_that_raises_does_not_end_it(caplog: pytest.LogCaptureFixture) ->
         while failures:
             thread.join(1)
         sender.request_close()
-        assert thread.join(30_000)
+        assert thread.join(HANG_MS)
     assert "Uncaught error in the producer's I/O thread" in caplog.text and "broken" in caplog.text
     assert sender.turns >= 2
 
@@ -134,7 +138,7 @@ def test_a_turn_that_always_raises_does_not_spin(caplog: pytest.LogCaptureFixtur
     thread.start()
     thread.join(3 * thread_module.FAILED_TURN_PAUSE_MS)
     sender.request_close()
-    assert thread.join(30_000)
+    assert thread.join(HANG_MS)
     assert 1 <= sender.turns <= 10
     assert "always" in caplog.text
 
@@ -145,10 +149,10 @@ def test_by_force(caplog: pytest.LogCaptureFixture) -> None:
     thread = thread_of(sender)
     thread.start()
     sender.request_close()
-    assert not thread.join(20)
+    assert not thread.join(A_WHILE_MS)
     with caplog.at_level(logging.ERROR, logger="forebay.sender"):
         sender.request_force_close()
-        assert thread.join(30_000)
+        assert thread.join(HANG_MS)
     assert thread.lost == 42
     assert "42 record(s) not acknowledged" in caplog.text
     assert [error.message for error in sender.failed] == ["Producer is closed forcefully."]
@@ -167,7 +171,7 @@ def test_what_failed_while_it_drained_is_counted_at_the_end(caplog: pytest.LogCa
     thread.start()
     with caplog.at_level(logging.ERROR, logger="forebay.sender"):
         sender.request_close()
-        assert thread.join(30_000)
+        assert thread.join(HANG_MS)
     assert "ended with 5 record(s) not acknowledged" in caplog.text
 
 
@@ -180,7 +184,7 @@ def test_an_end_that_goes_wrong_is_still_an_end() -> None:
     try:
         thread.start()
         sender.request_close()
-        assert thread.join(30_000)
+        assert thread.join(HANG_MS)
     finally:
         threading.excepthook = hook
     assert thread.finished
@@ -192,7 +196,7 @@ def test_a_resource_that_cannot_be_closed_does_not_keep_the_others(caplog: pytes
     thread = thread_of(sender, lambda: 1 / 0, lambda: closed.append("second"))
     thread.start()
     sender.request_close()
-    assert thread.join(30_000)
+    assert thread.join(HANG_MS)
     assert closed == ["second"] and thread.finished
     assert "ZeroDivisionError" in caplog.text
 
@@ -218,11 +222,11 @@ def test_a_handler_may_join_amid_a_join() -> None:
 
         def handler() -> None:
             places.append(sys._getframe(2).f_code.co_qualname)
-            outcome.append(thread.join(30_000))
+            outcome.append(thread.join(HANG_MS))
 
         whole = at_step(
             number,
-            lambda: outcome.append(thread.join(30_000)),
+            lambda: outcome.append(thread.join(HANG_MS)),
             handler,
             is_step=lambda file: file in (thread_module.__file__, threading.__file__),
         )
@@ -290,7 +294,7 @@ def test_a_start_may_be_interrupted_at_each_step() -> None:
             assert (thread.finished, closed) == ((True, ["it"]) if number else (False, []))
             return True
         sender.request_close()
-        assert thread.join(30_000) and closed == ["it"]
+        assert thread.join(HANG_MS) and closed == ["it"]
         return whole
 
     assert each_step(interrupted, "a start with Ctrl-C") > 5

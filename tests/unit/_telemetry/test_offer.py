@@ -16,6 +16,7 @@ from forebay._runtime import threads
 from forebay._telemetry import offer
 from forebay._telemetry.offer import InstanceId, TelemetryOffer, is_installed
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+from tests.support.pace import HANG_S
 
 TAKES: Any = SimpleNamespace(ranges={71: (0, 0), 72: (0, 0)})
 TAKES_NOT: Any = SimpleNamespace(ranges={0: (3, 13)})
@@ -70,7 +71,7 @@ there = set(sys.modules)
 assert offer.is_installed()
 print(sorted(set(sys.modules) - there))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S)
     assert done.stdout == "[]\n"
 
 

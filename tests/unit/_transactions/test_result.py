@@ -6,6 +6,7 @@ import threading
 
 from forebay._transactions.result import TransactionalResult
 from forebay.errors import KafkaError
+from tests.support.pace import HANG_MS, HANG_S
 
 
 def test_only_the_first_outcome_counts() -> None:
@@ -28,12 +29,12 @@ def test_a_wait_that_ends_in_time_acknowledges() -> None:
 def test_everybody_who_waits_is_woken() -> None:
     result = TransactionalResult()
     woken: list[bool] = []
-    threads = [threading.Thread(target=lambda: woken.append(result.wait(20_000))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: woken.append(result.wait(HANG_MS))) for _ in range(4)]
     for thread in threads:
         thread.start()
     result.settle()
     for thread in threads:
-        thread.join(20)
+        thread.join(HANG_S)
     assert woken == [True] * 4
 
 

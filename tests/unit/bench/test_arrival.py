@@ -22,6 +22,7 @@ from bench.arrival import (
     preloaded,
 )
 from bench.support import child_environment
+from tests.support.pace import HANG_S
 from tests.unit.bench.wire import answer, answer_by_id, flexible_answer, framed, metadata_answer, request
 
 FD = 7
@@ -171,7 +172,7 @@ def run_logged(script: str, **environment: str) -> subprocess.CompletedProcess[s
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANG_S,
         )
     assert not os.path.exists(more["LD_PRELOAD"])
     return done

@@ -8,6 +8,7 @@ import pytest
 
 from bench.sink import RECEIVE_SIZE, Log, Stream, serve
 from forebay import KafkaProducer
+from tests.support.pace import HANG_S
 
 DATA = random.Random(3).randbytes(5 << 20)
 
@@ -54,10 +55,10 @@ def test_topics_that_go_by_their_ids_are_counted_by_their_names() -> None:
         taking = threading.Thread(target=serve, args=(listener, log), daemon=True)
         taking.start()
         with KafkaProducer({"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}"}) as producer:
-            where = [producer.send(f"topic-{number % 2}", b"v", partition=0).result(10) for number in range(6)]
+            where = [producer.send(f"topic-{number % 2}", b"v", partition=0).result(HANG_S) for number in range(6)]
         # Before it is closed: the thread would go on with whatever gets the same descriptor.
         listener.shutdown(socket.SHUT_RDWR)
-        taking.join(10)
+        taking.join(HANG_S)
     assert not taking.is_alive()
     assert [(found.topic, found.offset) for found in where] == [
         (f"topic-{number % 2}", number // 2) for number in range(6)
@@ -72,7 +73,7 @@ def test_clients_are_asked_for_their_metrics_if_it_is_told_so() -> None:
         taking = threading.Thread(target=serve, args=(listener, log), daemon=True)
         taking.start()
         with KafkaProducer({"bootstrap.servers": f"127.0.0.1:{listener.getsockname()[1]}"}) as producer:
-            assert producer.client_instance_id(10) == "AAAAAAAAAAAAAAAAAAAAAQ"
+            assert producer.client_instance_id(HANG_S) == "AAAAAAAAAAAAAAAAAAAAAQ"
         listener.shutdown(socket.SHUT_RDWR)
-        taking.join(10)
+        taking.join(HANG_S)
     assert log.summary()["pushes"] >= 1, "the last one, if no other"

@@ -15,6 +15,7 @@ import pytest
 from forebay.cli.broker import run
 from forebay.errors import IllegalArgumentError
 from forebay.testing import EmbeddedBrokerError
+from tests.support.pace import HANG_S
 
 
 class Printed:
@@ -39,7 +40,7 @@ class Printed:
 
 def ask_metadata(address: tuple[str, int]) -> dict[int, str]:
     """Metadata v1 by hand: each node's address, as clients are told."""
-    with socket.create_connection(address, 10) as connection, connection.makefile("rb") as stream:
+    with socket.create_connection(address, HANG_S) as connection, connection.makefile("rb") as stream:
         request = struct.pack(">hhihi", 3, 1, 1, -1, 0)
         connection.sendall(struct.pack(">i", len(request)) + request)
         (size,) = struct.unpack(">i", stream.read(4))

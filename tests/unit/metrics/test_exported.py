@@ -16,6 +16,7 @@ from forebay._send.path import FORKED
 from forebay.metrics import readings
 from forebay.metrics._exported import Watched, in_base_unit, prometheus_name, tags_of
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 
 
 class Known(World):
@@ -84,7 +85,7 @@ def test_a_reading_that_interrupts_a_reading_waits_for_nothing() -> None:
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    reader.join(20)
+    reader.join(HANG_S)
     assert found == [[("read twice", one.producer)]]
 
 

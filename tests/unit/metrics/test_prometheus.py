@@ -12,6 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from forebay.metrics.prometheus import ProducerCollector, serve
+from tests.support.pace import HANG_S
 from tests.unit.metrics.test_exported import Known
 
 
@@ -96,7 +97,7 @@ def test_a_port_that_is_taken_is_a_line_in_the_log(caplog: pytest.LogCaptureFixt
     server = serve(0, "127.0.0.1", CollectorRegistry())
     assert server is not None
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=HANG_S) as answer:
             assert 'forebay_connection_count{client_id="served"}' in answer.read().decode()
         assert serve(server.server_port, "127.0.0.1", CollectorRegistry()) is None
     finally:

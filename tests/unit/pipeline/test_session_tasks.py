@@ -6,6 +6,7 @@ from threading import Event
 from typing import Any, NamedTuple
 
 from forebay.pipeline.session import tasks_of, watched
+from tests.support.pace import HANG_S
 
 
 class Info(NamedTuple):
@@ -54,7 +55,7 @@ def test_progress_is_told_while_the_body_runs() -> None:
         heard.set()
 
     with watched(Session(Tracker({1: Info(4, 1)})), show):
-        assert heard.wait(30)
+        assert heard.wait(HANG_S)
     count = len(told)
     assert told[0] == ("tasks", 1, 4) and len(told) == count
 

@@ -19,9 +19,9 @@ from forebay.errors import IllegalArgumentError, IllegalStateError, NotLeaderOrF
 from forebay.testing import EmbeddedBroker, EmbeddedBrokerError
 from forebay.testing.broker import library_path
 from tests.fakes.steps import at_step, each_step
+from tests.support.pace import HANG_S
 
 API_VERSIONS = 18
-WAIT_S = 10.0
 
 CHILD_THAT_IS_KILLED = """
 import os, signal, sys
@@ -45,7 +45,7 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 def ask_api_versions(address: tuple[str, int]) -> dict[int, tuple[int, int]]:
     """ApiVersions v0 by hand: the versions a node advertises."""
-    with socket.create_connection(address, WAIT_S) as connection:
+    with socket.create_connection(address, HANG_S) as connection:
         request = struct.pack(">hhih", API_VERSIONS, 0, 1, -1)
         connection.sendall(struct.pack(">i", len(request)) + request)
         with connection.makefile("rb") as stream:
@@ -59,7 +59,7 @@ def ask_api_versions(address: tuple[str, int]) -> dict[int, tuple[int, int]]:
 
 def gone(pid: int) -> bool:
     try:
-        psutil.Process(pid).wait(WAIT_S)
+        psutil.Process(pid).wait(HANG_S)
     except psutil.NoSuchProcess:
         return True
     except psutil.TimeoutExpired:
@@ -158,12 +158,12 @@ def test_the_process_ends_with_a_parent_that_is_killed(way: str) -> None:
         if way == "forked":
             assert parent.stdout.readline() == "forked\n"
         parent.kill()
-        parent.wait(WAIT_S)
+        parent.wait(HANG_S)
         assert gone(pid)
     finally:
         with contextlib.suppress(ProcessLookupError):  # of the plain way: nobody is left in the group
             os.killpg(parent.pid, signal.SIGKILL)
-        parent.wait(WAIT_S)
+        parent.wait(HANG_S)
         parent.stdout.close()
 
 
@@ -248,7 +248,7 @@ def test_a_node_that_is_down_refuses_and_comes_back_on_its_port(broker: Embedded
     broker.node_down(1)
     with pytest.raises(OSError, match="refused|reset|timed out"):
         ask_api_versions(address)
-    with socket.create_connection(("::1", address[1]), WAIT_S) as connection:
+    with socket.create_connection(("::1", address[1]), HANG_S) as connection:
         assert connection.recv(1) == b""
     broker.node_up(1)
     assert ask_api_versions(address)

@@ -10,6 +10,7 @@ import pytest
 
 from forebay.testing._broker_process import Library, MockCluster, answer, listen_on_ipv6
 from forebay.testing.broker import library_path
+from tests.support.pace import HANG_S
 
 
 class Calls:
@@ -74,8 +75,8 @@ def test_where_ipv6_cannot_be_listened_on_the_other_nodes_go_on() -> None:
         ports = [node.getsockname()[1] for node in (first, second)]
         forwarders = listen_on_ipv6(",".join(f"127.0.0.1:{port}" for port in ports))
         for port, reached in zip(ports, (taken, second), strict=True):
-            reached.settimeout(10)
-            with socket.create_connection(("::1", port), 10):
+            reached.settimeout(HANG_S)
+            with socket.create_connection(("::1", port), HANG_S):
                 reached.accept()[0].close()
         for forwarder in forwarders:
             forwarder.close()

@@ -13,9 +13,9 @@ import pytest
 
 from forebay.testing import _forward
 from forebay.testing._forward import Forwarder
+from tests.support.pace import HANG_S
 
 LOCAL, LOCAL_6 = "127.0.0.1", "::1"
-WAIT_S = 10.0
 
 
 def receive(end: socket.socket, size: int) -> bytes:
@@ -29,7 +29,7 @@ def receive(end: socket.socket, size: int) -> bytes:
 @pytest.fixture
 def server() -> Iterator[socket.socket]:
     with socket.create_server((LOCAL, 0)) as server:
-        server.settimeout(WAIT_S)
+        server.settimeout(HANG_S)
         yield server
 
 
@@ -43,10 +43,10 @@ def forwarder(server: socket.socket) -> Iterator[Forwarder]:
 @pytest.mark.parametrize("host", [LOCAL, LOCAL_6])
 def test_bytes_go_both_ways_and_an_end_is_passed_on(host: str, server: socket.socket, forwarder: Forwarder) -> None:
     assert forwarder.addresses == [(LOCAL, forwarder.port), (LOCAL_6, forwarder.port)]
-    with socket.create_connection((host, forwarder.port), WAIT_S) as client:
+    with socket.create_connection((host, forwarder.port), HANG_S) as client:
         broker, _ = server.accept()
         with broker:
-            broker.settimeout(WAIT_S)
+            broker.settimeout(HANG_S)
             client.sendall(b"question" * 1000)
             assert receive(broker, 8000) == b"question" * 1000
             broker.sendall(b"answer")
@@ -55,7 +55,7 @@ def test_bytes_go_both_ways_and_an_end_is_passed_on(host: str, server: socket.so
 
 
 def test_close_cuts_connections_and_refuses_new_ones(server: socket.socket, forwarder: Forwarder) -> None:
-    with socket.create_connection((LOCAL, forwarder.port), WAIT_S) as client:
+    with socket.create_connection((LOCAL, forwarder.port), HANG_S) as client:
         broker, _ = server.accept()
         with broker:
             broker.sendall(b"x")
@@ -63,12 +63,12 @@ def test_close_cuts_connections_and_refuses_new_ones(server: socket.socket, forw
             forwarder.close()
             assert client.recv(1) == b""
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection((LOCAL, forwarder.port), WAIT_S)
+        socket.create_connection((LOCAL, forwarder.port), HANG_S)
 
 
 def test_a_target_that_refuses_ends_the_connection(server: socket.socket, forwarder: Forwarder) -> None:
     server.close()
-    with socket.create_connection((LOCAL, forwarder.port), WAIT_S) as client:
+    with socket.create_connection((LOCAL, forwarder.port), HANG_S) as client:
         assert client.recv(1) == b""
 
 
@@ -134,8 +134,8 @@ def test_api_versions_newer_than_the_mocks_are_refused_in_words_that_can_be_read
     server: socket.socket, forwarder: Forwarder
 ) -> None:
     """KIP-511: error 35 in version 0, with the versions to ask with instead; all else is passed on untouched."""
-    with socket.create_connection((LOCAL, forwarder.port), WAIT_S) as client:
-        client.settimeout(WAIT_S)
+    with socket.create_connection((LOCAL, forwarder.port), HANG_S) as client:
+        client.settimeout(HANG_S)
         for version, correlation in ((4, 7), (3, 8)):
             client.sendall(api_versions(version, correlation, b"\0\x03ab\x02c\0"))
             answer = receive(client, 20)
@@ -144,7 +144,7 @@ def test_api_versions_newer_than_the_mocks_are_refused_in_words_that_can_be_read
         client.sendall(rest)
         broker, _ = server.accept()
         with broker:
-            broker.settimeout(WAIT_S)
+            broker.settimeout(HANG_S)
             assert receive(broker, len(rest)) == rest
 
 
@@ -152,12 +152,12 @@ def test_api_versions_newer_than_the_mocks_are_refused_in_words_that_can_be_read
     "start", [b"", b"\0\0", struct.pack(">ihhi", 1 << 30, 18, 4, 1), struct.pack(">ihhi", 2, 18, 4, 1)]
 )
 def test_what_is_no_kafka_is_passed_on(start: bytes, server: socket.socket, forwarder: Forwarder) -> None:
-    with socket.create_connection((LOCAL, forwarder.port), WAIT_S) as client:
+    with socket.create_connection((LOCAL, forwarder.port), HANG_S) as client:
         client.sendall(start)
         client.shutdown(socket.SHUT_WR)
         broker, _ = server.accept()
         with broker:
-            broker.settimeout(WAIT_S)
+            broker.settimeout(HANG_S)
             assert receive(broker, 100) == start
 
 

@@ -28,6 +28,7 @@ from forebay.errors import (
 from forebay.model import ProducerRecord, RecordMetadata, TopicPartition
 from forebay.testing import ManualClock, MockProducer
 from forebay.testing.mock_producer import FAILING
+from tests.support.pace import HANG_S
 
 TRANSACTIONAL: dict[str, Any] = {"transactional.id": "t"}
 
@@ -135,7 +136,7 @@ def test_a_future_is_awaited_and_calls_back() -> None:
     future.add_done_callback(called.append)
 
     async def main() -> int:
-        waiting = asyncio.ensure_future(asyncio.wait_for(_outcome(future), 10))
+        waiting = asyncio.ensure_future(asyncio.wait_for(_outcome(future), HANG_S))
         await asyncio.sleep(0)
         producer.complete_next()
         return (await waiting).offset

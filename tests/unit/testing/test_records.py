@@ -9,8 +9,7 @@ import pytest
 from forebay import KafkaProducer
 from forebay.errors import IllegalStateError, TimeoutError, UnknownTopicOrPartitionError
 from forebay.testing import EmbeddedBroker
-
-WAIT_S = 10
+from tests.support.pace import HANG_S
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +34,16 @@ def test_what_is_aborted_or_open_is_left_out(broker: EmbeddedBroker) -> None:
     broker.create_topic("transactions", 1)
     options = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t"}
     with KafkaProducer(options) as producer:
-        producer.init_transactions(WAIT_S)
+        producer.init_transactions(HANG_S)
         for number in range(4):
             producer.begin_transaction()
-            producer.send("transactions", b"%d" % number).result(WAIT_S)
+            producer.send("transactions", b"%d" % number).result(HANG_S)
             if number % 2:
-                producer.abort_transaction(WAIT_S)
+                producer.abort_transaction(HANG_S)
             else:
-                producer.commit_transaction(WAIT_S)
+                producer.commit_transaction(HANG_S)
         producer.begin_transaction()
-        producer.send("transactions", b"open").result(WAIT_S)
+        producer.send("transactions", b"open").result(HANG_S)
         assert [one.value for one in broker.records("transactions")] == [b"0", b"2"]
         everything = broker.records("transactions", committed=False)
         assert [one.value for one in everything] == [b"0", b"1", b"2", b"3", b"open"]

@@ -18,6 +18,7 @@ from tests.fakes.broker import PRODUCE
 from tests.fakes.loop import ManualLoop, drive
 from tests.fakes.produce import Answer, answer_produce
 from tests.fakes.world import World
+from tests.support.pace import HANG_S
 from tests.unit._runtime.test_event_loop import PoorLoop
 
 Use = Callable[[AIOKafkaProducer], Coroutine[Any, Any, Any]]
@@ -196,7 +197,7 @@ def test_wait_gather_shield_and_timeouts() -> None:
         done, pending = await asyncio.wait(futures)
         assert done == set(futures) and not pending
         assert [(await found).offset for found in asyncio.as_completed([await one(producer)])] == [6]
-        assert (await asyncio.wait_for(await one(producer), 10)).offset == 7
+        assert (await asyncio.wait_for(await one(producer), HANG_S)).offset == 7
         assert (await asyncio.shield(await one(producer))).offset == 8
         world.cluster.brokers[0].held.add(PRODUCE)
         future = await one(producer)
@@ -310,7 +311,7 @@ def test_outcomes_before_a_loop_that_is_closed_at_once_are_logged(caplog: pytest
             (await one(producer)).add_done_callback(told.append)
         producer._closed = True  # the world's producer is never closed
 
-    loop.run_until_complete(asyncio.wait_for(use(), 20))
+    loop.run_until_complete(asyncio.wait_for(use(), HANG_S))
     thaw(world)
     world.settle()
     loop.close()
@@ -347,7 +348,7 @@ def test_without_memory_to_ask_the_loop_later_outcomes_come(caplog: pytest.LogCa
             future.add_done_callback(lambda future: told.append(future.result().partition))
         producer._closed = True  # the world's producer is never closed
 
-    loop.run_until_complete(asyncio.wait_for(use(), 20))
+    loop.run_until_complete(asyncio.wait_for(use(), HANG_S))
     thaw(world)
     world.settle()
     loop.call_soon(loop.stop)
