@@ -53,6 +53,7 @@ ROOM ?=
 look = sh tools/look.sh '$(PYTHON)' $(VENV) $(1) $(2)
 # pip and Spark's jars are on the disk twice for a while.
 ROOM_OF_DEMO := 2500
+LOOK_FOR_TESTS = $(call look,$(if $(wildcard $(STAMP)),0,4000),java $(if $(or $(filter 1,$(FOREBAY_WITHOUT_KAFKA)),$(wildcard .cache/kafka)),,maven))
 
 # What `make test` takes of folders, and what it leaves to `make test-rest`: the tests that are marked so, and again,
 # whole, those whose inputs are generated.  FOREBAY_EXAMPLES=... has another size.
@@ -134,11 +135,15 @@ TEST_PARTS := jars integration unit spark check package
 REST_PARTS := spark-rest interpreted integration-rest unit-rest three-brokers package-rest docs
 SIDE_BY_SIDE = FOREBAY_PACE=$${FOREBAY_PACE:-$$($(PYTHON) tests/support/pace.py)} $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
+unit unit-rest integration integration-rest three-brokers spark spark-rest bench soak kill: $(STAMP)
+
 test:  ## What finds faults: checks, the compiled form, brokers, Spark, the package (10 minutes on 2 cores)
-	+$(SIDE_BY_SIDE) $(TEST_PARTS)
+	@$(LOOK_FOR_TESTS)
+	+@$(SIDE_BY_SIDE) $(TEST_PARTS)
 
 test-rest:  ## The same again, or rare: the interpreted form, three brokers, Spark's own JVMs, the site (15 minutes more)
-	+$(SIDE_BY_SIDE) $(REST_PARTS)
+	@$(LOOK_FOR_TESTS)
+	+@$(SIDE_BY_SIDE) $(REST_PARTS)
 
 test-fast: check unit  ## Checks and the compiled form's tests without brokers
 

@@ -10,8 +10,8 @@ A limit in seconds is a bet on the machine, so no test has one of its own:
 
 The pace is measured once for a run: how long processes take that start and compute on all processors, and how late a
 thread wakes.  ``make`` measures it before the first part begins (``python tests/support/pace.py``), because the parts
-keep each other busy.  Processes that the run starts inherit it.  The machine may become slower after that, so ``HANG_S`` is
-long, and ``until`` counts its turns, which take longer then.
+keep each other busy.  Processes that the run starts inherit it.  The machine may become slower after that, so
+``HANG_S`` is long, and ``until`` counts its turns, which take longer then.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from functools import cache
 from tools.kafka.cluster import QUIET_SHARING, KafkaFailed, RealKafka
 from tools.kafka.jars import KAFKA_VERSION, alone, archive_of, ensure_jars
 
-END_S = 60.0
+PATIENCE = 4.0
+"""Times the usual limits: an end in good order writes the archive first."""
 WAIT_S = 30.0
 
 logger = logging.getLogger(__name__)
@@ -31,10 +32,10 @@ def ensure_archive(version: str = KAFKA_VERSION) -> None:
         made = archive.with_suffix(".making")
         options = [f"-XX:ArchiveClassesAtExit={made}", *QUIET_SHARING]
         try:
-            with RealKafka(version, quick_start=True, jvm_options=options) as kafka:
+            with RealKafka(version, quick_start=True, patience=PATIENCE, jvm_options=options) as kafka:
                 _use(kafka)
                 # It writes the archive when it ends in good order.
-                kafka.stop_node(0, END_S)
+                kafka.stop_node(0)
             made.replace(archive)
         except (KafkaFailed, OSError) as error:
             logger.warning("No archive of Kafka's classes: %s", error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_steps_are_said_and_the_whole_output_is_kept(tmp_path: Path, capsys: pyt
 
 def test_the_time_of_downloads_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([0.0, 1.0, 2.0, 5.0, 9.0, 9.5, 10.0])
-    monkeypatch.setattr(packages.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
     progress = Progress()  # at 0
     progress.see("Collecting rich")  # at 1
     progress.see("  Downloading rich (310 kB)")  # from 2 to 5
