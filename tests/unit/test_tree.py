@@ -175,6 +175,26 @@ def test_the_build_compiles_every_module_written_for_it_and_no_other() -> None:
     assert sorted(listed) == sorted(written)
 
 
+def with_finalisers() -> list[type]:
+    """Every class of the package that has a ``__del__`` of its own in Python.
+
+    That of ``_arrow/batch.py`` is C's, whose fields are zero; interpreted, it is for tests alone.
+    """
+    named = [source for source in sources() if "def __del__" in text_of(source) and source != "_arrow/batch.py"]
+    modules = [importlib.import_module(module_name(source)) for source in named]
+    found = {value for module in modules for value in vars(module).values() if isinstance(value, type)}
+    return sorted((each for each in found if "__del__" in vars(each)), key=lambda each: each.__qualname__)
+
+
+def text_of(source: str) -> str:
+    return (PACKAGE / source).read_text()
+
+
+@pytest.mark.parametrize("owner", with_finalisers(), ids=lambda owner: owner.__name__)
+def test_a_finaliser_runs_where_a_signal_handler_raised_before_the_first_line_of_init(owner: type) -> None:
+    owner.__new__(owner).__del__()  # type: ignore[attr-defined]
+
+
 # A row of a ``cdef enum`` in a .pxd.
 ENUMERATOR = re.compile(r"^    ([A-Z][A-Z0-9_]*) = (-?\d+)\b", re.MULTILINE)
 DECLARED = [path for path in sorted(PACKAGE.rglob("*.pxd")) if ENUMERATOR.search(path.read_text())]

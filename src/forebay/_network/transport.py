@@ -150,8 +150,11 @@ def _set_options(sock: _socket.socket, send_buffer: int, receive_buffer: int) ->
 class WakePipe:
     """A non-blocking pipe; open as long as a thread may write to it, so that no byte goes to a reused descriptor."""
 
+    # Here, because __del__ runs also where a signal handler raised before the first line of __init__.
+    reader = -1
+    writer = -1
+
     def __init__(self) -> None:
-        self.reader = self.writer = -1  # first: __del__ runs also where no pipe is to be had
         try:
             self.reader, self.writer = os.pipe()
             os.set_blocking(self.reader, False)

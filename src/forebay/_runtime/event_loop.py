@@ -122,8 +122,10 @@ class Turn:
             waiting.run()
 
     def __del__(self) -> None:
-        if self._waiting is not None:
-            self._waiting.drop("Event loop is closed")
+        # A signal handler may have raised before the first line of __init__.
+        waiting = getattr(self, "_waiting", None)
+        if waiting is not None:
+            waiting.drop("Event loop is closed")
 
 
 def handover_of(loop: asyncio.AbstractEventLoop) -> Handover:

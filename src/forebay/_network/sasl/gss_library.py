@@ -189,9 +189,10 @@ class GssContext:
     def __del__(self) -> None:
         # Not sooner, because the helper thread may be in a call when the login is given up.
         for name, handle in (
-            ("gss_delete_sec_context", self._handle),
-            ("gss_release_cred", self._credentials),
-            ("gss_release_name", self._name),
+            # Not there if a signal handler raised in __init__.
+            ("gss_delete_sec_context", getattr(self, "_handle", None)),
+            ("gss_release_cred", getattr(self, "_credentials", None)),
+            ("gss_release_name", getattr(self, "_name", None)),
         ):
             if handle:
                 more = (None,) if name == "gss_delete_sec_context" else ()
