@@ -61,7 +61,8 @@ def test_what_is_edited_during_a_build_is_translated_by_the_next(tmp_path: Path)
 
 def test_make_builds_again_after_an_edit_during_a_build(tmp_path: Path) -> None:
     shutil.copy(ROOT / "Makefile", tmp_path)
-    for name in ("pyproject.toml", "setup.py", "src/forebay/module.py", "venv/bin/python", "venv/.ready"):
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    for name in ("pyproject.toml", "setup.py", "src/forebay/module.py", "venv/bin/python", "venv/.tools"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "venv/bin/python").write_text(FAKE_PYTHON)

@@ -43,6 +43,7 @@ BEYOND_THE_MIRROR = {
     "test_java_checks.py": "the tables beside this folder",
     "_transactions/test_model.py": "random histories against a model of a broker",
     "testing/test_static_resolver.py": "testing/resolver.py",
+    "tools/test_look.py": "tools/look.sh, and what make refuses",
     "testing/test_forward.py": "several modules of testing",
 }
 CYTHON = ("import cython", "from cython.cimports")
