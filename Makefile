@@ -156,12 +156,12 @@ unit-rest: $(BUILT)  ## Those of them that generate their inputs, with all of th
 interpreted: $(STAMP)  ## All of them again, of the same sources, run as Python
 	FOREBAY_INTERPRETED=1 FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),whole) $(PY) -m pytest $(PYTEST_OPTIONS) $(TESTS_IN_BOTH_FORMS)
 
-# By two processes, which share the files: these tests mostly wait.
+# By four processes, which share the files: these tests mostly wait.
 integration: $(BUILT)  ## Against the embedded broker and a real Kafka
-	$(call pytest_essential,-n 2 --dist loadfile $(TESTS_WITH_BROKERS))
+	$(call pytest_essential,-n 4 --dist loadfile $(TESTS_WITH_BROKERS))
 
 integration-rest: $(BUILT)  ## Against a real Kafka in rarer ways: old ones, Kerberos, what takes long
-	$(call pytest_rest,-n 2 --dist loadfile $(TESTS_WITH_BROKERS),(rest or sized) and not three_brokers)
+	$(call pytest_rest,-n 3 --dist loadfile $(TESTS_WITH_BROKERS),(rest or sized) and not three_brokers)
 
 three-brokers: $(BUILT)  ## Against three real brokers that are killed, frozen and moved, a minute of it at random
 	$(call pytest_rest,$(TESTS_WITH_BROKERS),three_brokers)

@@ -1,4 +1,4 @@
-"""The brokers of integration tests, see tests/support/fixtures.py; and which files one of two processes runs."""
+"""The brokers of integration tests, see tests/support/fixtures.py; and which files one process of several runs."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -176,7 +177,7 @@ def test_the_build_compiles_every_module_written_for_it_and_no_other() -> None:
     assert sorted(listed) == sorted(written)
 
 
-def with_finalisers() -> list[type]:
+def with_finalisers() -> list[Any]:
     """Every class of the package that has a ``__del__`` of its own in Python.
 
     That of ``_arrow/batch.py`` is C's, whose fields are zero; interpreted, it is for tests alone.
@@ -192,8 +193,8 @@ def text_of(source: str) -> str:
 
 
 @pytest.mark.parametrize("owner", with_finalisers(), ids=lambda owner: owner.__name__)
-def test_a_finaliser_runs_where_a_signal_handler_raised_before_the_first_line_of_init(owner: type) -> None:
-    owner.__new__(owner).__del__()  # type: ignore[attr-defined]
+def test_a_finaliser_runs_where_a_signal_handler_raised_before_the_first_line_of_init(owner: Any) -> None:
+    owner.__new__(owner).__del__()
 
 
 # A row of a ``cdef enum`` in a .pxd.
