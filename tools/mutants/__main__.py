@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 # What takes longest under coverage comes first, for several jobs.
 EVERY = "tests/unit tests/integration tests/spark tests/property tests/scenario tests/conformance tests/soak"
 # pytest refuses a marker here that pyproject.toml does not name.
-FIRST_TESTS = f"-m 'not three_brokers' {EVERY}"
+FIRST_TESTS = f"-m 'not rest' {EVERY}"
 FIRST_ENVIRONMENT = ["FOREBAY_EXAMPLES=small"]
 REST_ENVIRONMENT = ["FOREBAY_EXAMPLES=whole"]
 

@@ -15,8 +15,17 @@ SPARK = "tests/spark/"
 """Spark's workers are other processes, so coverage does not see what they run of the sink."""
 SINK = f"{PACKAGE}/spark/"
 WITH_BROKERS = ("tests/integration/", "tests/soak/")
-GENERATED = ("tests/property/",)
-"""Tests whose examples are more, or others, in the rest's environment: the rest runs them again."""
+GENERATED = (
+    "tests/conformance/test_selector_contract.py",
+    "tests/integration/test_aio.py",
+    "tests/property/",
+    "tests/scenario/test_bad_bytes.py",
+    "tests/scenario/test_error_matrix_transactional.py",
+    "tests/unit/_network/test_tls.py",
+    "tests/unit/_records/",
+    "tests/unit/_transactions/test_model.py",
+)
+"""Where tests are ``sized``, so that they have more examples, or others, in the rest: it runs them again."""
 
 TEST_FACTOR, TEST_SLACK = 10, 30
 """A test in memory may take this many times its usual time, and these seconds, before it counts as hanging."""
