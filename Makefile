@@ -183,10 +183,11 @@ jars: $(STAMP)
 	@test "$${FOREBAY_WITHOUT_KAFKA:-}" = 1 || $(PY) -m tools.kafka fetch || true
 
 # Packages are fetched while modules are compiled.
+demo: BEGUN := $(shell date +%s)
 demo:  ## The main job on real data, every row compared, in two minutes (BOOTSTRAP=host:port: your own cluster)
 	@$(call look,$(if $(wildcard $(DEMO)),0,$(ROOM_OF_DEMO)),java)
-	+@begun=$$(date +%s); $(MAKE) --no-print-directory -j2 $(DEMO) $(BUILT) && \
-	$(PY) -m demo.run --begun $$begun --times $(VENV) $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
+	+@$(MAKE) --no-print-directory -j2 $(DEMO) $(BUILT)
+	@$(PY) -m demo.run --begun $(BEGUN) --times $(VENV) $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP))
 
 road: $(STAMP)  ## The files that a record visits from send() to its callback
 	$(PY) -m tools.road --files
