@@ -82,7 +82,7 @@ look_at_java() {
 }
 
 look_at_disk() {
-    above=$folder
+    case $folder in /*) above=$folder ;; *) above=$PWD/$folder ;; esac
     while [ ! -d "$above" ]; do above=$(dirname "$above"); done
     for place in "$above" "${TMPDIR:-/tmp}"; do
         free=$(df -Pk "$place" 2>/dev/null | awk 'NR == 2 { print int($4 / 1024) }')
