@@ -33,6 +33,7 @@ def consumed(broker: Broker, topic: str, count: int, **options: Any) -> list[Any
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         consumer_timeout_ms=HANG_MS,
+        metadata_max_age_ms=1000,  # it may take its partitions from metadata of before the subscription
         group_id=None,
         **options,
     )

@@ -63,7 +63,8 @@ assert ours.send("t", b"v", partition=0).get(30).offset == 0
 ours.close()
 for group in (None, "g"):
     options = {"group_id": group, "auto_offset_reset": "earliest", "enable_auto_commit": False}
-    reader = KafkaConsumer("t", **options, **config)
+    # It may take its partitions from metadata of before the subscription, and waits for the next.
+    reader = KafkaConsumer("t", metadata_max_age_ms=1000, **options, **config)
     assert next(reader).value == b"v"
     if group is not None:
         reader.commit()
