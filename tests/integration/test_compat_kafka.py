@@ -23,20 +23,21 @@ from forebay.compat.kafka import (
 )
 from forebay.compat.kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError, NoBrokersAvailable
 from tests.support.fixtures import Broker, ReadBackFactory, TopicFactory
-from tests.support.pace import HANG_MS, HANG_S, within
+from tests.support.pace import HANG_MS, HANG_S, until, within
 
 
 def consumed(broker: Broker, topic: str, count: int, **options: Any) -> list[Any]:
     """So many messages of a topic, read by kafka-python's own consumer, which the embedded broker does not serve."""
     consumer = KafkaConsumer(
-        topic,
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         consumer_timeout_ms=HANG_MS,
-        metadata_max_age_ms=1000,  # it may take its partitions from metadata of before the subscription
         group_id=None,
         **options,
     )
+    # It takes its partitions from what it knows, which may be of before the subscription, and waits for long then.
+    until(lambda: consumer.partitions_for_topic(topic), "kafka-python knows the topic")
+    consumer.subscribe([topic])
     with consumer:
         # The numbers first: the consumer is not asked for one message more, for which it would wait its whole time.
         return [message for _, message in zip(range(count), consumer, strict=False)]

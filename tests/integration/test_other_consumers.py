@@ -69,7 +69,6 @@ class KafkaPython:
 
     def __init__(self, kafka: RealKafka, topic: str, group: str) -> None:
         self.consumer = kafka_python.KafkaConsumer(
-            topic,
             bootstrap_servers=kafka.bootstrap_servers,
             group_id=group,
             auto_offset_reset="earliest",
@@ -77,8 +76,10 @@ class KafkaPython:
             # A member that ends is expelled after that, also if its last words are lost.
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=500,
-            metadata_max_age_ms=1000,  # it joins without partitions if its first answer does not know the new topic
         )
+        # A member that leads its group without knowing the topic's partitions gives none to anybody, for good.
+        until(lambda: self.consumer.partitions_for_topic(topic), "kafka-python knows the topic")
+        self.consumer.subscribe([topic])
 
     def read(self) -> list[bytes]:
         found = self.consumer.poll(timeout_ms=200, max_records=10)
