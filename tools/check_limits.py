@@ -50,8 +50,9 @@ FOREIGN = {"forebay/compat/": "Calls of another client keep their parameters."}
 TWIN = "The interpreted twin of the .pxd beside it."
 COMMAND = "One command of the command line."
 SMALL = {
+    "forebay/_arrow/checks.py": "What no column may be, both for those read in place and for tables of pyarrow.",
     "forebay/compat/_librdkafka_partitioner.py": "The partitioners of librdkafka, for produce and for users.",
-    "forebay/rows/tables.py": "What both functions of tables, and declared jobs, read a table by.",
+    "forebay/rows/times.py": "Where Arrow's casts to text are wrong, apart from what is done with the text.",
     "forebay/_protocol/": "A module for each API of the protocol.",
     "forebay/errors/": "Tables of errors by their origin.",
     "forebay/compat/aiokafka/": "Modules under aiokafka's names.",

@@ -53,6 +53,10 @@ cdef inline bytes schema_name(size_t schema):
     return b"" if name == NULL else name
 
 
+cdef inline size_t schema_metadata(size_t schema) noexcept nogil:
+    return <size_t>(<ArrowSchema*>schema).metadata
+
+
 cdef inline long long schema_child_count(size_t schema) noexcept nogil:
     return (<ArrowSchema*>schema).n_children
 

@@ -18,7 +18,7 @@ class ArrowSchema(ctypes.Structure):
     _fields_ = (
         ("format", ctypes.c_char_p),
         ("name", ctypes.c_char_p),
-        ("metadata", ctypes.c_char_p),
+        ("metadata", ctypes.c_void_p),
         ("flags", ctypes.c_int64),
         ("n_children", ctypes.c_int64),
         ("children", ctypes.POINTER(ctypes.c_void_p)),
@@ -85,6 +85,10 @@ def schema_format(schema: int) -> bytes:
 
 def schema_name(schema: int) -> bytes:
     return ArrowSchema.from_address(schema).name or b""
+
+
+def schema_metadata(schema: int) -> int:
+    return ArrowSchema.from_address(schema).metadata or 0
 
 
 def schema_child_count(schema: int) -> int:

@@ -44,6 +44,23 @@ def speaks_arrow(source: object) -> bool:
     return hasattr(source, "__arrow_c_array__") or hasattr(source, "__arrow_c_stream__")
 
 
+def exported(source: Any, method: str) -> Any:
+    """What a library hands out of its data by this method of the C data interface.
+
+    Raises:
+        IllegalArgumentError: the object has no such method, or its library cannot export it; its own words.
+    """
+    export = getattr(source, method, None)
+    name = type(source).__name__
+    if export is None:
+        raise IllegalArgumentError(f"{name} does not speak the Arrow C data interface (no {method})")
+    try:
+        return export()
+    except Exception as error:
+        # Each library has errors of its own, some without a common base.
+        raise IllegalArgumentError(f"{name} cannot be read as Arrow data: {error}") from error
+
+
 @cython.cclass
 class _Held:
     """Structs that a stream filled in for us; released when the last column lets go."""
@@ -78,12 +95,7 @@ class ArrowBatch:
     """
 
     def __init__(self, source: Any, bare: bool = False) -> None:
-        export = getattr(source, "__arrow_c_array__", None)
-        if export is None:
-            raise IllegalArgumentError(
-                f"{type(source).__name__} does not speak the Arrow C data interface (__arrow_c_array__)"
-            )
-        self.owner = export()
+        self.owner = exported(source, "__arrow_c_array__")
         self._open(
             capsule_address(self.owner[0], b"arrow_schema"), capsule_address(self.owner[1], b"arrow_array"), bare
         )
@@ -104,7 +116,7 @@ class ArrowBatch:
                 )
             return
         count: cython.Py_ssize_t = schema_child_count(schema)
-        self.names = tuple([schema_name(schema_child(schema, at)).decode() for at in range(count)])
+        self.names = tuple([schema_name(schema_child(schema, at)).decode(errors="replace") for at in range(count)])
         whole: cython.Py_ssize_t = first_null(array_buffer(array, 0), array_offset(array), self.length)
         if whole < self.length:
             raise IllegalArgumentError(f"row {whole} is null as a whole")
@@ -166,12 +178,7 @@ def batches(source: Any, bare: bool = False) -> Iterator[ArrowBatch]:
     if hasattr(source, "__arrow_c_array__"):
         yield ArrowBatch(source, bare)
         return
-    export = getattr(source, "__arrow_c_stream__", None)
-    if export is None:
-        raise IllegalArgumentError(
-            f"{type(source).__name__} does not speak the Arrow C data interface (no __arrow_c_stream__)"
-        )
-    capsule = export()
+    capsule = exported(source, "__arrow_c_stream__")
     while True:
         batch = _next_of(capsule, bare)
         if batch is None:

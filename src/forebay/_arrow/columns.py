@@ -34,6 +34,7 @@ from cython.cimports.forebay._arrow.abi import (
     schema_child,
     schema_dictionary,
     schema_format,
+    schema_metadata,
 )
 from cython.cimports.forebay._runtime.memory import drop_addresses, drop_numbers, new_addresses, new_numbers
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, no_bytes, utf8_pointer, utf8_size
@@ -89,6 +90,10 @@ class Column:
         self.offset = 0
 
     def _open(self, schema: cython.size_t, array: cython.size_t, shift: cython.longlong) -> None:
+        if schema_metadata(schema) != 0:
+            from forebay._arrow.checks import check_extension
+
+            check_extension(self.name, schema)
         self.offset = array_offset(array) + shift
         self.length = array_length(array) - shift
         code: bytes = schema_format(schema)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from forebay._arguments import IfThere
 from forebay._arrow.batch import ArrowBatch, batches, speaks_arrow
+from forebay._arrow.checks import check_once, check_own_type
 from forebay._columnar import objects
 from forebay._columnar.append import TableAppender
 from forebay._columnar.columns import Columns
@@ -219,6 +220,7 @@ def column_feed(role: Role, name: str, given: Any) -> Feed:
     """
     what = f"column {name!r}"
     if speaks_arrow(given):
+        check_own_type(given, name)
         opened = ({role.name: role.of_arrow(_bare(name, batch), name)} for batch in batches(given, bare=True))
         return Feed(what, opened, length_of(given))
     if not (is_numpy(given) or is_listed(given) or (role.takes_int and isinstance(given, int))):
@@ -242,8 +244,11 @@ def table_feeds(table: Any, named: dict[Role, str]) -> list[Feed]:
         IllegalArgumentError: it does not have a named column.
     """
     if speaks_arrow(table):
+        for name in named.values():
+            check_own_type(table, name)
         return [Feed("the table", _arrow_pieces(table, named), length_of(table))]
     if isinstance(table, Mapping):
+        check_once(map(str, table))
         columns = {str(name): column for name, column in table.items()}
     elif is_numpy(table) and table.dtype.names is not None:
         columns = {name: table[name] for name in table.dtype.names}

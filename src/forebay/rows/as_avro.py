@@ -13,11 +13,13 @@ from typing import Any
 from forebay.errors import IllegalArgumentError, SerializationError
 from forebay.rows import avro
 from forebay.rows.avro import AvroEncoder, Kind, Schema
-from forebay.rows.tables import arrow, as_table, values_of
+from forebay.rows.tables import arrow, as_table, bare, named
+from forebay.rows.values import is_list, values_of
 
 FUNCTION = "rows_as_avro"
 MAGIC = b"\0"
 _INTEGERS = {"int8": 8, "uint8": 9, "int16": 16, "uint16": 17, "int32": 32, "uint32": 33, "int64": 64}
+TEXT, BYTES = ("string", "large_string", "string_view"), ("binary", "large_binary", "binary_view")
 MOST_ROWS = 65_536
 """Rows that are Python's objects at a time."""
 
@@ -28,6 +30,7 @@ def rows_as_avro(
     schema_id: int | Callable[[str], int] | None = None,
     name: str = "Row",
     columns: Iterable[str] | None = None,
+    exact_times: bool = False,
 ) -> Callable[[Any], Any]:
     """A function that makes an Avro record, in binary form, of each row of a table: the ``value`` of ``send_batch``.
 
@@ -35,9 +38,9 @@ def rows_as_avro(
     ``local-timestamp-micros``.  With ``schema_id`` a zero byte and the id in 4 bytes precede each record, as
     deserializers of Confluent's and of compatible registries want it.  The function may be used for any number of
     tables, from any thread.  It takes what ``rows_as_json`` takes, and gives a ``pyarrow.ChunkedArray`` of binary
-    values.  It raises TypeError for what is no table, IllegalArgumentError for a column that is missing, has no name or
-    type that Avro has, or does not fit the schema, and SerializationError for a value that does not fit: it names the
-    row and the field.
+    values.  It raises TypeError for what is no table, IllegalArgumentError for a column that is missing or there twice,
+    has no name or type that Avro has, or does not fit the schema, and SerializationError for a value that does not fit:
+    it names the row and the field.
 
     Args:
         schema: Avro's JSON, as text or as a dict; a record whose fields are the columns.  None derives it from the
@@ -46,6 +49,8 @@ def rows_as_avro(
             returns the number, such as a call that registers it; it is called once for each schema.  None: no framing.
         name: of the record that is derived.
         columns: names of those that are part of the record; None for all.
+        exact_times: refuses a timestamp with microseconds where the schema has ``timestamp-millis``; else they are
+            dropped.
 
     Raises:
         IllegalArgumentError: the schema is no record of Avro, ``schema_id`` is no number of 4 bytes, or ``name`` is no
@@ -57,25 +62,32 @@ def rows_as_avro(
         _prefix(schema_id)
     if avro.NAME.fullmatch(name) is None:
         raise IllegalArgumentError(f"{FUNCTION}: name {name!r} is none in Avro: letters, digits and _, no digit first")
-    encoder = None if schema is None else AvroEncoder(_record(schema))
-    return AvroRows(encoder, schema_id, name, None if columns is None else tuple(columns))
+    given = None if schema is None else _record(schema)
+    if given is not None:
+        avro.parsed(given)
+    return AvroRows(given, schema_id, name, None if columns is None else tuple(columns), exact_times)
 
 
 class AvroRows:
     """What ``rows_as_avro`` gives.
 
     Args:
-        encoder: None derives the schema.
+        schema: None derives it.
         schema_id: of the framing, or a function that gives it.
         name: of a record that is derived.
         columns: that are part of the record; None for all.
+        exact_times: refuses what ``timestamp-millis`` would cut.
     """
 
-    def __init__(self, encoder: AvroEncoder | None, schema_id: Any, name: str, columns: tuple[str, ...] | None) -> None:
-        self._encoder = encoder
+    def __init__(
+        self, schema: Schema, schema_id: Any, name: str, columns: tuple[str, ...] | None, exact_times: bool
+    ) -> None:
+        self._schema = schema
+        self._exact_times = exact_times
         self._schema_id = schema_id
         self._name = name
         self._columns = columns
+        self._last: tuple[Kind, AvroEncoder] | None = None  # tables mostly come with the same columns
         self._prefixes: dict[str, bytes] = {}  # two threads may ask for the same one, which does no harm
 
     def __call__(self, table: Any) -> Any:
@@ -83,18 +95,27 @@ class AvroRows:
         pa = arrow(FUNCTION)
         taken = as_table(FUNCTION, table, self._columns)
         kind = Kind("the table", fields={field.name: _kind_of(pa, field.type) for field in taken.schema})
-        encoder = self._encoder
-        if encoder is None:
-            encoder = AvroEncoder(avro.derived(kind, self._name))
-        elif (found := next(avro.complaints(encoder.schema, kind, "table"), None)) is not None:
-            raise IllegalArgumentError(f"{FUNCTION}: {found}")
+        encoder = self._encoder_of(kind)
         prefix = self._prefix_of(encoder.schema)
-        taken = _in_microseconds(pa, taken)
         pieces, before = [], 0
         for batch in taken.to_batches(max_chunksize=MOST_ROWS):
             pieces.append(_encoded(pa, encoder, prefix, batch, before))
             before += batch.num_rows
         return pa.chunked_array(pieces, pa.large_binary())
+
+    def _encoder_of(self, kind: Kind) -> AvroEncoder:
+        last = self._last
+        if last is not None and last[0] == kind:
+            return last[1]
+        schema = self._schema
+        if schema is None:
+            with named(FUNCTION):
+                schema = avro.derived(kind, self._name)
+        elif (found := next(avro.complaints(schema, kind, "table"), None)) is not None:
+            raise IllegalArgumentError(f"{FUNCTION}: {found}")
+        encoder = AvroEncoder(schema, kind, exact_times=self._exact_times)
+        self._last = kind, encoder
+        return encoder
 
     def _prefix_of(self, schema: Schema) -> bytes:
         given = self._schema_id
@@ -128,7 +149,8 @@ def _prefix(schema_id: Any) -> bytes:
 def _encoded(pa: Any, encoder: AvroEncoder, prefix: bytes, batch: Any, before: int) -> Any:
     out = io.BytesIO()
     ends = [0]
-    for row, value in enumerate(values_of(pa.StructArray.from_arrays(batch.columns, batch.schema.names))):
+    rows = values_of(pa.StructArray.from_arrays(batch.columns, batch.schema.names)) if batch.num_rows else ()
+    for row, value in enumerate(rows):
         out.write(prefix)
         try:
             encoder.write(out, value)
@@ -142,42 +164,17 @@ def _encoded(pa: Any, encoder: AvroEncoder, prefix: bytes, batch: Any, before: i
     )
 
 
-def _in_microseconds(pa: Any, table: Any) -> Any:
-    """Avro's times have microseconds, and its timestamps are in UTC; a time that would lose something is refused."""
-    wanted = pa.schema([pa.field(field.name, _micros(pa, field.type)) for field in table.schema])
-    try:
-        return table.cast(wanted)
-    except pa.ArrowInvalid as error:
-        raise IllegalArgumentError(f"{FUNCTION}: a column has nanoseconds, and Avro microseconds: {error}") from None
-
-
-def _micros(pa: Any, kind: Any) -> Any:
-    types = pa.types
-    if types.is_timestamp(kind):
-        return pa.timestamp("us", None if kind.tz is None else "UTC")
-    if types.is_time64(kind):
-        return pa.time64("us")
-    if types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _micros(pa, field.type)) for field in kind])
-    if types.is_list(kind) or types.is_large_list(kind):
-        return (pa.list_ if types.is_list(kind) else pa.large_list)(_micros(pa, kind.value_type))
-    if types.is_map(kind):
-        return pa.map_(kind.key_type, _micros(pa, kind.item_type))
-    return kind
-
-
 def _kind_of(pa: Any, kind: Any) -> Kind:
-    types, shown = pa.types, str(kind)
-    if types.is_dictionary(kind):
-        return _kind_of(pa, kind.value_type)
+    kind, types = bare(kind), pa.types
+    shown = str(kind)
     if types.is_decimal(kind):
         return avro.decimal_kind(shown, kind.precision, kind.scale)
     if types.is_struct(kind):
         return Kind(shown, fields={field.name: _kind_of(pa, field.type) for field in kind})
-    if types.is_list(kind) or types.is_large_list(kind):
+    if is_list(kind):
         return Kind(shown, items=_kind_of(pa, kind.value_type))
     if types.is_map(kind):
-        is_text = types.is_string(kind.key_type) or types.is_large_string(kind.key_type)
+        is_text = str(bare(kind.key_type)) in TEXT
         return Kind(shown, values=_kind_of(pa, kind.item_type)) if is_text else Kind(shown)
     schema, fits = _scalar(types, kind, shown)
     return Kind(shown, schema, fits)
@@ -194,9 +191,9 @@ def _scalar(types: Any, kind: Any, shown: str) -> tuple[Schema, tuple[str, ...]]
         return "float", ("float", "double")
     if types.is_float64(kind):
         return "double", ("double",)
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+    if shown in TEXT:
         return "string", ("string", "string/uuid", "enum")
-    if types.is_fixed_size_binary(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+    if types.is_fixed_size_binary(kind) or shown in BYTES:
         return "bytes", ("bytes", "fixed")
     if types.is_date(kind):
         return _logical("int", "date")

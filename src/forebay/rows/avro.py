@@ -9,9 +9,12 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 from forebay.errors import IllegalArgumentError, KafkaError
+from forebay.rows.avro_values import NEVER, Changes, with_defaults
+from forebay.rows.values import Refused, reason
 
 Schema = Any
 """An Avro schema as JSON has it: text, list or dict."""
@@ -38,7 +41,9 @@ class Kind(NamedTuple):
 
 
 def decimal_kind(shown: str, precision: int, scale: int) -> Kind:
-    """The kind of a decimal number."""
+    """The kind of a decimal number; Avro has none of a scale below 0."""
+    if scale < 0:
+        return Kind(shown)
     schema = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
     return Kind(shown, schema, decimal=(precision, scale))
 
@@ -46,8 +51,13 @@ def decimal_kind(shown: str, precision: int, scale: int) -> Kind:
 class AvroEncoder:
     """Rows to Avro's binary form, without a header; pickles, since tasks get it.
 
+    Days, times and timestamps are numbers, as ``values_of`` has them.
+
     Args:
         schema: as JSON has it.
+        kind: of the column that is written, so that each union has the one branch that the column fits; None takes the
+            first branch that the value fits.
+        exact_times: refuses a timestamp that would lose its microseconds, in the place of dropping them.
 
     Raises:
         KafkaError: fastavro is not installed.
@@ -56,14 +66,21 @@ class AvroEncoder:
 
     name = "avro"
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, kind: Kind | None = None, *, exact_times: bool = False) -> None:
         self.schema = schema
-        self._parsed = parsed(schema)
+        self._given = kind, exact_times
+        named: dict[str, Any] = {}
+        self._parsed = parsed(schema, named)
+        with_defaults(named)
+        self._change = Changes(named, exact_times).of(self._parsed)
+        if kind is not None:
+            self._parsed = {**narrowed(self._parsed, kind, named)} if isinstance(self._parsed, dict) else self._parsed
         # fastavro writes a null boolean as false; everything else that does not fit is refused by its writer.
         self._validates = "boolean" in _plain_types(schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AvroEncoder, (self.schema,)
+        kind, exact_times = self._given
+        return partial(AvroEncoder, exact_times=exact_times), (self.schema, kind)
 
     def encode(self, value: Any) -> bytes:
         """The bytes of one value.
@@ -79,13 +96,17 @@ class AvroEncoder:
         """As ``encode``, to the end of ``out``."""
         import fastavro
 
+        if isinstance(value, Refused):
+            raise ValueError(str(value))
+        if self._change is not None:
+            value = self._change(value)
         if self._validates:
             self._validate(value)
         try:
             fastavro.schemaless_writer(out, self._parsed, value)
         except Exception as error:
             self._validate(value)  # names the field, where the writer may not
-            raise ValueError(str(error)) from error
+            raise ValueError(reason(error)) from error
 
     def _validate(self, value: Any) -> None:
         from fastavro.validation import ValidationError, validate
@@ -95,11 +116,14 @@ class AvroEncoder:
         except ValidationError as error:
             raise ValueError("; ".join(str(one) for one in error.errors)) from None
         except Exception as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(reason(error)) from error
 
 
-def parsed(schema: Schema) -> Any:
+def parsed(schema: Schema, named: dict[str, Any] | None = None) -> Any:
     """The schema as fastavro has it.
+
+    Args:
+        named: gets the schemas that have names.
 
     Raises:
         KafkaError: fastavro is not installed.
@@ -110,9 +134,64 @@ def parsed(schema: Schema) -> Any:
     except ImportError:
         raise KafkaError("Avro needs the package fastavro: pip install 'forebay[avro]'") from None
     try:
-        return fastavro.parse_schema(schema)
+        return fastavro.parse_schema(schema, named_schemas=named)
     except Exception as error:  # noqa: BLE001 -- fastavro raises KeyError, TypeError and its own
         raise IllegalArgumentError(f"this is no Avro schema: {type(error).__name__}: {error}") from None
+
+
+def narrowed(schema: Any, kind: Kind, named: Mapping[str, Any]) -> Any:
+    """The schema for the values of this column alone: of a union only what the column fits can be written."""
+    if isinstance(schema, str):
+        schema = named.get(schema, schema)
+    if isinstance(schema, list):
+        fits = [one == "null" or not any(complaints(one, kind, "", dict(named))) for one in schema]
+        if sum(fits) == len(fits):
+            return [narrowed(one, kind, named) for one in schema]
+        return [narrowed(one, kind, named) if fit else NEVER for one, fit in zip(schema, fits, strict=True)]
+    if not isinstance(schema, dict):
+        return schema
+    if kind.fields is not None and "fields" in schema:
+        fields = [
+            {**field, "type": narrowed(field["type"], kind.fields[field["name"]], named)}
+            if field["name"] in kind.fields
+            else field
+            for field in schema["fields"]
+        ]
+        return {**schema, "fields": fields}
+    for key, inner in (("items", kind.items), ("values", kind.values)):
+        if inner is not None and key in schema:
+            return {**schema, key: narrowed(schema[key], inner, named)}
+    return schema
+
+
+def cut_times(schema: Schema, kind: Kind, path: str, named: dict[str, Schema] | None = None) -> Iterator[str]:
+    """The columns whose microseconds a schema has no room for, as ``complaints`` names them."""
+    named = {} if named is None else named
+    if isinstance(schema, list):
+        for one in schema:
+            if not any(complaints(one, kind, path, dict(named))):
+                yield from cut_times(one, kind, path, named)
+        return
+    schema = named.get(schema, schema) if isinstance(schema, str) else schema
+    if not isinstance(schema, dict):
+        return
+    _note_name(schema, named)
+    for inner, of, where in _below(schema, kind):
+        yield from cut_times(inner, of, f"{path}{where}", named)
+    word = _word(schema)
+    if word.endswith("-millis") and f"{word.removesuffix('millis')}micros" in kind.fits:
+        yield f"{path} ({word.partition('/')[2]})"
+
+
+def _below(schema: dict[str, Any], kind: Kind) -> Iterator[tuple[Schema, Kind, str]]:
+    """What is in a schema, beside what is in its column, and how that is called."""
+    columns = kind.fields or {}
+    for field in schema.get("fields", ()):
+        if field["name"] in columns:
+            yield field["type"], columns[field["name"]], f".{field['name']}"
+    for key, inner in (("items", kind.items), ("values", kind.values)):
+        if inner is not None and key in schema:
+            yield schema[key], inner, "[]"
 
 
 def derived(kind: Kind, name: str, *, path: str = "") -> Schema:
@@ -161,9 +240,7 @@ def complaints(schema: Schema, kind: Kind, path: str, named: dict[str, Schema] |
         return
     if isinstance(schema, str):
         schema = named.get(schema, schema)
-    if isinstance(schema, dict) and "name" in schema:
-        named[schema["name"]] = schema
-        named[f"{schema.get('namespace', '')}.{schema['name']}"] = schema
+    _note_name(schema, named)
     word = _word(schema)
     if word == "record" and kind.fields is not None:
         yield from _record_complaints(schema, kind.fields, path, named)
@@ -173,6 +250,12 @@ def complaints(schema: Schema, kind: Kind, path: str, named: dict[str, Schema] |
         yield from complaints(schema["values"], kind.values, f"{path}[]", named)
     elif not _fits(schema, word, kind):
         yield f"{path} is {kind.shown}, which does not fit Avro's {word}; cast the column"
+
+
+def _note_name(schema: Schema, named: dict[str, Schema]) -> None:
+    if isinstance(schema, dict) and "name" in schema:
+        named[schema["name"]] = schema
+        named[f"{schema.get('namespace', '')}.{schema['name']}"] = schema
 
 
 def _record_complaints(

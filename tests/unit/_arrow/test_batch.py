@@ -102,6 +102,20 @@ def test_what_is_not_arrow_is_refused_by_its_type(source: object) -> None:
         list(batches(source))
 
 
+@pytest.mark.parametrize("method", ["__arrow_c_array__", "__arrow_c_stream__"])
+def test_what_a_library_raises_when_it_is_asked_is_told_in_its_words(method: str) -> None:
+    class OwnError(Exception):
+        pass
+
+    def refuse(self: object, schema: object = None) -> object:
+        raise OwnError("no such dtype")
+
+    source = type("Frame", (), {method: refuse})()
+    with pytest.raises(IllegalArgumentError, match="Frame cannot be read as Arrow data: no such dtype") as caught:
+        list(batches(source))
+    assert isinstance(caught.value.__cause__, OwnError)
+
+
 def test_an_array_without_names_is_refused() -> None:
     with pytest.raises(IllegalArgumentError, match="named columns are needed"):
         ArrowBatch(pa.array([1]))

@@ -18,6 +18,7 @@ from forebay.rows import rows_as_json
 from forebay.rows.as_json import plain_text
 from tests.fakes.produce import batches_of
 from tests.fakes.world import World
+from tests.support.arrow_types import EXTREMES, NOT_TAKEN, REFUSED, Extreme
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=8) | st.text('"\\\n\t\r\x00\x1f\x7f', max_size=4)
 ROWS = st.lists(
@@ -132,3 +133,43 @@ def test_what_json_has_no_form_for_is_text() -> None:
     values = (b"\xff", dt.datetime(2024, 1, 2), dt.date(2024, 1, 2), decimal.Decimal("1.50"), dt.timedelta(seconds=1))
     texts = ["/w==", "2024-01-02T00:00:00", "2024-01-02", "1.50", "0:00:01"]
     assert [plain_text(value) for value in values] == texts
+
+
+@pytest.mark.parametrize("one", EXTREMES, ids=lambda one: f"{one.kind}-{str(one.json)[:20]}")
+def test_every_type_with_its_extremes(one: Extreme) -> None:
+    """Each value reads back by ``json``, or is refused by its column, and by its row if the type has other values."""
+    column = pa.concat_arrays([pa.nulls(1, one.kind), one.cell]) if one.kind.id != pa.struct([]).id else one.cell
+    table = pa.table({"odd": pa.chunked_array([column])})
+    if one.json is NOT_TAKEN:
+        with pytest.raises(IllegalArgumentError, match=r"^rows_as_json: column 'odd' is .*, which it cannot write"):
+            rows_as_json(table)
+    elif one.json is REFUSED:
+        with pytest.raises(IllegalArgumentError, match=r"^rows_as_json: column 'odd' has .* in row 1, which"):
+            rows_as_json(table)
+    else:
+        null, made = rows_as_json(table).to_pylist()
+        assert json.loads(null) == {"odd": None}
+        assert json.loads(made, parse_float=type(one.json)) == {"odd": one.json}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]),
+        pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]),
+        {1: [1], "1": [2]},
+        pa.table({"a": pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])}),
+    ],
+    ids=["table", "batch", "dict", "struct"],
+)
+def test_two_of_one_name_are_refused(table: Any) -> None:
+    with pytest.raises(IllegalArgumentError, match=r"rows_as_json: (column|field) '(a|1|a.x)' is there more than once"):
+        rows_as_json(table)
+
+
+def test_a_column_beside_the_two_of_one_name_may_be_chosen() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "b"])
+    assert rows_as_json(table, columns=["b"]).to_pylist() == ['{"b":3}']
+    for columns in (["a"], ["b", "b"]):
+        with pytest.raises(IllegalArgumentError, match="is there more than once"):
+            rows_as_json(table, columns=columns)

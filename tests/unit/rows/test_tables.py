@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.rows.tables import as_table, values_of
+from forebay.rows.tables import as_table, bare, plain
 
 
 def test_tables_of_every_maker() -> None:
@@ -24,24 +26,33 @@ def test_what_is_no_table_is_refused() -> None:
         as_table("f", {"a": [1]}, [])
 
 
-def test_values_of_nested_columns() -> None:
-    values = [{"a": 1, "b": {"c": None}}, None, {"a": None, "b": None}]
-    assert values_of(pa.array(values)) == values
-    assert values_of(pa.chunked_array([pa.array(values)])) == values
-    assert values_of(pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))) == [{"k": 1}]
+def test_what_a_library_cannot_export_is_no_error_of_its_own() -> None:
+    pandas = pytest.importorskip("pandas")
+    for frame in (pandas.DataFrame({"a": [object()]}), pandas.DataFrame({"a": [1j]})):
+        with pytest.raises(IllegalArgumentError, match="^f: DataFrame cannot be made a table of Arrow: .*column a"):
+            as_table("f", frame, None)
+    with pytest.raises(IllegalArgumentError, match="^f: column 'a' is there more than once"):
+        as_table("f", pandas.DataFrame([[1, 2]], columns=["a", "a"]), None)
+    for cells in ([1, "x"], [2**70], [object()]):
+        with pytest.raises(IllegalArgumentError, match="^f: column 'a' cannot be made one of Arrow: "):
+            as_table("f", {"a": cells}, None)
 
 
-def test_values_are_those_of_arrow_also_in_a_slice() -> None:
-    inner = pa.struct([("x", pa.int32()), ("m", pa.map_(pa.string(), pa.int32()))])
-    kind = pa.struct([("a", pa.string()), ("inner", inner), ("list", pa.list_(inner)), ("none", pa.struct([]))])
-    rows = [
-        {
-            "a": str(n),
-            "inner": None if n % 3 == 0 else {"x": n, "m": [("k", n)]},
-            "list": [{"x": n, "m": []}],
-            "none": {},
-        }
-        for n in range(9)
+def test_every_short_layout_becomes_a_plain_one() -> None:
+    values = pa.array(["x", None, "y", "x"])
+    views = values.cast(pa.string_view())
+    runs = pa.compute.run_end_encode(pa.array(["x", "x", None, "y"]))
+    short: list[tuple[Any, list[Any]]] = [
+        (values.dictionary_encode(), ["x", None, "y", "x"]),
+        (views, ["x", None, "y", "x"]),
+        (pa.DictionaryArray.from_arrays(pa.array([3, 1, None], pa.uint8()), views), ["x", None, None]),
+        (runs, ["x", "x", None, "y"]),
+        (pa.DictionaryArray.from_arrays(pa.array([2]), pa.DictionaryArray.from_arrays([0, 0, 1], ["a", "b"])), ["b"]),
     ]
-    column = pa.array([None if n % 4 == 1 else row for n, row in enumerate(rows)], kind).slice(1, 7)
-    assert values_of(column) == column.to_pylist(maps_as_pydicts="strict")
+    for column, expected in short:
+        for given in (column, column.slice(1), pa.chunked_array([column, column.slice(2)]), column.slice(0, 0)):
+            rows = expected if len(given) == len(expected) else expected[1:] if len(given) == len(expected) - 1 else []
+            rows = expected + expected[2:] if isinstance(given, pa.ChunkedArray) else rows
+            made = plain(given)
+            assert made.to_pylist() == rows and str(made.type) in ("string", "large_string")
+    assert bare(pa.dictionary(pa.int8(), pa.run_end_encoded(pa.int32(), pa.int64()))) == pa.int64()
