@@ -165,6 +165,10 @@ def map_rows(job: Job, frame: DataFrame) -> DataFrame:
             # One by one: Spark names the column it does not know, not the expression it stands in.
             judged(lambda column=column: frame.select(column).schema, f"[map] {name}")  # type: ignore[misc]
             columns.append(column.alias(name))
+        elif frame.columns.count(name) > 1:
+            raise JobError(
+                f"the rows have {frame.columns.count(name)} columns {name!r}: rename one, or add {name} to [map]"
+            )
         elif name in frame.columns:
             columns.append(frame[name])
     if "value" not in mapping and "value" not in frame.columns:

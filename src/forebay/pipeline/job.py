@@ -74,6 +74,8 @@ class Encoding:
     """A file that ``protoc --include_imports --descriptor_set_out`` wrote."""
     message: str | None = None
     """The full name of the Protobuf message."""
+    exact_times: bool = False
+    """Refuses to cut microseconds to milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +164,13 @@ def job_lines(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def _encoding(one: Encoding) -> str:
+    exact = ", exact times" if one.exact_times else ""
     if one.format == "protobuf":
         return f"protobuf, message {one.message}"
     if one.format == "avro":
-        return "avro, schema of the columns" if one.schema is None else "avro, schema of the job"
+        return f"avro, schema of the {'columns' if one.schema is None else 'job'}{exact}"
     options = ", ".join(f"{name}={value}" for name, value in one.options.items())
-    return f"{one.format}{', ' + options if options else ''}"
+    return f"{one.format}{', ' + options if options else ''}{exact}"
 
 
 def _registry(registry: Registry) -> str:

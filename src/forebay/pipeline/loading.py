@@ -16,7 +16,7 @@ from forebay.errors import ConfigError
 from forebay.pipeline.job import TRIGGER_NOW, Encoding, Job, Registry, Sink, Source, Stream
 from forebay.pipeline.table import AVRO_NAME, DURATION, JobError, Table, duration, known
 
-ENCODING = ("format", "options", "schema", "schema_file", "name", "descriptor", "message")
+ENCODING = ("format", "options", "schema", "schema_file", "name", "descriptor", "message", "exact_times")
 ALLOWED: dict[str, tuple[str, ...] | None] = {
     "job": ("name",),
     "source": ("format", "path", "schema", "options", "table", "sql", "stream", "name"),
@@ -47,9 +47,9 @@ REGISTRY = (
 STRATEGIES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
 
 FORMAT_KEYS: dict[str, tuple[str, ...]] = {
-    "json": ("options", "schema", "schema_file"),
-    "csv": ("options",),
-    "avro": ("schema", "schema_file", "name"),
+    "json": ("options", "schema", "schema_file", "exact_times"),
+    "csv": ("options", "exact_times"),
+    "avro": ("schema", "schema_file", "name", "exact_times"),
     "protobuf": ("descriptor", "message"),
     "raw": (),
 }
@@ -261,6 +261,7 @@ def _encoding(whole: Table, part: str, registry: Registry | None) -> Encoding:
         name=table.text("name"),
         descriptor=table.existing("descriptor"),
         message=table.text("message"),
+        exact_times=table.flag("exact_times"),
     )
     if encoding.name is not None and AVRO_NAME.fullmatch(encoding.name) is None:
         raise JobError(f"[{part}] name is {encoding.name!r}; an Avro name has letters, digits and _, parted by dots")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forebay.pipeline.frames import build_frame
+from forebay.pipeline.frames import build_frame, map_rows
 from forebay.pipeline.job import Job, Source
 from forebay.pipeline.table import JobError
 from tests.unit.pipeline.test_job import job
@@ -98,3 +98,15 @@ def test_a_module_of_python_s_own_name_is_refused(folder: Path) -> None:
     with pytest.raises(JobError, match="module 'json' has the name of a module of Python's own: rename .*json.py"):
         build_frame(bad, Fake())  # type: ignore[arg-type]
     assert "json" in sys.modules
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    class Frame:
+        columns = ("key", "value", "value")
+
+        def __getitem__(self, name: str) -> str:
+            return name
+
+    frame: Any = Frame()
+    with pytest.raises(JobError, match="the rows have 2 columns 'value': rename one, or add value to"):
+        map_rows(job(), frame)

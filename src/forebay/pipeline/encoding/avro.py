@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
+from forebay._arrow.checks import check_once
 from forebay.errors import IllegalArgumentError, KafkaError
 from forebay.pipeline.table import JobError
 from forebay.rows import avro
@@ -66,6 +67,31 @@ def from_text(text: str, part: str) -> Schema:
         return json.loads(text)
     except ValueError as error:
         raise JobError(f"[{part}] schema is not JSON: {error}") from None
+
+
+def check_names(kind: T.DataType, path: str) -> None:
+    """Refuses two fields of one name in a struct: one of them would be lost.
+
+    Raises:
+        JobError: names the field.
+    """
+    if isinstance(kind, T.StructType):
+        try:
+            check_once((f"{path}.{name}" for name in kind.fieldNames()), "field")
+        except IllegalArgumentError as error:
+            raise JobError(f"[{path.partition('.')[0]}] {error}, in [map]") from None
+        for field in kind.fields:
+            check_names(field.dataType, f"{path}.{field.name}")
+    elif isinstance(kind, T.ArrayType):
+        check_names(kind.elementType, f"{path}[]")
+    elif isinstance(kind, T.MapType):
+        check_names(kind.keyType, f"{path} (key)")
+        check_names(kind.valueType, f"{path}[]")
+
+
+def cut_times(schema: Schema, kind: T.DataType, part: str) -> list[str]:
+    """The columns whose microseconds the schema has no room for."""
+    return list(avro.cut_times(schema, kind_of(kind), part))
 
 
 def derived(kind: T.DataType, name: str, *, path: str = "") -> Schema:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+SPARK_KEEPS = "the option in brackets keeps them, as yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 Note = Callable[[str], None]
 
@@ -104,6 +105,8 @@ class Planner:
             if one.part not in frame.columns:
                 raise JobError(f"[{one.part}] has a format, but there is no {one.part}: add {one.part} to [map]")
             kind = frame.schema[one.part].dataType
+            if one.format != "csv":
+                avro.check_names(kind, one.part)
             if one.format == "raw" and not isinstance(kind, (T.StringType, T.BinaryType)):
                 raise JobError(
                     f"[{one.part}] format 'raw' needs STRING or BINARY, not {kind.simpleString()}; "
@@ -118,6 +121,7 @@ class Planner:
                         f"[{one.part}] format {one.format!r} needs a struct, not {kind.simpleString()}: "
                         f'[map] {one.part} = "struct(a, b)"'
                     )
+                self._tell_cut(one, list(cut_by_spark(kind, one.part, one.options)), SPARK_KEEPS)
                 text = made[one.format](F.col(one.part), dict(one.options))
                 frame = frame.withColumn(one.part, text)
         return frame
@@ -161,9 +165,23 @@ class Planner:
         else:
             schema = avro.derived(kind, one.name or _avro_name(f"{self._job.name}_{one.part}"), path=one.part)
         avro.check(schema, kind, one.part)
-        encoder = AvroEncoder(schema)
+        cut = avro.cut_times(schema, kind, one.part)
+        if not one.exact_times:
+            self._tell_cut(one, cut, "timestamp-micros keeps them")
+        elif cut:
+            self._note(f"[{one.part}] {', '.join(cut)}: a row with microseconds is refused (exact_times)")
+        encoder = AvroEncoder(schema, avro.kind_of(kind), exact_times=one.exact_times)
         text = json.dumps(schema, separators=(",", ":"))
         return Part(one.part, encoder, self._prefixes(one, Subject("AVRO", text, partial(avro.record_name, schema))))
+
+    def _tell_cut(self, one: Encoding, cut: list[str], remedy: str) -> None:
+        """Says which times lose their microseconds, or refuses the job for it."""
+        if not cut:
+            return
+        said = f"[{one.part}] {', '.join(cut)}: microseconds are cut to milliseconds; {remedy}"
+        if one.exact_times:
+            raise JobError(f"{said}; exact_times is on")
+        self._note(said)
 
     def _newest_avro(self, one: Encoding) -> Any:
         assert self._registry is not None and self._job.registry is not None
@@ -234,6 +252,25 @@ def _with_bytes(schema: StructType, names: set[str]) -> StructType:
         for field in schema.fields
     ]
     return StructType(fields)
+
+
+def cut_by_spark(kind: Any, path: str, options: Mapping[str, str]) -> Iterator[str]:
+    """The times in a struct that Spark's JSON and CSV write with milliseconds, which is their default."""
+    from pyspark.sql import types as T
+
+    given = {name.lower(): pattern for name, pattern in options.items()}
+    inner: list[tuple[Any, str]] = []
+    if isinstance(kind, T.StructType):
+        inner = [(field.dataType, f"{path}.{field.name}") for field in kind.fields]
+    elif isinstance(kind, T.ArrayType):
+        inner = [(kind.elementType, f"{path}[]")]
+    elif isinstance(kind, T.MapType):
+        inner = [(kind.keyType, f"{path} (key)"), (kind.valueType, f"{path}[]")]
+    for each, where in inner:
+        yield from cut_by_spark(each, where, options)
+    for of_times, option in ((T.TimestampType, "timestampFormat"), (T.TimestampNTZType, "timestampNTZFormat")):
+        if isinstance(kind, of_times) and "SSSSSS" not in given.get(option.lower(), ""):
+            yield f"{path} ({option})"
 
 
 def _avro_name(text: str) -> str:

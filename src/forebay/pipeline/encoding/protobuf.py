@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from forebay.pipeline.table import JobError
+from forebay.rows.values import reason
 
 WHOLE_32 = (T.ByteType, T.ShortType, T.IntegerType)
 WHOLE_64 = (*WHOLE_32, T.LongType)
@@ -33,6 +34,9 @@ WRAPPERS = tuple(
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
 
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+"""Of a Timestamp: the years 1 to 9999."""
+
 Fill = Callable[[Any, Any], None]
 """Puts a value that is not None into a message."""
 
@@ -48,7 +52,7 @@ class File(NamedTuple):
 
 
 class ProtobufEncoder:
-    """Rows to Protobuf's binary form; pickles, since tasks get it.
+    """Rows to Protobuf's binary form; pickles, since tasks get it.  Timestamps are microseconds, as in ``values_of``.
 
     Args:
         descriptor: a serialized FileDescriptorSet with all imports.
@@ -84,7 +88,7 @@ class ProtobufEncoder:
         try:
             return made.SerializeToString(deterministic=True)  # type: ignore[no-any-return]
         except Exception as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(reason(error)) from error
 
     def record_name(self) -> str:
         """The full name, which strategies of subjects need."""
@@ -152,8 +156,9 @@ def _filler(kind: Any) -> Fill:
                 fields[name] = field, into
             try:
                 into(message, value)
-            except (TypeError, ValueError, KeyError, OverflowError) as error:
-                raise ValueError(f"{name}: {error}") from None
+            except Exception as error:  # noqa: BLE001
+                # The package's two implementations raise different classes.
+                raise ValueError(f"{name}: {reason(error)}") from None
 
     return fill
 
@@ -206,10 +211,22 @@ def _map_setter(name: str, value_field: Any) -> Fill:
 
 def _message_filler(kind: Any) -> Fill:
     if kind.full_name == TIMESTAMP:
-        return lambda message, value: message.FromDatetime(value)
+        return _into_timestamp
     if kind.full_name in WRAPPERS:
         return lambda message, value: setattr(message, "value", value)
     return _filler(kind)
+
+
+def _into_timestamp(message: Any, micros: Any) -> None:
+    if not isinstance(micros, int):
+        message.FromDatetime(micros)
+        return
+    seconds, rest = divmod(micros, 1_000_000)
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
+        raise ValueError(
+            f"{micros} microseconds since 1970 are outside the years 1 to 9999 (UTC), which a Timestamp has"
+        )
+    message.seconds, message.nanos = seconds, rest * 1000
 
 
 def _converter(field: Any) -> Callable[[Any], Any]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from forebay.errors import KafkaError
 from forebay.rows.as_json import plain_text
-from forebay.rows.tables import values_of
+from forebay.rows.values import Refused, shown_of, values_of
 from forebay.spark.failure import shown_alone
 
 MOST_SHOWN = 400
@@ -59,6 +59,8 @@ class Part:
         """
         if value is None:
             return None  # a null key, or a tombstone
+        if isinstance(value, Refused):
+            raise ValueError(str(value))
         if self.encoder is not None:
             data = self.encoder.encode(value)
         else:
@@ -104,7 +106,7 @@ class RowStep:
     def _step(self, batch: Any, before: int) -> Iterator[Any]:
         import pyarrow as pa
 
-        topics = batch.column("topic").to_pylist() if self.topic is None else [self.topic] * batch.num_rows
+        topics = values_of(batch.column("topic")) if self.topic is None else [self.topic] * batch.num_rows
         given = [values_of(batch.column(part.name)) for part in self.parts]
         made: list[list[bytes | None]] = [[] for _ in self.parts]
         failed: dict[int, str] = {}
@@ -129,6 +131,8 @@ class RowStep:
         """One row's bytes by part, and what is wrong with it."""
         if not topic:
             return [None] * len(values), f"its topic is {'null' if topic is None else 'empty'}"
+        if isinstance(topic, Refused):
+            return [None] * len(values), f"its topic is refused: {topic}"
         if self.topics and topic not in self.topics:
             return [None] * len(values), f"its topic is {topic!r}, and [sink] topics are {', '.join(self.topics)}"
         made: list[bytes | None] = []
@@ -148,7 +152,7 @@ class RowStep:
         headers = [
             [*(kept or ()), *self._reason(error, topic)]
             for kept, error, topic in zip(
-                rows.column("headers").to_pylist(), errors, rows.column("topic").to_pylist(), strict=True
+                shown_of(rows.column("headers")), errors, shown_of(rows.column("topic")), strict=True
             )
         ]
         kinds = {field.name: field.type for field in rows.schema}
@@ -157,7 +161,7 @@ class RowStep:
             "topic": pa.array([self.dead_letters] * len(errors), kinds["topic"]),
         }
         for part in self.parts:
-            texts = [_text(value) for value in values_of(rows.column(part.name))]
+            texts = [_text(value) for value in shown_of(rows.column(part.name))]
             changed[part.name] = pa.array(texts, pa.binary())
         if "partition" in kinds:
             # It was chosen for the other topic.
@@ -188,7 +192,7 @@ def _place(row: int) -> str:
 
 
 def _shown(batch: Any) -> str:
-    (row,) = batch.to_pylist(maps_as_pydicts="strict")
+    row = {field.name: shown_of(column)[0] for field, column in zip(batch.schema, batch.columns, strict=True)}
     text = json.dumps(row, default=plain_text, ensure_ascii=False)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 

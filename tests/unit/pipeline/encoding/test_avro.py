@@ -14,7 +14,7 @@ import avro.schema
 import pytest
 from pyspark.sql import types as T
 
-from forebay.pipeline.encoding.avro import check, derived, from_text, record_name
+from forebay.pipeline.encoding.avro import check, check_names, cut_times, derived, from_text, record_name
 from forebay.pipeline.table import JobError
 from forebay.rows.avro import AvroEncoder
 from tests.support.ddl import struct
@@ -126,3 +126,53 @@ def test_a_records_full_name() -> None:
     assert record_name({**record(a="int"), "name": "x.R"}) == "x.R"
     with pytest.raises(JobError, match="a schema without a name needs"):
         record_name("string")
+
+
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+LOCAL = {"type": "long", "logicalType": "local-timestamp-millis"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "columns", "cut"),
+    [
+        (
+            record(a=MILLIS, b=LOCAL),
+            "a TIMESTAMP, b TIMESTAMP_NTZ",
+            ["value.a (timestamp-millis)", "value.b (local-timestamp-millis)"],
+        ),
+        (record(a=["null", MILLIS]), "a TIMESTAMP", ["value.a (timestamp-millis)"]),
+        (record(a={"type": "array", "items": MILLIS}), "a ARRAY<TIMESTAMP>", ["value.a[] (timestamp-millis)"]),
+        (
+            record(a={"type": "map", "values": ["null", MILLIS]}),
+            "a MAP<STRING, TIMESTAMP>",
+            ["value.a[] (timestamp-millis)"],
+        ),
+        (
+            record(a={**record(x=MILLIS), "name": "I"}, b="I"),
+            "a STRUCT<x: TIMESTAMP>, b STRUCT<x: TIMESTAMP>",
+            ["value.a.x (timestamp-millis)", "value.b.x (timestamp-millis)"],
+        ),
+        (
+            record(a={**MILLIS, "logicalType": "timestamp-micros"}, d={"type": "int", "logicalType": "date"}),
+            "a TIMESTAMP, d DATE",
+            [],
+        ),
+    ],
+)
+def test_times_that_lose_their_microseconds_are_known_before_any_row(schema: Any, columns: str, cut: Any) -> None:
+    check(schema, struct(columns), "value")
+    assert cut_times(schema, struct(columns), "value") == cut
+
+
+@pytest.mark.parametrize(
+    ("columns", "name"),
+    [
+        ("a INT, a INT", "value.a"),
+        ("s STRUCT<a: INT, a: INT>", "value.s.a"),
+        ("l ARRAY<STRUCT<a: INT, a: INT>>", r"value.l\[\].a"),
+        ("m MAP<STRING, STRUCT<a: INT, a: INT>>", r"value.m\[\].a"),
+    ],
+)
+def test_two_fields_of_one_name_are_refused(columns: str, name: str) -> None:
+    with pytest.raises(JobError, match=rf"\[value\] field '{name}' is there more than once; rename one"):
+        check_names(struct(columns), "value")

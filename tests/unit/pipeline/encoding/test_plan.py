@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from forebay.pipeline import Job, JobError, load
-from forebay.pipeline.encoding.plan import Planner
+from forebay.pipeline.encoding.plan import Planner, cut_by_spark
 from forebay.pipeline.encoding.registry import SchemaRegistry
 from tests.support.ddl import struct
 from tests.support.flight_proto import descriptor
@@ -130,3 +131,41 @@ def test_without_a_registry_nothing_precedes_the_bytes(tmp_path: Path) -> None:
     path.write_text(text)
     (part,) = Planner(load(path), None).parts(ROWS)
     assert part.encoded({"carrier": "x", "number": 1}, "a") == b"\2\2x\2\2"
+
+
+TIMES = struct("value STRUCT<at: TIMESTAMP, local: TIMESTAMP_NTZ>")
+MILLIS_JOB = """[value]
+format = "avro"
+schema = '''{"type": "record", "name": "R", "fields": [
+  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+  {"name": "local", "type": {"type": "long", "logicalType": "local-timestamp-micros"}}
+]}'''
+"""
+
+
+def test_the_plan_says_which_times_are_cut(tmp_path: Path, registry: FakeRegistry) -> None:
+    notes: list[str] = []
+    planner(tmp_path, registry, MILLIS_JOB, note=notes.append).parts(TIMES)
+    assert notes[0] == (
+        "[value] value.at (timestamp-millis): microseconds are cut to milliseconds; timestamp-micros keeps them"
+    )
+
+
+def test_with_exact_times_a_row_is_refused(tmp_path: Path, registry: FakeRegistry) -> None:
+    notes: list[str] = []
+    job = f"{MILLIS_JOB}exact_times = true\n"
+    (part,) = planner(tmp_path, registry, job, note=notes.append).parts(TIMES)
+    assert notes[0] == "[value] value.at (timestamp-millis): a row with microseconds is refused (exact_times)"
+    part = pickle.loads(pickle.dumps(part))
+    assert part.encoded({"at": 1_000, "local": 7}, "a") == b"\0\0\0\0\1\2\x0e"
+    with pytest.raises(ValueError, match="at: 1001 microseconds are no whole milliseconds"):
+        part.encoded({"at": 1_001, "local": 7}, "a")
+
+
+def test_spark_s_own_formats_cut_times_as_their_options_say() -> None:
+    kind = TIMES["value"].dataType
+    exact = {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS", "timestampntzformat": "HH:mm:ss.SSSSSSSSS"}
+    assert list(cut_by_spark(kind, "value", {})) == ["value.at (timestampFormat)", "value.local (timestampNTZFormat)"]
+    assert list(cut_by_spark(kind, "value", exact)) == []
+    deep = struct("value ARRAY<STRUCT<m: MAP<STRING, TIMESTAMP>>>")["value"].dataType
+    assert list(cut_by_spark(deep, "value", {})) == ["value[].m[] (timestampFormat)"]

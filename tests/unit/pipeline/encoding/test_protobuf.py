@@ -6,10 +6,12 @@ import datetime as dt
 import pickle
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from forebay.pipeline.encoding.protobuf import ProtobufEncoder, check
+from forebay.pipeline.encoding.rows import Part, RowStep
 from forebay.pipeline.table import JobError
 from tests.support.ddl import struct
 from tests.support.flight_proto import descriptor
@@ -64,6 +66,13 @@ def test_a_null_is_a_field_that_is_not_set() -> None:
         ({"tags": ["x", None]}, "^tags: null inside a repeated field"),
         ({"sizes": {"s": None}}, "^sizes: null inside a repeated field"),
         ({"legs": [{"miles": "far"}]}, "^legs: miles: "),
+        ({"number": 2**63}, "^number: "),
+        ({"leg": {"miles": 2**31}}, "^leg: miles: "),
+        ({"sizes": {"s": -(2**31) - 1}}, "^sizes: "),
+        ({"carrier": b"\xff"}, "^carrier: "),
+        ({"at": 253_402_300_800_000_000}, "^at: .* are outside the years 1 to 9999"),
+        ({"at": -62_135_596_800_000_001}, "^at: .* are outside the years 1 to 9999"),
+        ({"at": 2**63 - 1}, "^at: "),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_with_its_field(change: Any, message: str) -> None:
@@ -117,3 +126,45 @@ def test_a_bad_descriptor_and_an_unknown_message_are_one_line() -> None:
         ProtobufEncoder(b"\xff\xff", FLIGHT)
     with pytest.raises(JobError, match="message 'Flight' is not in the descriptor, which has: .*demo.flights.Flight"):
         ProtobufEncoder(descriptor(), "Flight")
+
+
+EXTREMES: dict[str, tuple[Any, ...]] = {
+    "number": (2**63 - 1, -(2**63), 0),
+    "seats": (2**32 - 1, 0),
+    "late": (True, False),
+    "raw": (b"", bytes(range(256))),
+    "carrier": ("", "\0\U0010ffff"),
+    "speed": (1.7976931348623157e308, 5e-324, float("inf"), float("-inf")),
+    "tags": ([], ["", "\U0001f600"]),
+    "sizes": ({}, {"": 2**31 - 1, "\0": -(2**31)}),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in EXTREMES.items() for value in values])
+def test_extremes_read_back(name: str, value: Any) -> None:
+    found = getattr(parsed(ProtobufEncoder(descriptor(), FLIGHT).encode({name: value})), name)
+    assert (list(found) if name == "tags" else dict(found) if name == "sizes" else found) == value
+
+
+@pytest.mark.parametrize("micros", [0, -1, 253_402_300_799_999_999, -62_135_596_800_000_000])
+def test_microseconds_are_a_timestamp(micros: int) -> None:
+    at = parsed(ProtobufEncoder(descriptor(), FLIGHT).encode({"at": micros})).at
+    assert at.seconds * 10**6 + at.nanos // 1000 == micros and 0 <= at.nanos < 10**9
+    assert at.ToDatetime(dt.UTC) - dt.datetime(1970, 1, 1, tzinfo=dt.UTC) == dt.timedelta(microseconds=micros)
+
+
+def test_a_row_of_arrow_that_does_not_fit_is_a_dead_letter() -> None:
+    """The last second of 9999 in New York, which is in 10000 in UTC; and text that is none."""
+    late = pa.array([253_402_318_799], pa.timestamp("s", "America/New_York")).cast(
+        pa.timestamp("us", "America/New_York")
+    )
+    broken = pa.array([b"\xff"], pa.binary()).view(pa.string())
+    headers = pa.array([None], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
+    for field, column, why in (("at", late, "outside the years 1 to 9999"), ("carrier", broken, "no text in UTF-8")):
+        value = pa.StructArray.from_arrays([column], [field])
+        rows = pa.record_batch({"value": value, "topic": ["t"], "headers": headers})
+        part = Part("value", ProtobufEncoder(descriptor(), FLIGHT))
+        good, dead = RowStep((part,), "job", dead_letters="dead")([rows])
+        assert (good.num_rows, dead.num_rows) == (0, 1)
+        said = dead.column("headers").to_pylist()[0][0]["value"].decode()
+        assert said.startswith(f"its value cannot be encoded as protobuf: {field}: ") and why in said

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -114,3 +116,71 @@ def test_a_long_row_is_cut_in_the_message() -> None:
     with pytest.raises(EncodeError) as caught:
         list(RowStep((value_part(),), "job")([rows]))
     assert len(str(caught.value)) < 700 and str(caught.value).endswith("k...")
+
+
+MOMENTS = {"type": "record", "name": "R", "fields": [
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}, {"name": "t", "type": "string"},
+    {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
+]}  # fmt: skip
+ID = "123e4567-e89b-12d3-a456-426614174000"
+LATE = 253_402_318_799_000_000
+"""The last second of 9999 in New York, as microseconds; in UTC it is in 10000."""
+
+
+def moments(*rows: tuple[int, bytes, str]) -> Any:
+    """A column of such structs."""
+    at, texts, ids = zip(*rows, strict=True)
+    moment = pa.array(at, pa.int64()).cast(pa.timestamp("us", "America/New_York"))
+    value = pa.StructArray.from_arrays(
+        [moment, pa.array(texts, pa.binary()).view(pa.string()), pa.array(ids)], ["at", "t", "id"]
+    )
+    return batch([{"a": "x"}] * len(rows), value=value)
+
+
+BAD = {
+    "text": ((0, b"\xff", ID), r"t: b'\\xff' is no text in UTF-8", {"t": "\ufffd"}),
+    "uuid": ((0, b"x", "no"), "id: 'no' is no UUID", {"id": "no"}),
+    "exact": ((LATE + 1, b"x", ID), "at: .* are no whole milliseconds", {"at": "+10000-01-01T04:59:59.000001Z"}),
+    "shown": ((2**63 - 1, b"x", ID), "at: .* are no whole milliseconds", {"at": 2**63 - 1}),
+}
+
+
+@pytest.mark.parametrize(("row", "why", "shown"), BAD.values(), ids=list(BAD))
+def test_what_arrow_or_the_logical_type_forbids_is_a_dead_letter(row: Any, why: str, shown: Any) -> None:
+    part = Part("value", AvroEncoder(MOMENTS, exact_times=True))
+    rows = moments((LATE, b"x", ID), row)
+    good, dead = RowStep((part,), "job", dead_letters="dead")([rows])
+    assert good.num_rows == dead.num_rows == 1
+    (letter,) = dead.to_pylist()
+    assert letter["headers"][0]["key"] == "dead-letter.error"
+    assert re.search(f"its value cannot be encoded as avro: {why}", letter["headers"][0]["value"].decode())
+    found = json.loads(letter["value"])
+    assert {name: found[name] for name in shown} == shown
+    with pytest.raises(EncodeError, match=f"^row 1: its value cannot be encoded as avro: {why}.*The row: "):
+        list(RowStep((part,), "job")([rows]))
+
+
+def test_text_that_is_none_in_a_topic_or_a_key_is_a_dead_letter_too() -> None:
+    broken = pa.array([b"\xff"], pa.binary()).view(pa.string())
+    parts = (value_part(), Part("key", None, {None: b"K"}))
+    good, dead = RowStep(parts, "job", dead_letters="dead")([batch([{"a": "x"}], key=broken)])
+    assert (good.num_rows, dead.column("key").to_pylist()) == (0, ["\ufffd".encode()])
+    _, dead = RowStep(parts, "job", dead_letters="dead")([batch([{"a": "x"}], topic=broken)])
+    assert dead.column("topic").to_pylist() == ["dead"]
+
+
+def test_a_dead_letter_is_json_also_with_nan() -> None:
+    schema = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "x", "type": "double"}, {"name": "s", "type": "string"}],
+    }
+    value = pa.array([{"x": float("nan"), "s": None}], pa.struct([("x", pa.float64()), ("s", pa.string())]))
+    step = RowStep((Part("value", AvroEncoder(schema)),), "job", dead_letters="dead")
+    _, dead = step([batch([{"a": "x"}], value=value)])
+    (text,) = dead.column("value").to_pylist()
+
+    def no_constant(name: str) -> None:
+        raise AssertionError(name)
+
+    assert json.loads(text, parse_constant=no_constant) == {"x": "NaN", "s": None}
