@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from forebay.cli.failure import CommandError
 from forebay.rows.as_json import plain_text
+from forebay.rows.values import finite
 
 HeaderPairs = Sequence[tuple[str, bytes | None]]
 
@@ -91,8 +91,8 @@ def to_json(value: Any) -> bytes:
 
 def _without_nan(value: Any) -> Any:
     """NaN and the infinities as text: JSON has no numbers for them."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, float):
+        return finite(value)
     if isinstance(value, dict):
         return {key: _without_nan(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

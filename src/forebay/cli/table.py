@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from forebay._arrow.checks import check_once
 from forebay.cli.blocks import Block, gathered, size_of
 from forebay.cli.failure import FAILED, CommandError
 from forebay.cli.lines import StreamInput, too_long
 from forebay.cli.rows import BadRow, Row, as_bytes, to_json
+from forebay.errors import IllegalArgumentError
 from forebay.rows import rows_as_json
+from forebay.rows.tables import check_field
+from forebay.rows.values import Refused, objects_of
 
 ROWS_AT_ONCE = 4096
 
@@ -32,9 +36,10 @@ class TableFormat:
         for flag, wanted in (("--key-column", self.key_column), ("--value-column", self.value_column)):
             if wanted is not None and wanted not in columns:
                 raise CommandError(f"{name}: {flag} {wanted!r} is not among the columns {', '.join(columns)}")
-        for column in columns:
-            if columns.count(column) > 1:
-                raise CommandError(f"{name}: column {column!r} is there more than once")
+        try:
+            check_once(columns)
+        except IllegalArgumentError as error:
+            raise CommandError(f"{name}: {error}") from None
 
     def row(self, number: int, cells: dict[str, Any]) -> Row | BadRow:
         """The record of one table row."""
@@ -161,6 +166,11 @@ class ParquetInput:
             raise CommandError(f"{name}: cannot be read as Parquet: {error}") from None
         self.size: int | None = self._file.metadata.num_rows
         layout.check(name, self._file.schema_arrow.names)
+        try:
+            for field in self._file.schema_arrow:
+                check_field(field)
+        except IllegalArgumentError as error:
+            raise CommandError(f"{name}: {error}") from None
 
     def position(self) -> int:
         """Rows read so far."""
@@ -180,12 +190,19 @@ class ParquetInput:
                     value, key = columns
                     yield Block(numbers, value, size_of(value) + size_of(key), key)
                 else:
-                    pairs = zip(numbers, batch.to_pylist(), strict=True)
-                    yield from gathered(self._format.row(number, cells) for number, cells in pairs)
+                    yield from gathered(self._rows(batch, numbers))
                 self._done += batch.num_rows
         except self._errors as error:
             why = f"after row {self._done}: cannot be read as Parquet: {error}"
             raise CommandError(f"{self.name}: {why}", FAILED) from None
+
+    def _rows(self, batch: Any, numbers: range) -> Iterator[Row | BadRow]:
+        """The rows cell by cell; the first cell that has no value in Python makes a bad row."""
+        columns = [(name, objects_of(column)) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+        for at, number in enumerate(numbers):
+            cells = {name: column[at] for name, column in columns}
+            bad = next((f"column {name!r}: {cell}" for name, cell in cells.items() if isinstance(cell, Refused)), None)
+            yield self._format.row(number, cells) if bad is None else BadRow(number, bad)
 
     def _columns(self, batch: Any) -> tuple[Any, Any] | None:
         """Values and keys as columns, if that gives the same bytes as cell by cell."""
@@ -197,7 +214,10 @@ class ParquetInput:
             value = _text(batch.column(layout.value_column))
             return None if value is None else (value, key)
         if all(_is_same_in_json(column.type) for column in batch.columns):
-            return rows_as_json(batch).combine_chunks(), key
+            try:
+                return rows_as_json(batch).combine_chunks(), key
+            except IllegalArgumentError:
+                return None  # a value that has no form; cell by cell it is one bad row
         return None
 
 

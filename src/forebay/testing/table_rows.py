@@ -6,9 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from forebay._arguments import IfThere
-from forebay.errors import IllegalArgumentError, KafkaError
+from forebay._arrow.checks import check_once
+from forebay._columnar.sources import names_of
+from forebay.errors import IllegalArgumentError
+from forebay.rows.tables import as_table
 
 KEY, HEADERS, PARTITION, TIMESTAMP = map(IfThere, ("key", "headers", "partition", "timestamp"))
+FUNCTION = "MockProducer.send_batch"
 PARTS = ("value", "key", "headers", "partition", "timestamp_ms", "topic")
 """Of a row, in the order of ``send_batch``'s arguments."""
 
@@ -25,7 +29,7 @@ def rows_of(table: Any, *chosen: Any) -> Iterator[dict[str, Any]]:
         TypeError: no table, or a key or value that is neither bytes nor text.
         KafkaError: an Arrow table, without pyarrow.
     """
-    named = _named(table)
+    named = _named(table, {one for one in chosen if isinstance(one, str)})
     taken = {part: _column(part, table, named, one) for part, one in zip(PARTS, chosen, strict=True)}
     length = max((len(column) for column in named.values()), default=0)
     for part, column in taken.items():
@@ -39,23 +43,21 @@ def rows_of(table: Any, *chosen: Any) -> Iterator[dict[str, Any]]:
         yield cells
 
 
-def _named(table: Any) -> dict[str, list[Any]]:
+def _named(table: Any, wanted: set[str]) -> dict[str, Any]:
     if isinstance(table, (list, tuple)):
         return {"value": list(table)}
     if isinstance(table, Mapping):
+        check_once(map(str, table))
         return {str(name): _listed(column) for name, column in table.items()}
     if not hasattr(table, "__arrow_c_stream__") and not hasattr(table, "__arrow_c_array__"):
         raise TypeError(
             f"MockProducer.send_batch takes a list, a dict of lists or an Arrow table, not {type(table).__name__}"
         )
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise KafkaError("MockProducer.send_batch of an Arrow table needs pyarrow: pip install pyarrow") from error
-    if isinstance(table, (pa.Array, pa.ChunkedArray)):
+    if hasattr(table, "to_pylist") and not hasattr(table, "schema"):
         return {"value": table.to_pylist()}
-    found: dict[str, list[Any]] = pa.table(table).to_pydict()
-    return found
+    names = names_of(table)
+    found = as_table(FUNCTION, table, None if names is None else [name for name in names if name in wanted] or None)
+    return dict(zip(found.column_names, found.columns, strict=True))
 
 
 def _column(part: str, table: Any, named: dict[str, list[Any]], chosen: Any) -> Any:
@@ -63,10 +65,11 @@ def _column(part: str, table: Any, named: dict[str, list[Any]], chosen: Any) -> 
         return chosen
     if isinstance(chosen, str):
         if chosen in named:
-            return named[chosen]
+            return _listed(named[chosen])
         if isinstance(chosen, IfThere):
             return None
-        raise IllegalArgumentError(f"send_batch: column {chosen!r} is missing; columns: {', '.join(named)}")
+        columns = ", ".join(names_of(table) or named)
+        raise IllegalArgumentError(f"send_batch: column {chosen!r} is missing; columns: {columns}")
     return _listed(chosen(table) if callable(chosen) else chosen)
 
 

@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +165,39 @@ def test_parquet_that_cannot_be_read(parquet: str, tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"not parquet at all")
     with pytest.raises(CommandError, match="bad.parquet: cannot be read as Parquet"):
         ParquetInput("bad.parquet", str(tmp_path / "bad.parquet"), TableFormat())
+
+
+LATE = 253_402_318_799_000_000
+"""The last second of 9999 in New York, as microseconds; in UTC it is in 10000."""
+
+
+def test_a_cell_without_a_value_is_one_bad_row(tmp_path: Path) -> None:
+    """Python's classes end at 9999, and text in a file may be none."""
+    columns = {
+        "at": (pa.array([0, LATE], pa.int64()).cast(pa.timestamp("us", "America/New_York")), "out of range|date value"),
+        "t": (pa.array([b"ok", b"\xff"], pa.binary()).view(pa.string()), "no text in UTF-8"),
+        "day": (pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32()), "no form as text"),
+        "s": (pa.StructArray.from_arrays([pa.array([b"ok", b"\xff"]).view(pa.string())], ["t"]), "t: .* no text"),
+    }
+    for name, (column, why) in columns.items():
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({name: column}), path)
+        good, bad = rows_of(ParquetInput("x", path, TableFormat()).blocks())
+        assert isinstance(good, Row) and good.number == 1
+        assert isinstance(bad, BadRow) and bad.number == 2 and re.search(f"column '{name}': .*({why})", bad.reason)
+
+
+def test_fields_that_no_reader_could_tell_are_refused(tmp_path: Path) -> None:
+    twice = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    metadata = {"ARROW:extension:name": "somebody.id"}
+    for table, why in (
+        (pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), "column 'a' is there more than once"),
+        (pa.table({"s": twice}), "field 's.a' is there more than once"),
+        (
+            pa.table([pa.array([1])], schema=pa.schema([pa.field("n", pa.int64(), metadata=metadata)])),
+            "column 'n' is the ext",
+        ),
+    ):
+        pq.write_table(table, tmp_path / "x.parquet")
+        with pytest.raises(CommandError, match=f"x.parquet: {why}"):
+            ParquetInput("x.parquet", tmp_path / "x.parquet", TableFormat())

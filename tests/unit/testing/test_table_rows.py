@@ -49,3 +49,12 @@ def test_what_cannot_be() -> None:
 
 def test_what_may_change_is_copied() -> None:
     assert values([bytearray(b"a"), memoryview(b"b"), None]) == [b"a", b"b", None]
+
+
+def test_two_of_one_name_and_columns_beside_the_chosen_ones() -> None:
+    twice = pa.table([pa.array([b"a"]), pa.array([b"b"])], names=["value", "value"])
+    for table in (twice, {1: [b"a"], "1": [b"b"], "value": [b"c"]}):
+        with pytest.raises(IllegalArgumentError, match="is there more than once"):
+            values(table)
+    beside = pa.table([pa.array([b"a"]), pa.array([2**60]).cast(pa.timestamp("s"))], names=["value", "at"])
+    assert values(beside) == [b"a"]
