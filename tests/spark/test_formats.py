@@ -229,3 +229,58 @@ def test_the_report_of_a_run(spark: Any, job_of: Any, topic: str, tmp_path: Path
     text = (tmp_path / "run.html").read_text()
     assert "<b>3</b>acknowledged" in text and "Rows over time" in text and f"<h3>{topic}</h3>" in text
     assert len(text) < 60_000 and "<script" not in text
+
+
+MOMENTS = """value = "named_struct('at', {at}, 't', {text})"
+[value]
+format = "avro"
+exact_times = {exact}
+schema = '''{{"type": "record", "name": "R", "fields": [
+  {{"name": "at", "type": {{"type": "long", "logicalType": "timestamp-millis"}}}}, {{"name": "t", "type": "string"}}
+]}}'''
+"""
+
+
+def test_rows_that_only_their_values_make_unfit_are_dead_letters(
+    spark: Any, job_of: Any, topic: str, read_all: ReadAll
+) -> None:
+    """A row with microseconds, one whose text is none, and one in the year 10000, which is fit."""
+    at = "timestamp_micros(CASE number WHEN 1 THEN 1001 ELSE 253402318799000000 END)"
+    text = "CASE number WHEN 2 THEN CAST(X'ff' AS STRING) ELSE 'x' END"
+    sink = f'topic = "{topic}"\ndead_letters = "{topic}-dead"'
+    counters = ran(run(job_of(MOMENTS.format(at=at, text=text, exact="true"), sink), spark))
+    assert (counters["acknowledged"], counters["dead_letters"]) == (3, 2)
+    (good,) = read_all(topic)
+    plain = avro.schema.parse(json.dumps({"type": "record", "name": "R", "fields": [{"name": "at", "type": "long"}]}))
+    found = avro.io.DatumReader(plain).read(avro.io.BinaryDecoder(io.BytesIO(good.value())))
+    assert found == {"at": 253_402_318_799_000}
+    letters = {message.key(): message for message in read_all(f"{topic}-dead")}
+    why = {key: dict(message.headers())["dead-letter.error"].decode() for key, message in letters.items()}
+    assert "at: 1001 microseconds are no whole milliseconds" in why[b"AA"]
+    assert r"t: b'\xff' is no text in UTF-8" in why[b"UA"]
+    assert json.loads(letters[b"AA"].value()) == {"at": "1970-01-01T00:00:00.001001Z", "t": "x"}
+    assert json.loads(letters[b"UA"].value()) == {"at": "+10000-01-01T04:59:59.000000Z", "t": "\ufffd"}
+
+
+def test_the_plan_says_what_is_cut_and_an_option_refuses_it(spark: Any, job_of: Any, topic: str) -> None:
+    said: list[str] = []
+    moments = MOMENTS.format(at="timestamp_micros(number * 1001)", text="'x'", exact="false")
+    ran(run(job_of(moments), spark, report=said.append))
+    line = "[value] value.at (timestamp-millis): microseconds are cut to milliseconds; timestamp-micros keeps them"
+    assert line in said and line in preview(load(job_of(moments)), spark)
+    moments = 'value = "named_struct(\'at\', timestamp_micros(number))"\n[value]\nformat = "json"\n'
+    plan = preview(load(job_of(moments)), spark)
+    assert "[value] value.at (timestampFormat): microseconds are cut to milliseconds" in plan
+    assert '"at":"1970-01-01T00:00:00.000Z"' in plan
+    refused = run(job_of(f"{moments}exact_times = true\n"), spark)
+    assert refused.error is not None and "exact_times is on" in refused.error
+    pattern = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+    plan = preview(load(job_of(f'{moments}exact_times = true\noptions = {{ timestampFormat = "{pattern}" }}\n')), spark)
+    assert "are cut" not in plan and '"at":"1970-01-01T00:00:00.000001Z"' in plan
+
+
+def test_two_of_one_name_are_refused_before_a_row_is_written(spark: Any, job_of: Any, topic: str) -> None:
+    for form in ("json", "avro"):
+        rest = f"value = \"named_struct('a', 1, 'a', 2)\"\n[value]\nformat = \"{form}\"\n"
+        error = run(job_of(rest), spark).error
+        assert error is not None and "[value] field 'value.a' is there more than once" in error

@@ -71,6 +71,15 @@ def integer_width(code: bytes) -> int:
     return widths.get(code, 0)
 
 
+def bare_format(schema: int) -> bytes:
+    """The format of what a dictionary or runs stand for, or of the type itself."""
+    code: bytes = schema_format(schema)
+    while schema_dictionary(schema) != 0 or code == b"+r":
+        schema = schema_dictionary(schema) or schema_child(schema, 1)
+        code = schema_format(schema)
+    return code
+
+
 def refused(name: str, schema: int, allowed: str) -> IllegalArgumentError:
     """The error for the Arrow type of the schema at this address, which a column of this use cannot have."""
     from forebay._arrow.names import type_name

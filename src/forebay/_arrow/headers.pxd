@@ -5,6 +5,9 @@ from forebay._arrow.abi cimport CellSource
 cdef class HeadersColumn(Column):
     cdef int width
     cdef size_t offsets
+    cdef size_t ends
+    cdef bint relative
+    cdef object counted
     cdef size_t entry_validity
     cdef long long entry_offset
     cdef BytesColumn keys

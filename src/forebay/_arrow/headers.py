@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array as counted
+
 import cython
 from cython.cimports.forebay._arrow.abi import (
     array_buffer,
@@ -11,18 +13,19 @@ from cython.cimports.forebay._arrow.abi import (
     load_integer,
     schema_child,
     schema_child_count,
-    schema_dictionary,
     schema_format,
     schema_name,
 )
 from cython.cimports.forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
 
-from forebay._arrow.columns import refused
+from forebay._arrow.columns import bare_format, refused
 from forebay.errors import IllegalArgumentError
 
 TEXT = (b"u", b"U", b"vu")
-ALLOWED = "list<struct<key: string, value: binary>>, its large form, map<string, binary>"
+LISTS = (b"+l", b"+L", b"+vl", b"+vL", b"+m")
+ALLOWED = "list<struct<key: string, value: binary>>, its large, fixed-size and view forms, map<string, binary>"
+KEYS_ALLOWED = "string, large_string, string_view, a dictionary or run-end encoding of these"
 
 # Results of ``size_of`` for a row that Kafka cannot encode.
 NULL_HEADER = cython.declare(cython.Py_ssize_t, -1)
@@ -42,7 +45,8 @@ class HeadersColumn(Column):
         """
         self._open(schema, array, shift)
         code: bytes = schema_format(schema)
-        entry: cython.size_t = schema_child(schema, 0) if code in (b"+l", b"+L", b"+m") else 0
+        listed: cython.bint = code in LISTS or code.startswith(b"+w:")
+        entry: cython.size_t = schema_child(schema, 0) if listed else 0
         if entry == 0 or schema_format(entry) != b"+s" or schema_child_count(entry) != 2:
             raise refused(self.name, schema, ALLOWED)
         # Arrow fixes the order of a map's two fields, but not their names.
@@ -50,15 +54,11 @@ class HeadersColumn(Column):
             schema_name(schema_child(entry, 0)) != b"key" or schema_name(schema_child(entry, 1)) != b"value"
         ):
             raise refused(self.name, schema, f"{ALLOWED}, the fields named key and value")
-        key_code: bytes = schema_format(schema_dictionary(schema_child(entry, 0)) or schema_child(entry, 0))
-        if key_code not in TEXT:
+        if bare_format(schema_child(entry, 0)) not in TEXT:
             # Every reader takes a key as text.  Other bytes would fail in a split, or in a consumer.
-            raise refused(
-                f"{self.name}.key", schema_child(entry, 0), "string, large_string, string_view, a dictionary of these"
-            )
+            raise refused(f"{self.name}.key", schema_child(entry, 0), KEYS_ALLOWED)
         entries: cython.size_t = array_child(array, 0)
-        self.width = 8 if code == b"+L" else 4
-        self.offsets = array_buffer(array, 1)
+        self._open_lists(code, array)
         self.entry_offset = array_offset(entries)
         self.entry_validity = array_buffer(entries, 0)
         self.keys = bytes_column(
@@ -70,6 +70,20 @@ class HeadersColumn(Column):
         self.key_source = self.keys.source
         self.value_source = self.values.source
         self.sections: BytesColumn | None = None
+
+    def _open_lists(self, code: bytes, array: cython.size_t) -> None:
+        """Takes where the entries of each row begin and end."""
+        if code.startswith(b"+w:"):
+            size: cython.longlong = int(code[3:])
+            self.counted = counted("q", [at * size for at in range(self.offset + self.length + 1)])
+            self.width = 8
+            self.offsets = self.counted.buffer_info()[0]
+        else:
+            self.width = 8 if code in (b"+L", b"+vL") else 4
+            self.offsets = array_buffer(array, 1)
+        # Views have sizes; of lists the next one's begin is the end.
+        self.relative = code in (b"+vl", b"+vL")
+        self.ends = array_buffer(array, 2) if self.relative else self.offsets + self.width
 
     def open_sections(self, sections: BytesColumn) -> None:
         """Takes the results of ``encode_headers``, one for each row."""
@@ -87,7 +101,9 @@ class HeadersColumn(Column):
         at: cython.longlong = self.offset + row
         if self.length > 0 and (self.validity == 0 or bit_at(self.validity, at)):
             self.first = load_integer(self.offsets, at, self.width)
-            self.last = load_integer(self.offsets, at + 1, self.width)
+            self.last = load_integer(self.ends, at, self.width)
+            if self.relative:
+                self.last += self.first
 
     @cython.cfunc
     @cython.nogil

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from array import array as numbers_of
+from typing import Any
+
 import cython
-from cython.cimports.forebay._arrow.abi import array_buffer, bit_at, load_integer, schema_dictionary, schema_format
+from cython.cimports.forebay._arrow.abi import (
+    array_buffer,
+    array_child,
+    array_dictionary,
+    array_length,
+    array_offset,
+    bit_at,
+    load_integer,
+    schema_child,
+    schema_dictionary,
+    schema_format,
+)
 from cython.cimports.forebay._arrow.columns import Column
 
-from forebay._arrow.columns import integer_width, refused
+from forebay._arrow.columns import bare_format, integer_width, refused
 from forebay.errors import IllegalArgumentError
 
 MOST_SECONDS = cython.declare(cython.longlong, 9223372036854775)
 """Most seconds before or after 1970 that fit into 64 bits as milliseconds."""
+SHORTER = ", a dictionary or run-end encoding of these"
 LOWEST_TIME = cython.declare(cython.longlong, -9223372036854775807)
 """A number below it is NumPy's NaT."""
 
@@ -63,16 +78,73 @@ class IntColumn(Column):
         return count
 
 
+class _Spread:
+    """The numbers of a dictionary or of runs with one for each row.  They are copied, as few columns are laid out so.
+
+    Args:
+        opener: of the column of their values.
+    """
+
+    def __init__(self, name: str, schema: int, array: int, shift: int, owner: object, opener: Any) -> None:
+        self._owner = owner
+        if schema_dictionary(schema) != 0:
+            values = opener(name, schema_dictionary(schema), array_dictionary(array), 0, owner)
+            places = _indices(name, schema, array, shift, owner)
+        else:
+            values = opener(name, schema_child(schema, 1), array_child(array, 1), 0, owner)
+            places = _runs(name, schema, array, shift, owner)
+        number = values.millis if isinstance(values, TimestampColumn) else values.value
+        found = [None if place is None or values.is_null(place) else number(place) for place in places]
+        self.cells = numbers_of("q", [0 if cell is None else cell for cell in found])
+        self.bitmap = numbers_of("B", bytes(len(found) // 8 + 1))
+        for row, cell in enumerate(found):
+            if cell is not None:
+                self.bitmap[row >> 3] |= 1 << (row & 7)
+
+    def address(self) -> int:
+        return self.cells.buffer_info()[0]
+
+    def bitmap_address(self) -> int:
+        return self.bitmap.buffer_info()[0]
+
+
+def _indices(name: str, schema: int, array: int, shift: int, owner: object) -> list[int | None]:
+    """The place of each row's value in the dictionary."""
+    code = schema_format(schema)
+    column: IntColumn = IntColumn(name, 0, owner)
+    column._open(schema, array, shift)
+    column.open(array_buffer(array, 1), abs(integer_width(code)), code, column.validity)
+    return [None if column.is_null(row) else column.value(row) for row in range(column.length)]
+
+
+def _runs(name: str, schema: int, array: int, shift: int, owner: object) -> list[int | None]:
+    """The run of each row."""
+    ends: IntColumn = int_column(name, schema_child(schema, 0), array_child(array, 0), 0, owner)
+    first = array_offset(array) + shift
+    places: list[int | None] = []
+    run = 0
+    for row in range(first, array_offset(array) + array_length(array)):
+        while ends.value(run) <= row:
+            run += 1
+        places.append(run)
+    return places
+
+
 @cython.ccall
 def int_column(
     name: str, schema: cython.size_t, array: cython.size_t, shift: cython.longlong, owner: object
 ) -> IntColumn:
     """The column of an Arrow array, from row ``shift`` on."""
     column: IntColumn = IntColumn(name, 0, owner)
-    code: bytes = schema_format(schema)
+    code: bytes = bare_format(schema)
     width: cython.longlong = integer_width(code)
-    if schema_dictionary(schema) != 0 or width == 0:
-        raise refused(name, schema, "integers of any width")
+    if width == 0:
+        raise refused(name, schema, f"integers of any width{SHORTER}")
+    if schema_format(schema) != code or schema_dictionary(schema) != 0:
+        numbers: _Spread = _Spread(name, schema, array, shift, owner, int_column)
+        column = IntColumn(name, len(numbers.cells), numbers)
+        column.open(numbers.address(), 8, b"l", numbers.bitmap_address())
+        return column
     column._open(schema, array, shift)
     column.open(array_buffer(array, 1), abs(width), code, column.validity)
     return column
@@ -149,11 +221,16 @@ def timestamp_column(
 ) -> TimestampColumn:
     """The column of an Arrow array, from row ``shift`` on."""
     column: TimestampColumn = TimestampColumn(name, 0, owner)
-    code: bytes = schema_format(schema)
+    code: bytes = bare_format(schema)
     units = {b"tss": (1000, 1), b"tsm": (1, 1), b"tsu": (1, 1000), b"tsn": (1, 1_000_000)}
     scale = (1, 1) if code == b"l" else units.get(code[:3])
-    if scale is None or schema_dictionary(schema) != 0:
-        raise refused(name, schema, "timestamp of any unit, int64 in milliseconds")
+    if scale is None:
+        raise refused(name, schema, f"timestamp of any unit, int64 in milliseconds{SHORTER}")
+    if schema_format(schema) != code or schema_dictionary(schema) != 0:
+        numbers: _Spread = _Spread(name, schema, array, shift, owner, timestamp_column)
+        column = TimestampColumn(name, len(numbers.cells), numbers)
+        column.open(numbers.address(), 8, (1, 1), numbers.bitmap_address())
+        return column
     column._open(schema, array, shift)
     column.open(array_buffer(array, 1), 8, scale, column.validity)
     return column

@@ -13,8 +13,7 @@ from typing import Any
 
 from forebay.errors import IllegalArgumentError
 from forebay.rows import times
-from forebay.rows.tables import arrow, as_table, plain
-from forebay.rows.values import reason
+from forebay.rows.tables import arrow, as_table, plain, reason
 
 ESCAPED = r'[\x00-\x1f"\\]'
 SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from forebay.errors import IllegalArgumentError, KafkaError
 from forebay.rows.avro_values import NEVER, Changes, with_defaults
-from forebay.rows.values import Refused, reason
+from forebay.rows.tables import reason
+from forebay.rows.values import Refused
 
 Schema = Any
 """An Avro schema as JSON has it: text, list or dict."""
@@ -106,7 +107,7 @@ class AvroEncoder:
             fastavro.schemaless_writer(out, self._parsed, value)
         except Exception as error:
             self._validate(value)  # names the field, where the writer may not
-            raise ValueError(reason(error)) from error
+            raise ValueError(f"{self._culprit(value)}{reason(error)}") from error
 
     def _validate(self, value: Any) -> None:
         from fastavro.validation import ValidationError, validate
@@ -116,7 +117,19 @@ class AvroEncoder:
         except ValidationError as error:
             raise ValueError("; ".join(str(one) for one in error.errors)) from None
         except Exception as error:
-            raise ValueError(reason(error)) from error
+            raise ValueError(f"{self._culprit(value)}{reason(error)}") from error
+
+    def _culprit(self, value: Any) -> str:
+        """The field that fastavro cannot write, where its error does not say it: each is written once more, alone."""
+        import fastavro
+
+        fields = self._parsed.get("fields", ()) if isinstance(self._parsed, dict) else ()
+        for field in fields:
+            try:
+                fastavro.schemaless_writer(io.BytesIO(), {**self._parsed, "fields": [field]}, value)
+            except Exception:  # noqa: BLE001 -- whatever it was
+                return f"{field['name']}: "
+        return ""
 
 
 def parsed(schema: Schema, named: dict[str, Any] | None = None) -> Any:

@@ -63,6 +63,13 @@ def named(function: str) -> Iterator[None]:
         raise IllegalArgumentError(f"{function}: {error}") from error.__cause__
 
 
+def reason(error: BaseException) -> str:
+    """What another library says of a table or a value, as one line."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"{error.object[:40]!r} is no text in UTF-8"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _taken(pa: Any, function: str, table: Any, own: Mapping[str, tuple[str, str]]) -> Any:
     if isinstance(table, pa.Table):
         return table
@@ -77,11 +84,11 @@ def _taken(pa: Any, function: str, table: Any, own: Mapping[str, tuple[str, str]
         # A library may raise anything when it is asked for its data.
         for name, kind in own.items():
             raise foreign(name, *kind) from error
-        names = getattr(table, "columns", None)
-        if names is not None:
-            check_once(map(str, names))
-            raise IllegalArgumentError(f"{type(table).__name__} cannot be made a table of Arrow: {error}") from error
-        raise TypeError(f"{function} takes a table with named columns; got {type(table).__name__}: {error}") from error
+        what = type(table).__name__
+        if isinstance(table, Mapping) or hasattr(table, "columns") or hasattr(table, "schema"):
+            check_once(map(str, getattr(table, "columns", ())))
+            raise IllegalArgumentError(f"{what} cannot be made a table of Arrow: {reason(error)}") from error
+        raise TypeError(f"{function} takes a table with named columns; got {what}: {reason(error)}") from error
 
 
 def _column(pa: Any, name: str, cells: Any) -> Any:
@@ -90,7 +97,7 @@ def _column(pa: Any, name: str, cells: Any) -> Any:
     try:
         return cells if isinstance(cells, (pa.Array, pa.ChunkedArray)) else pa.array(cells)
     except Exception as error:
-        raise IllegalArgumentError(f"column {name!r} cannot be made one of Arrow: {error}") from error
+        raise IllegalArgumentError(f"column {name!r} cannot be made one of Arrow: {reason(error)}") from error
 
 
 def check_field(field: Any, path: str = "") -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from forebay.rows import times
-from forebay.rows.tables import plain
+from forebay.rows.tables import plain, reason
 
 
 class Refused(NamedTuple):
@@ -49,13 +49,6 @@ def objects_of(column: Any) -> list[Any]:
     return _Objects().read(column)
 
 
-def reason(error: BaseException) -> str:
-    """What another library says of a value, as one line."""
-    if isinstance(error, UnicodeDecodeError):
-        return f"{error.object[:40]!r} is no text in UTF-8"
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def finite(value: float) -> float | str:
     """The number, or text for what JSON has no number for, as Spark's to_json has it."""
     if math.isfinite(value):
@@ -76,7 +69,12 @@ class _Reader:
 
         if isinstance(column, pa.ChunkedArray):
             return _joined([self.read(chunk) for chunk in column.chunks])
-        column, types = plain(column), pa.types
+        try:
+            column, types = plain(column), pa.types
+        except pa.ArrowException as error:  # a dictionary has not all values that its rows refer to
+            if len(column) < 2:
+                return _noted([self.hole(column, error)])
+            return _joined([self.read(column.slice(row, 1)) for row in range(len(column))])
         if types.is_struct(column.type) and column.type.num_fields:
             return self._structs(column)
         if types.is_map(column.type):

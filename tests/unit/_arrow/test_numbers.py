@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -51,3 +53,37 @@ def test_an_advanced_column_of_timestamps_begins_later() -> None:
     column = batch_of(t=pa.array([1, 2, None], pa.int64())).timestamp_column("t")
     column.advance(1)
     assert (column.length, column.millis(0), column.is_null(1)) == (2, 2, True)
+
+
+SHORTER = {
+    "dictionary": lambda values: pa.array(values).dictionary_encode(),
+    "narrow": lambda values: pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 2, 2, None], pa.uint8()), pa.array([values[0], None, values[2]], values.type)
+    ),
+    "runs": lambda values: pa.compute.run_end_encode(values),
+    "short runs": lambda values: pa.compute.run_end_encode(values, run_end_type=pa.int16()),
+}
+
+
+@pytest.mark.parametrize("layout", SHORTER.values(), ids=list(SHORTER))
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.uint32(), pa.int64(), pa.timestamp("s"), pa.timestamp("us", "UTC")], ids=str
+)
+def test_dictionaries_and_runs_are_taken_as_what_they_stand_for(layout: Any, kind: Any) -> None:
+    plain = pa.array([5, None, 7, 7, None], pa.int64()).cast(kind)
+    column = layout(plain)
+    is_time = pa.types.is_timestamp(kind)
+    expected = [None if cell is None else cell * {"s": 1000}.get(kind.unit, 1) // {"us": 1000}.get(kind.unit, 1) if is_time else cell for cell in [5, None, 7, 7, None]]  # fmt: skip  # noqa: E501
+    for start, length in ((0, 5), (1, 4), (2, 2), (4, 1), (5, 0)):
+        batch = batch_of(n=column.slice(start, length))
+        opened: Any = batch.timestamp_column("n") if is_time else batch.int_column("n")
+        read = opened.millis if is_time else opened.value
+        found = [None if opened.is_null(row) else read(row) for row in range(opened.length)]
+        assert found == expected[start : start + length]
+        if length > 2:
+            opened.advance(2)
+            assert opened.length == length - 2 and opened.is_null(0) == (expected[start + 2] is None)
+    with pytest.raises(
+        IllegalArgumentError, match="column 'n': Arrow type dictionary<values=string.* is not read here"
+    ):
+        batch_of(n=pa.array(["a"]).dictionary_encode()).int_column("n")

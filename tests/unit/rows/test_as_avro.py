@@ -386,3 +386,11 @@ def test_text_that_is_no_uuid_is_refused() -> None:
 def test_two_of_one_name_are_refused(table: Any) -> None:
     with pytest.raises(IllegalArgumentError, match=r"rows_as_avro: (column|field) '.*' is there more than once"):
         rows_as_avro()(table)
+
+
+def test_a_decimal_beyond_its_precision_is_refused_by_row_and_field() -> None:
+    """Such as a HUGEINT of DuckDB, whose digits may be one more than Arrow's type says."""
+    bits = (2**127 - 1).to_bytes(16, "little")
+    beyond = pa.Array.from_buffers(pa.decimal128(38, 0), 1, [None, pa.py_buffer(bits)])
+    with pytest.raises(SerializationError, match=r"row 1 does not fit its schema: d: .*precision"):
+        rows_as_avro()(pa.table({"d": pa.chunked_array([pa.nulls(1, beyond.type), beyond])}))

@@ -33,6 +33,11 @@ def test_what_a_library_cannot_export_is_no_error_of_its_own() -> None:
             as_table("f", frame, None)
     with pytest.raises(IllegalArgumentError, match="^f: column 'a' is there more than once"):
         as_table("f", pandas.DataFrame([[1, 2]], columns=["a", "a"]), None)
+    with pytest.raises(IllegalArgumentError, match="^f: dict cannot be made a table of Arrow: .*expected length 1"):
+        as_table("f", {"a": [1], "b": [1, 2]}, None)
+    broken = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int8())]), (1 / 0 for _ in "x"))
+    with pytest.raises(IllegalArgumentError, match="^f: RecordBatchReader cannot be made a table of Arrow: .*division"):
+        as_table("f", broken, None)
     for cells in ([1, "x"], [2**70], [object()]):
         with pytest.raises(IllegalArgumentError, match="^f: column 'a' cannot be made one of Arrow: "):
             as_table("f", {"a": cells}, None)

@@ -95,3 +95,10 @@ def test_objects_are_those_of_python_where_it_has_them() -> None:
     assert good == dt.datetime(2024, 1, 2) and isinstance(refused, Refused)
     assert objects_of(pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int8()))) == [[("k", 1)]]
     assert isinstance(objects_of(stored(pa.time32("s"), 86_400))[0], Refused)  # Python would begin the day again
+
+
+def test_a_row_that_its_dictionary_has_no_value_for() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 5, None]), pa.array(["a"]), safe=False)
+    good, refused, null = values_of(column)
+    assert (good, null) == ("a", None) and isinstance(refused, Refused) and "5 out of bounds" in refused.why
+    assert shown_of(column) == ["a", refused.why, None]

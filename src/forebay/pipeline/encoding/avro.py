@@ -117,7 +117,7 @@ def check(schema: Schema, kind: T.DataType, part: str) -> None:
             remedy.
     """
     try:
-        avro.parsed(schema)
+        avro.AvroEncoder(schema)
     except KafkaError as error:
         raise JobError(f"[{part}] {error}") from None
     found = next(avro.complaints(schema, kind_of(kind), part), None)

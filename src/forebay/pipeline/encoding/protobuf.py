@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from forebay.pipeline.table import JobError
-from forebay.rows.values import reason
+from forebay.rows.tables import reason
 
 WHOLE_32 = (T.ByteType, T.ShortType, T.IntegerType)
 WHOLE_64 = (*WHOLE_32, T.LongType)
