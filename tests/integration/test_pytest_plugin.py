@@ -91,6 +91,50 @@ def test_the_broker_has_the_sessions_options_and_faults_end(tmp_path: Path) -> N
     assert counts.get("passed") == 1, output
 
 
+def test_a_fault_of_one_test_is_none_of_the_next(tmp_path: Path) -> None:
+    folder = suite(
+        tmp_path,
+        """
+        import pytest
+
+        from forebay.errors import TimeoutError
+        from forebay.testing import DISCONNECT
+
+        def sent(producer, topic):
+            producer.send(topic, b"v").result(60)
+
+        def down(faults, topic):
+            return faults.down()
+
+        def down_1(faults, topic):
+            return faults.down(1)
+
+        def lost(faults, topic):
+            return faults.refuse("ListOffsets", DISCONNECT)
+
+        def unknown(faults, topic):
+            return faults.topic_error(topic, 3)
+
+        @pytest.mark.parametrize("number", range(3))
+        @pytest.mark.parametrize("fault", [down, down_1, lost, unknown])
+        class TestPairs:
+            def test_disturbed(self, fault, number, kafka_broker, kafka_producer, kafka_topic, kafka_records):
+                sent(kafka_producer, kafka_topic)
+                assert len(kafka_records()) == 1
+                with fault(kafka_broker.faults, kafka_topic):
+                    if number:
+                        with pytest.raises(TimeoutError):
+                            kafka_records(timeout=0.2)
+
+            def test_innocent(self, fault, number, kafka_producer, kafka_topic, kafka_records):
+                sent(kafka_producer, kafka_topic)
+                assert len(kafka_records()) == 1
+        """,
+    )
+    counts, output = run(folder, "--strict-markers")
+    assert counts == {"passed": 24}, output
+
+
 def test_nothing_is_imported_where_no_test_asks(tmp_path: Path) -> None:
     folder = suite(
         tmp_path,

@@ -2,9 +2,9 @@
 
 Run as a script, with the library's path, the number of nodes and the parent's process id as arguments; it
 imports nothing of the package, so that it starts in a fraction of a second and does not depend on how the
-parent found ``forebay``.  Each line on standard input is ``{"call": name, "args": [...]}``, each answer on
-standard output ``{"ok": value}`` or ``{"error": text}``.  It ends when standard input closes or when its
-parent is gone, whichever is seen first, so no broker outlives the test that started it.
+parent found ``forebay``.  Each line on standard input is ``{"call": name, "args": [...], "number": 1}``, each answer on
+standard output ``{"ok": value, "number": 1}`` or ``{"error": text, "number": 1}``.  It ends when standard input closes
+or when its parent is gone, whichever is seen first, so no broker outlives the test that started it.
 """
 
 from __future__ import annotations
@@ -225,14 +225,17 @@ class MockCluster:
 
 def answer(cluster: MockCluster, line: bytes) -> dict[str, Any]:
     """The answer to one line of the control channel; what goes wrong in a call is an answer too."""
+    numbered: dict[str, Any] = {}
     try:
         request = json.loads(line)
+        if "number" in request:
+            numbered["number"] = request["number"]
         name = request["call"]
         if name.startswith("_"):
             raise ValueError(f"{name} is not a call")
-        return {"ok": getattr(cluster, name)(*request["args"])}
+        return {"ok": getattr(cluster, name)(*request["args"]), **numbered}
     except Exception as error:  # noqa: BLE001 -- the caller raises it, in the other process
-        return {"error": f"{error}" or type(error).__name__}
+        return {"error": f"{error}" or type(error).__name__, **numbered}
 
 
 def say(message: dict[str, Any]) -> None:

@@ -57,6 +57,8 @@ NO_LEADER = -1
 START_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 5.0
+READER = {"client.id": "forebay-testing", "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}
+"""Options of what reads topics.  A node that was down answers at once when it is up, so nobody need be spared."""
 LIBRARY_PATTERNS = (
     "confluent_kafka.libs/librdkafka*.so*",  # Linux wheels
     "confluent_kafka/.dylibs/librdkafka*.dylib",  # macOS wheels
@@ -125,13 +127,14 @@ class EmbeddedBroker:
         # One call at a time on the pipe; also guards _process against a close by another thread.  Re-entrant, because a
         # signal handler may interrupt a call: it may close, and any other call is refused.
         self._lock = threading.RLock()
-        self._calling = False
+        self._busy = threading.Lock()
         self._owner = os.getpid()
         self._buffered = b""
+        self._calls = 0
         self._control: Control | None = None
         self._process: subprocess.Popen[bytes] | None = _start(nodes)
         try:
-            started = self._answer(self._process, "start", START_TIMEOUT_S)
+            started = self._answer(self._process, "start", None, START_TIMEOUT_S)
             self.librdkafka: str = started["librdkafka"]
             self._addresses = dict(zip(self.nodes, started["bootstrap"].split(","), strict=True))
             for name, count in (topics or {}).items():
@@ -205,7 +208,7 @@ class EmbeddedBroker:
             if self._process is None:
                 raise IllegalStateError("records: this embedded broker is closed")
             if self._control is None:
-                self._control = Control(bootstrap_servers=self.bootstrap_servers, client_id="forebay-testing")
+                self._control = Control(READER | {"bootstrap.servers": self.bootstrap_servers})
             control = self._control
         return read_topic(control, topic, partition, committed, timeout)
 
@@ -351,38 +354,43 @@ class EmbeddedBroker:
     # -- the control channel ----------------------------------------------------------------------------------
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        line = json.dumps({"call": name, "args": arguments}).encode() + b"\n"
         with self._lock:
             process = self._process
             if process is None:
                 raise IllegalStateError(f"{name}: this embedded broker is closed")
-            if self._calling:
+            if self._busy.locked():
                 raise IllegalStateError(f"{name}: this thread is in the middle of another call of this broker")
             assert process.stdin is not None
-            try:
-                self._calling = True
-                process.stdin.write(line)
-                process.stdin.flush()
-                return self._answer(process, name, CALL_TIMEOUT_S)
-            except (OSError, ValueError):  # it died, or a handler closed it during this call
-                raise _ended(process, name) from None
-            finally:
-                self._calling = False
+            # A ``with`` lets it go wherever Ctrl-C ends the call; a flag that a ``finally`` resets could stay set.
+            with self._busy:
+                try:
+                    self._calls = number = self._calls + 1
+                    line = json.dumps({"call": name, "args": arguments, "number": number})
+                    process.stdin.write(line.encode() + b"\n")
+                    process.stdin.flush()
+                    answer = self._answer(process, name, number, CALL_TIMEOUT_S)
+                except (OSError, ValueError):  # it died, or a handler closed it during this call
+                    raise _ended(process, name) from None
+        return answer
 
-    def _answer(self, process: subprocess.Popen[bytes], name: str, timeout_s: float) -> Any:
+    def _answer(self, process: subprocess.Popen[bytes], name: str, number: int | None, timeout_s: float) -> Any:
         assert process.stdout is not None
-        while b"\n" not in self._buffered:
-            if not select.select([process.stdout], [], [], timeout_s)[0]:
-                raise EmbeddedBrokerError(f"{name}: the embedded broker did not answer within {timeout_s:g} s")
-            received = os.read(process.stdout.fileno(), 1 << 16)
-            if not received:
-                raise _ended(process, name)
-            self._buffered += received
-        line, _, self._buffered = self._buffered.partition(b"\n")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise EmbeddedBrokerError(f"{name}: {answer['error']}")
-        return answer["ok"]
+        while True:
+            while b"\n" not in self._buffered:
+                if not select.select([process.stdout], [], [], timeout_s)[0]:
+                    raise EmbeddedBrokerError(f"{name}: the embedded broker did not answer within {timeout_s:g} s")
+                received = os.read(process.stdout.fileno(), 1 << 16)
+                if not received:
+                    raise _ended(process, name)
+                self._buffered += received
+            line, _, self._buffered = self._buffered.partition(b"\n")
+            answer = json.loads(line)
+            # An earlier call's, which nobody waited for: its time was over, or Ctrl-C ended it.
+            if answer.get("number") != number:
+                continue
+            if "error" in answer:
+                raise EmbeddedBrokerError(f"{name}: {answer['error']}")
+            return answer["ok"]
 
 
 def _start(nodes: int) -> subprocess.Popen[bytes]:

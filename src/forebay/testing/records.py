@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from forebay._control.session import ControlSession, Deadline, Question
+from forebay._control.session import ControlSession, Deadline, Question, raise_for
 from forebay._control.tail import PartitionReader
 from forebay._protocol.fetch import FetchResponse
 from forebay._protocol.list_offsets import READ_UNCOMMITTED
-from forebay._protocol.metadata import decode_metadata, encode_metadata
+from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import ApiKey
 from forebay._records.batch_v2 import checksum
 from forebay._records.decoded import Batch, ControlType, EndTransactionMarker, Record
@@ -46,7 +46,7 @@ def read_topic(
         timeout: seconds, for each partition.
 
     Raises:
-        UnknownTopicOrPartitionError: it is not there.
+        TimeoutError: it is not there, nobody leads it, or no broker answers; the cause says which.
     """
     found: list[ReadRecord] = []
     with control._call("records", timeout) as (session, deadline):
@@ -67,11 +67,18 @@ def _read(where: TopicPartition, record: Record) -> ReadRecord:
 
 def _partitions(session: ControlSession, topic: str, deadline: Deadline) -> list[int]:
     question = Question(ApiKey.METADATA, lambda version: encode_metadata(version, [topic]), decode_metadata)
-    answer = session.ask(session.any_node(deadline), question, deadline)
-    found = [one.partition for known in answer.topics if known.name == topic for one in known.partitions]
-    if not found:
-        raise UnknownTopicOrPartitionError(f"Topic {topic} is not there", topic=topic)
-    return sorted(found)
+
+    def attempt() -> list[int]:
+        answer: MetadataResponse = session.ask(session.any_node(deadline), question, deadline)
+        known = next((one for one in answer.topics if one.name == topic), None)
+        if known is not None:
+            raise_for(known.error_code, topic=topic)
+        if known is None or not known.partitions:
+            raise UnknownTopicOrPartitionError(f"Topic {topic} is not there", topic=topic)
+        return sorted(one.partition for one in known.partitions)
+
+    # What was lost since the last call, for the node was down, is no error of this one.
+    return session.retry(deadline, attempt)
 
 
 class _BatchReader(PartitionReader):

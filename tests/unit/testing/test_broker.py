@@ -136,6 +136,37 @@ def test_a_handler_s_close_amid_a_call_ends_it() -> None:
     assert each_step(amid, "a call that a handler closes") > 10
 
 
+def test_a_call_that_was_given_up_leaves_the_next_its_own_answer(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert broker.pid is not None
+    broker.push_node_errors(1, API_VERSIONS, (0, 0))
+    os.kill(broker.pid, signal.SIGSTOP)
+    with monkeypatch.context() as soon:
+        soon.setattr(module, "CALL_TIMEOUT_S", 0.0)
+        with pytest.raises(EmbeddedBrokerError, match="set_rtt: .* did not answer within"):
+            broker.set_rtt(0)
+    os.kill(broker.pid, signal.SIGCONT)
+    assert broker.node_errors_left(1, API_VERSIONS) == 1
+    assert broker.requests() == []
+
+
+def test_a_call_that_ctrl_c_ends_leaves_the_next_its_own_answer(broker: EmbeddedBroker) -> None:
+    broker.push_node_errors(1, API_VERSIONS, (0, 0))
+
+    def amid(number: int) -> bool:
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        whole = True
+        with contextlib.suppress(KeyboardInterrupt):
+            whole = at_step(number, broker.requests, interrupt, is_step=in_the_module)
+        assert broker.node_errors_left(1, API_VERSIONS) == 1
+        return whole
+
+    assert each_step(amid, "a call that Ctrl-C ends") > 10
+
+
 def test_a_process_that_died_is_an_error_of_the_next_call(broker: EmbeddedBroker) -> None:
     assert broker.pid is not None
     os.kill(broker.pid, signal.SIGKILL)

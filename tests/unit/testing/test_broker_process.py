@@ -39,6 +39,11 @@ def test_a_failed_call_is_answered_with_its_reason(cluster: Any) -> None:
     assert answer(cluster, b'{"call": "fail", "args": []}') == {"error": "no such node"}
 
 
+def test_an_answer_has_its_call_s_number(cluster: Any) -> None:
+    assert answer(cluster, b'{"call": "echo", "args": [], "number": 7}') == {"ok": [], "number": 7}
+    assert answer(cluster, b'{"call": "fail", "args": [], "number": 8}') == {"error": "no such node", "number": 8}
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
