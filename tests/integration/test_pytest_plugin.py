@@ -100,9 +100,6 @@ def test_a_fault_of_one_test_is_none_of_the_next(tmp_path: Path) -> None:
         from forebay.errors import TimeoutError
         from forebay.testing import DISCONNECT
 
-        def sent(producer, topic):
-            producer.send(topic, b"v").result(60)
-
         def down(faults, topic):
             return faults.down()
 
@@ -119,7 +116,7 @@ def test_a_fault_of_one_test_is_none_of_the_next(tmp_path: Path) -> None:
         @pytest.mark.parametrize("fault", [down, down_1, lost, unknown])
         class TestPairs:
             def test_disturbed(self, fault, number, kafka_broker, kafka_producer, kafka_topic, kafka_records):
-                sent(kafka_producer, kafka_topic)
+                kafka_producer.send(kafka_topic, b"v").result(60)
                 assert len(kafka_records()) == 1
                 with fault(kafka_broker.faults, kafka_topic):
                     if number:
@@ -127,7 +124,7 @@ def test_a_fault_of_one_test_is_none_of_the_next(tmp_path: Path) -> None:
                             kafka_records(timeout=0.2)
 
             def test_innocent(self, fault, number, kafka_producer, kafka_topic, kafka_records):
-                sent(kafka_producer, kafka_topic)
+                kafka_producer.send(kafka_topic, b"v").result(60)
                 assert len(kafka_records()) == 1
         """,
     )

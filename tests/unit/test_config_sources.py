@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,24 @@ def test_a_password_in_a_file_is_in_no_message_and_a_placeholder_stays_one(
 def test_latin_1_as_in_java(tmp_path: Path) -> None:
     path = file(tmp_path, "bootstrap.servers=a:1\nclient.id=café\n", encoding="latin-1")
     assert ProducerConfig.from_properties(path)["client.id"] == "café"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (r"client.id=a\u12", r"\u must be followed by four hexadecimal digits"),
+        (r"client.id=\ud83d", "half of a surrogate pair"),
+        (r"\ude00=a", "half of a surrogate pair"),
+    ],
+)
+def test_what_java_refuses_or_utf_8_cannot_hold_names_the_line(line: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"producer\.properties:2: .*{re.escape(why)}"):
+        ProducerConfig.from_properties(file(tmp_path, f"bootstrap.servers=a:1\n{line}\n"))
+
+
+def test_a_character_in_two_halves_is_one(tmp_path: Path) -> None:
+    path = file(tmp_path, "bootstrap.servers=a:1\nclient.id=\\ud83d\\ude00\n")
+    assert ProducerConfig.from_properties(path)["client.id"] == "😀"
 
 
 def test_the_environment_by_prefix() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus, unquote, urlsplit
 
-from forebay._runtime.files import read_small
+from forebay._runtime.files import NoTextError, read_small, text_of
 from forebay.errors import AuthenticationError, ConfigError, NetworkError, SaslAuthenticationError
 
 MAX_ANSWER = 1024 * 1024
@@ -176,11 +176,11 @@ def read_text(path: str, option: str) -> str:
     """
     where = f"{option}={path}"
     try:
-        text = read_small(path, MAX_ANSWER).decode().strip()
+        text = text_of(read_small(path, MAX_ANSWER)).strip()
     except OSError as error:
         raise NetworkError(f"{where}: {error.strerror or error}") from error
-    except UnicodeDecodeError:
-        raise NetworkError(f"{where}: is no text") from None
+    except NoTextError as error:
+        raise NetworkError(f"{where}: {error}") from None
     if not text:
         raise NetworkError(f"{where}: is empty")
     return text

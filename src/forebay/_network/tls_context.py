@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from forebay._network import stores, tls_ciphers
 from forebay._network.tls import TlsFilter
-from forebay._runtime.files import read_small
+from forebay._runtime.files import MARK, NoTextError, read_small, without_mark
 from forebay.errors import ConfigError
 
 logger = logging.getLogger("forebay.network")
@@ -217,7 +217,7 @@ def make_context(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
 
 def _trust(context: ssl.SSLContext, settings: TlsSettings) -> str:
     if settings.certificates is not None:
-        text = settings.certificates.reveal()
+        text = _as_ascii(settings.certificates.reveal().removeprefix(MARK))
         _load("ssl.truststore.certificates", None, lambda: context.load_verify_locations(cadata=text))
         return "ssl.truststore.certificates"
     path = settings.truststore
@@ -237,9 +237,14 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> str:
         data = "".join(stores.pem(der, "CERTIFICATE") for der in trusted).encode()
     elif settings.truststore_password is not None:
         logger.warning("ssl.truststore.password has no effect: %s is PEM", path)
-    text = data.decode("ascii", "replace")
+    text = _as_ascii(data.decode("latin-1"))
     _load("ssl.truststore.location", path, lambda: context.load_verify_locations(cadata=text))
     return f"ssl.truststore.location={path}"
+
+
+def _as_ascii(text: str) -> str:
+    """Python takes nothing else, and bundles name authorities in comments; a sign in a certificate stays wrong."""
+    return text.encode("ascii", "replace").decode()
 
 
 def _trust_system(context: ssl.SSLContext) -> str:
@@ -264,7 +269,8 @@ def _trust_system(context: ssl.SSLContext) -> str:
 
 def _identify(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if settings.chain is not None:
-        text = f"{settings.key.reveal() if settings.key is not None else ''}\n{settings.chain.reveal()}\n"
+        parts = [part.reveal().removeprefix(MARK) for part in (settings.key, settings.chain) if part is not None]
+        text = "".join(f"{part}\n" for part in parts)
         _load_chain(context, "ssl.keystore.certificate.chain", None, text.encode(), settings.key_password)
     elif settings.keystore is not None:
         _identify_by_store(context, settings, settings.keystore)
@@ -347,9 +353,12 @@ def _load(option: str, path: str | None, load: Callable[[], object]) -> None:
 
 def _read(option: str, path: str) -> bytes:
     try:
-        data = read_small(path, MAX_STORE)
+        # No other form of a store begins with a mark.  OpenSSL would pass over what follows one.
+        data = without_mark(read_small(path, MAX_STORE))
     except OSError as error:
         raise ConfigError(f"{_where(option, path)}: {error.strerror or error}") from error
+    except NoTextError as error:
+        raise ConfigError(f"{_where(option, path)}: {error}") from None
     if not data:
         raise ConfigError(f"{_where(option, path)}: is empty")
     return data

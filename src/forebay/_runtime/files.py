@@ -1,10 +1,53 @@
-"""A small file that an option names: read whole, and never waited for."""
+"""What users hand over as files: small ones that an option names are never waited for, and text may begin with a mark.
+
+Some editors begin a text with a byte order mark.  That of UTF-8 says nothing and is passed over, in each file of text.
+Those of UTF-16 and UTF-32 say that it is no UTF-8, so the text is refused with a reason.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
+
+MARK = "\ufeff"
+"""The mark in text that is decoded already."""
+OTHER_MARKS = {BOM_UTF32_LE: "UTF-32", BOM_UTF32_BE: "UTF-32", BOM_UTF16_LE: "UTF-16", BOM_UTF16_BE: "UTF-16"}
+"""The longer ones first: that of UTF-32 may begin with that of UTF-16."""
+
+
+class NoTextError(ValueError):
+    """Bytes that are no text in UTF-8; the message is a clause that lacks only the file's name."""
+
+
+def may_be_mark(data: bytes) -> bool:
+    """Whether this may be the begin of a mark whose rest is still to come."""
+    return any(mark.startswith(data) and mark != data for mark in (BOM_UTF8, *OTHER_MARKS))
+
+
+def without_mark(data: bytes) -> bytes:
+    """The bytes of a text without the mark of UTF-8, if it has one.
+
+    Raises:
+        NoTextError: it has the mark of another encoding.
+    """
+    for mark, encoding in OTHER_MARKS.items():
+        if data.startswith(mark):
+            raise NoTextError(f"is text in {encoding}, as its byte order mark says; save it as UTF-8")
+    return data.removeprefix(BOM_UTF8)
+
+
+def text_of(data: bytes) -> str:
+    """The text of bytes in UTF-8, without a mark.
+
+    Raises:
+        NoTextError: they are no UTF-8, or have the mark of another encoding.
+    """
+    try:
+        return without_mark(data).decode()
+    except UnicodeDecodeError as error:
+        raise NoTextError(f"is no text in UTF-8 (byte {error.start + 1})") from None
 
 
 def read_small(path: str, most: int) -> bytes:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from forebay._runtime.files import NoTextError, text_of
 from forebay.cli.blocks import Block
 from forebay.cli.failure import OK, CommandError
 from forebay.cli.flags import header_pairs
@@ -154,10 +155,11 @@ def file_options(path: str | None, environment: Mapping[str, str]) -> dict[str, 
         if path is None:
             return {}
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise CommandError(f"configuration file {path!r} cannot be read: {why}") from None
+        lines = text_of(Path(path).read_bytes()).splitlines()
+    except OSError as error:
+        raise CommandError(f"configuration file {path!r} cannot be read: {error.strerror}") from None
+    except NoTextError as error:
+        raise CommandError(f"configuration file {path!r} {error}") from None
     found: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         name, equals, value = line.strip().partition("=")

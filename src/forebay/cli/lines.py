@@ -1,6 +1,7 @@
 """Delimited input: a record a line, with the key and headers that kcat or kafka-console-producer would split off.
 
-Lines are bytes and stay as they are.  One that is longer than a record may be is reported and skipped, never held.
+Lines are bytes and stay as they are, but for the byte order mark that may stand before the first.  One that is longer
+than a record may be is reported and skipped, never held.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from forebay._runtime.files import NoTextError, may_be_mark, without_mark
 from forebay.cli.blocks import Block, gathered
 from forebay.cli.failure import FAILED, CommandError
 from forebay.cli.rows import BadRow, HeaderPairs, Row, unescape
@@ -70,6 +72,9 @@ def too_long(what: str, limit: int) -> str:
 class StreamInput:
     """A binary stream that is read to its end.  ``limit`` is the most bytes that a record may have."""
 
+    is_text = True
+    """Whether it may begin with a byte order mark, which is not part of it."""
+
     def __init__(self, name: str, stream: Any, *, limit: int, size: int | None = None, owned: bool = False) -> None:
         self.name = name
         self.size = size
@@ -77,13 +82,27 @@ class StreamInput:
         self._stream = stream
         self._limit = limit
         self._read = 0
+        self._begun = not self.is_text
 
     def chunk(self) -> bytes:
         """What is there of the stream, without a wait for more; empty at its end.
 
         Raises:
-            CommandError: it cannot be read any further.
+            CommandError: it cannot be read any further, or is text in another encoding.
         """
+        data = self._next_bytes()
+        if self._begun:
+            return data
+        while data and may_be_mark(data) and (more := self._next_bytes()):
+            data += more
+        self._begun = True
+        try:
+            # Behind a mark alone there may be more: nothing would be the end.
+            return without_mark(data) or (data and self._next_bytes())
+        except NoTextError as error:
+            raise CommandError(f"{self.name} {error}", FAILED) from None
+
+    def _next_bytes(self) -> bytes:
         try:
             data: bytes = self._stream.read1(CHUNK)
         except OSError as error:
@@ -236,7 +255,9 @@ def _headers(text: bytes, syntax: HeaderSyntax, marker: bytes | None) -> HeaderP
 
 
 class WholeInput(StreamInput):
-    """A file that is one record; an empty one is none."""
+    """A file that is one record, with all of its bytes; an empty one is none."""
+
+    is_text = False
 
     def blocks(self) -> Iterator[Block | BadRow]:
         """The record, or the bad row of a file that is too long, which is not read to its end."""

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import count
 
+from forebay._runtime.files import NoTextError, without_mark
 from forebay.cli.failure import CommandError
 
 BLOCK = 4 << 20
@@ -36,9 +37,11 @@ def from_file(path: str, delimiter: bytes, write: Callable[[str], object]) -> It
     write(f"Reading payloads from: {os.path.abspath(path)}")
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            data = without_mark(file.read())
     except OSError as error:
         raise CommandError(f"payload file {path!r} cannot be read: {error.strerror}") from None
+    except NoTextError as error:
+        raise CommandError(f"payload file {path!r} {error}") from None
     if not data:
         raise CommandError(f"payload file {path!r} is empty")
     values = data.removesuffix(delimiter).split(delimiter)

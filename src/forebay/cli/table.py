@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,7 +62,6 @@ class _Lines:
         self._ready: deque[bytes] = deque()
         self._rest = bytearray()
         self._ended = False
-        self._first = True
 
     @property
     def ready(self) -> bool:
@@ -78,11 +76,7 @@ class _Lines:
             if self._ended:
                 raise StopIteration
             self._read()
-        line = self._ready.popleft()
-        if self._first:
-            self._first = False
-            line = line.removeprefix(BOM_UTF8)
-        return line.decode()
+        return self._ready.popleft().decode()
 
     def _read(self) -> None:
         if len(self._rest) > self._limit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from forebay._runtime.files import MARK
 from forebay.errors import ConfigError
 
 MODULES = ("PlainLoginModule", "ScramLoginModule", "OAuthBearerLoginModule", "Krb5LoginModule", "IAMLoginModule")
@@ -36,7 +37,7 @@ def parse_jaas(text: str) -> LoginModule:
     Raises:
         ConfigError: it is not of that form, or names a module that is not known here; no value is in the message.
     """
-    tokens = list(_tokens(text))
+    tokens = list(_tokens(text.removeprefix(MARK)))
     if not tokens:
         raise _wrong('it is empty; write: ...PlainLoginModule required username="..." password="...";')
     name = tokens[0].text.rpartition(".")[2]

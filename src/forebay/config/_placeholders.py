@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from forebay._runtime.files import read_small
-from forebay.config._properties import properties
+from forebay._runtime.files import NoTextError, read_small, text_of
+from forebay.config._properties import HALF, EscapeError, properties
 from forebay.config._secret import NOT_UTF8, Secret, is_utf8
 from forebay.errors import ConfigError
 
@@ -58,7 +58,7 @@ class Providers(NamedTuple):
         _check_allowed(found.group(), path, self.allowed_directory_paths)
         if "/" in key or key in (".", ".."):
             raise ConfigError(f"{found.group()}: {key!r} must be a file of that folder")
-        return _read(found.group(), os.path.join(path, key))
+        return _read(found.group(), os.path.join(path, key)).rstrip("\r\n")
 
     def _env(self, name: str) -> str:
         if self.env_pattern is not None and not re.fullmatch(self.env_pattern, name):
@@ -142,16 +142,21 @@ def _check_allowed(placeholder: str, path: str, allowed: tuple[str, ...]) -> Non
 
 def _property(placeholder: str, path: str, key: str) -> str:
     """The value of a key in a file of Java's form .properties."""
-    found = {name: value for _, name, value in properties(_read(placeholder, path))}
+    try:
+        found = {name: value for _, name, value in properties(_read(placeholder, path))}
+    except EscapeError as error:
+        raise ConfigError(f"{placeholder}: {path}:{error.number}: {error}") from None
     if key not in found:
         raise ConfigError(f"{placeholder}: the file has no key {key!r}")
+    if not is_utf8(found[key]):
+        raise ConfigError(f"{placeholder}: {path}: {HALF}")
     return found[key]
 
 
 def _read(placeholder: str, path: str) -> str:
     try:
-        return read_small(path, MOST).decode().rstrip("\r\n")
+        return text_of(read_small(path, MOST))
     except OSError as error:
         raise ConfigError(f"{placeholder}: {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{placeholder}: {path} is no text in UTF-8") from None
+    except NoTextError as error:
+        raise ConfigError(f"{placeholder}: {path} {error}") from None

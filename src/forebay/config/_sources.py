@@ -7,7 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from forebay.config._properties import properties
+from forebay._runtime.files import NoTextError, without_mark
+from forebay.config._properties import HALF, EscapeError, properties
+from forebay.config._secret import is_utf8
 from forebay.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -84,23 +86,30 @@ def read_properties(path: str | os.PathLike[str]) -> list[tuple[int, str, str]]:
     """Line number, name and value of each option in a properties file; of a name given twice the last, as in Java.
 
     Raises:
-        ConfigError: no such file, unreadable, or a line without a name; with file and line.
+        ConfigError: no such file, unreadable, a line without a name, or one that Java refuses; with file and line.
     """
     shown = os.fspath(path)
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            data = without_mark(file.read())
     except OSError as error:
         raise ConfigError(f"properties file {shown!r} cannot be read: {error.strerror}") from None
+    except NoTextError as error:
+        raise ConfigError(f"properties file {shown!r} {error}") from None
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode()
     except UnicodeDecodeError:
         text = data.decode("latin-1")  # what Java takes such files for
     found: dict[str, tuple[int, str, str]] = {}
-    for number, name, value in properties(text):
-        if not name:
-            raise ConfigError(f"{shown}:{number}: no option's name in this line; write name=value")
-        found[name] = (number, name, value)
+    try:
+        for number, name, value in properties(text):
+            if not name:
+                raise ConfigError(f"{shown}:{number}: no option's name in this line; write name=value")
+            if not is_utf8(name + value):
+                raise ConfigError(f"{shown}:{number}: {HALF}")
+            found[name] = (number, name, value)
+    except EscapeError as error:
+        raise ConfigError(f"{shown}:{error.number}: {error}") from None
     return list(found.values())
 
 

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forebay._runtime.files import NoTextError
 from forebay.errors import ConfigError
 from forebay.pipeline.job import TRIGGER_NOW, Encoding, Job, Registry, Sink, Source, Stream
-from forebay.pipeline.table import AVRO_NAME, DURATION, JobError, Table, duration, known
+from forebay.pipeline.table import AVRO_NAME, DURATION, JobError, Table, duration, known, read_text
 
 ENCODING = ("format", "options", "schema", "schema_file", "name", "descriptor", "message", "exact_times")
 ALLOWED: dict[str, tuple[str, ...] | None] = {
@@ -72,12 +73,14 @@ def load(path: str | os.PathLike[str], overrides: Mapping[str, str] | None = Non
     """
     file = Path(path)
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # some editors begin a file with a mark
+        document = tomllib.loads(read_text(file))
     except FileNotFoundError:
         raise JobError(f"job file {str(path)!r} does not exist") from None
     except OSError as error:
         raise JobError(f"job file {str(path)!r} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except NoTextError as error:
+        raise JobError(f"job file {str(path)!r} {error}") from None
+    except tomllib.TOMLDecodeError as error:
         raise JobError(f"{file}: not TOML: {error}") from None
     for place, value in (overrides or {}).items():
         _override(document, place, value)

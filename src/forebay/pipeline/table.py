@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import glob
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from forebay._runtime.files import NoTextError, text_of
 from forebay.errors import ConfigError
 
 UNITS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
@@ -140,11 +142,21 @@ class Table:
         if path is None:
             return None
         try:
-            return Path(path).read_text(encoding="utf-8")
+            return read_text(path)
         except OSError as error:
             raise JobError(f"[{self.where}] {key} {path!r} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise JobError(f"[{self.where}] {key} {path!r} is not text in UTF-8") from None
+        except NoTextError as error:
+            raise JobError(f"[{self.where}] {key} {path!r} {error}") from None
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file in UTF-8, whatever ends its lines.
+
+    Raises:
+        OSError: it cannot be read.
+        NoTextError: it is no UTF-8.
+    """
+    return text_of(Path(path).read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def duration(value: str, what: str) -> float:

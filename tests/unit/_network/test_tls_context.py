@@ -47,6 +47,18 @@ def test_authorities_of_a_file_a_folder_and_a_text(ca: trustme.CA, tmp_path: Pat
     assert "ssl.truststore.location" in store
 
 
+@pytest.mark.parametrize("comment", ["# Főtanúsítvány\n".encode(), b"Autorit\xe9\n"])
+def test_comments_of_a_bundle_may_be_in_any_encoding(ca: trustme.CA, tmp_path: Path, comment: bytes) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_bytes(comment + ca.cert_pem.bytes())
+    assert subjects(make_context(TlsSettings(truststore=str(path)))[0]) == 1
+    text = comment.decode("latin-1") + ca.cert_pem.bytes().decode()
+    assert subjects(make_context(TlsSettings(certificates=Secret(text)))[0]) == 1
+    path.write_bytes(ca.cert_pem.bytes().replace(b"M", "ü".encode(), 1))
+    with pytest.raises(ConfigError, match="ssl.truststore.location="):
+        make_context(TlsSettings(truststore=str(path)))
+
+
 def test_what_a_context_allows() -> None:
     context, _ = make_context(TlsSettings())
     assert context.check_hostname and context.verify_mode == ssl.CERT_REQUIRED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay._runtime.files import read_small
+from forebay._runtime.files import OTHER_MARKS, NoTextError, may_be_mark, read_small, text_of, without_mark
 from tests.support.nobody import as_nobody, shared_folder
 
 
@@ -55,6 +55,21 @@ def test_a_file_that_may_not_be_read() -> None:
         (folder / "x").chmod(0)
         with as_nobody(), pytest.raises(PermissionError, match="Permission denied"):
             read_small(str(folder / "x"), 5)
+
+
+def test_text_with_and_without_marks() -> None:
+    assert (
+        text_of(b"") == text_of(b"\xef\xbb\xbf") == ""
+        and text_of(b"\xef\xbb\xbfa\xc3\xa9") == text_of(b"a\xc3\xa9") == "aé"
+    )
+    assert text_of(b"a\xef\xbb\xbf") == "a\ufeff", "behind the begin it is a character"
+    assert without_mark(b"\xef\xbba\xff") == b"\xef\xbba\xff", "other bytes are none of its business"
+    for mark, name in OTHER_MARKS.items():
+        assert all(may_be_mark(mark[:size]) for size in range(len(mark)))
+        with pytest.raises(NoTextError, match=f"is text in {name}, as its byte order mark says; save it as UTF-8"):
+            without_mark(mark + b"a\0")
+    with pytest.raises(NoTextError, match=r"is no text in UTF-8 \(byte 2\)"):
+        text_of(b"a\xff")
 
 
 def test_a_path_that_cannot_be() -> None:

@@ -125,7 +125,7 @@ def test_options_come_from_a_file_then_from_flags(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"own.conf:2: write property=value"):
         job("-F", str(named))
     named.write_bytes(b"\xff")
-    with pytest.raises(CommandError, match="cannot be read: not UTF-8"):
+    with pytest.raises(CommandError, match="is no text in UTF-8"):
         job("-F", str(named))
 
 

@@ -58,6 +58,6 @@ def test_what_cannot_be_written_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "q.sql").write_bytes(b"\xff\xfe")
-    with pytest.raises(JobError, match=r"\[t\] file '.*q.sql' is not text in UTF-8"):
+    (tmp_path / "q.sql").write_bytes(b"SELECT '\xff'")
+    with pytest.raises(JobError, match=r"\[t\] file '.*q.sql' is no text in UTF-8 \(byte 9\)"):
         Table({"file": "q.sql"}, "t", None, tmp_path).content("file")
