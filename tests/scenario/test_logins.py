@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from forebay._network.connection_states import State
 from forebay.errors import IllegalArgumentError, IllegalStateError, KafkaError, NetworkError, SaslAuthenticationError
 from forebay.producer import KafkaProducer
 from tests.fakes.broker import INIT_PRODUCER_ID
-from tests.fakes.sasl import HandDrivenHelper, SaslBroker
+from tests.fakes.login import Login, oauth
+from tests.fakes.sasl import HandDrivenHelper
 from tests.fakes.world import World
 
 RIGHT = b"\0alice\0right"
@@ -26,69 +28,9 @@ def helper(monkeypatch: pytest.MonkeyPatch) -> HandDrivenHelper:
     return made
 
 
-class Login(World):
-    """A producer whose broker asks who it is.
-
-    Args:
-        helper: does its work when ``settle`` has nothing else to do, unless it is ``held``.
-    """
-
-    def __init__(self, helper: HandDrivenHelper | None, *, lifetime_ms: int = 0, **config: Any) -> None:
-        self.helper = helper
-        self.held = False
-        self.accepted: set[bytes] | None = None
-        self.lifetime_ms = lifetime_ms
-        self.sasl: SaslBroker | None = None
-        super().__init__(known=False, security_protocol="SASL_PLAINTEXT", delivery_timeout_ms=600_000, **config)
-        self.sasl = SaslBroker(self.cluster.brokers[0], self.judge, lifetime_ms)
-
-    def judge(self, token: bytes) -> tuple[int, str | None, bytes]:
-        taken = self.accepted is None or token in self.accepted
-        return (0, None, b"") if taken else (58, "Authentication failed", b"")
-
-    def settle(self, turns: int = 8) -> None:
-        super().settle(turns)
-        while self.helper is not None and not self.held and self.helper.work_off():
-            super().settle(turns)
-
-    def learned(self) -> Login:
-        self.learn("test")
-        self.learn("test")
-        return self
-
-    @property
-    def state(self) -> State:
-        return next(iter(self.parts.client.states.nodes.values())).state
-
-
-class Provider:
-    """Tokens that last for ten minutes; or what a test wants."""
-
-    def __init__(self) -> None:
-        self.world: Login | None = None
-        self.asked = 0
-        self.gives: Any = None
-
-    def __call__(self) -> Any:
-        self.asked += 1
-        if isinstance(self.gives, Exception):
-            raise self.gives
-        if self.gives is not None:
-            return self.gives
-        assert self.world is not None
-        return f"token-{self.asked}", self.world.clock.wall() / 1000 + 600
-
-
 def last_error(world: World) -> KafkaError | None:
     """Why the first broker could not be reached or did not let us in."""
-    return next(iter(world.parts.client.states.nodes.values())).last_error
-
-
-def oauth(helper: HandDrivenHelper, **more: Any) -> tuple[Login, Provider]:
-    provider = Provider()
-    world = Login(helper, sasl_mechanism="OAUTHBEARER", sasl_oauthbearer_token_provider=provider, **more)
-    provider.world = world
-    return world, provider
+    return next((state.last_error for state in world.parts.client.states.nodes.values()), None)
 
 
 def test_a_record_arrives_with_a_token(helper: HandDrivenHelper) -> None:
@@ -149,6 +91,20 @@ def test_a_provider_that_hangs_and_comes_back(helper: HandDrivenHelper) -> None:
     world.learned()
     world.send()
     world.until(lambda: world.values() == [b"v"])
+
+
+def test_a_provider_that_hangs_is_given_up_in_time_also_if_something_else_was_due_before(
+    helper: HandDrivenHelper,
+) -> None:
+    world, _ = oauth(helper, socket_connection_setup_timeout_ms=1000, socket_connection_setup_timeout_max_ms=1000)
+    world.held = True
+    lost: list[float] = []
+    world.parts.client.states.on_loss = lambda state, error: lost.append(world.now)
+    world.metadata.add_topic("test", world.now)
+    for _ in range(40):
+        world.wait()
+    assert len(lost) >= 3
+    assert all(later - earlier < 6000 for earlier, later in pairwise(lost))
 
 
 def test_a_provider_that_returns_after_the_end(helper: HandDrivenHelper) -> None:

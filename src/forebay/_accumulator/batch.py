@@ -263,7 +263,7 @@ class ProducerBatch(StampedBatch):
     @cython.exceptval(check=False)
     def reached_delivery_timeout(self, timeout_ms: cython.double, now: cython.double) -> cython.bint:
         """True from ``created + delivery.timeout.ms`` on."""
-        return now - self.created >= timeout_ms
+        return now >= self.created + timeout_ms  # rounded as the schedule's next expiry is
 
     @cython.ccall
     @cython.exceptval(-1)

@@ -368,7 +368,7 @@ class BatchSchedule:
         try:
             while at < len(queue.batches):
                 batch = queue.batches[at]
-                if not batch.is_being_closed() and batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
+                if batch.reached_delivery_timeout(self.delivery_timeout_ms, now):
                     gone.append(queue.pop_at(at))
                     continue
                 self._expect_expiry(batch)

@@ -35,7 +35,7 @@ FULL: it takes no more records, and the sender closes it.
 LEFT: it is in ``PartitionQueue.to_close``, for the thread that filled it to compress.
 CLOSING: a thread is compressing it; the sender keeps off.
 CLOSED: its bytes are final.
-ABANDONED: it got its outcome while it was LEFT or CLOSING; that thread releases its memory.
+ABANDONED: it got its outcome while it was CLOSING; that thread releases its memory.
 """
 
 LIVES = ("OPEN", "FULL", "LEFT", "CLOSING", "CLOSED", "ABANDONED")
@@ -43,7 +43,7 @@ LIVES = ("OPEN", "FULL", "LEFT", "CLOSING", "CLOSED", "ABANDONED")
 LIFE_MOVES: Mapping[int, frozenset[int]] = {
     OPEN: frozenset({FULL}),
     FULL: frozenset({LEFT, CLOSED}),
-    LEFT: frozenset({CLOSING, FULL, ABANDONED}),
+    LEFT: frozenset({CLOSING, FULL}),
     CLOSING: frozenset({CLOSED, FULL, ABANDONED}),
     CLOSED: frozenset(),
     ABANDONED: frozenset(),

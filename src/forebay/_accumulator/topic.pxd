@@ -28,6 +28,7 @@ cdef class PartitionQueue(GatedQueue):
     cpdef int move(self, int place) except? -1
     cdef int add(self, ProducerBatch batch) except? -1
     cdef bint leave_to_filler(self, ProducerBatch batch) except? -1
+    cdef int take_back(self, ProducerBatch batch) except? -1
     cdef ProducerBatch pop_head(self)
     cdef ProducerBatch pop_at(self, Py_ssize_t at)
     cdef void take_all(self, bint unsent_only, list taken)

@@ -92,6 +92,13 @@ class PartitionQueue(GatedQueue):
         return listed
 
     @cython.cfunc
+    @cython.exceptval(-1)
+    def take_back(self, batch: ProducerBatch) -> cython.int:
+        """A batch that is LEFT is the sender's again; its lock is held."""
+        self.to_close.remove(batch)
+        return batch.become(FULL)
+
+    @cython.cfunc
     def pop_head(self) -> ProducerBatch:
         return self.pop_at(0)
 
@@ -175,11 +182,13 @@ class PartitionQueue(GatedQueue):
     def abandon(self, batch: ProducerBatch) -> cython.bint:
         """Marks a batch with an outcome that another thread compresses; False if no thread does.
 
-        That thread releases its memory then.
+        That thread releases its memory then.  A batch that is LEFT is taken back: the thread may never come.
         """
         acquire(self.lock)
         try:
-            if not batch.is_being_closed():
+            if batch.life == LEFT:
+                self.take_back(batch)
+            if batch.life != CLOSING:
                 return False
             batch.become(ABANDONED)
             return True
@@ -204,8 +213,7 @@ class PartitionQueue(GatedQueue):
             self.left_since = now
         left: cython.double = self.left_since + LEFT_MS - now
         if left <= 0:
-            self.to_close.remove(head)
-            head.become(FULL)
+            self.take_back(head)
             self.left_since = -1
         return max(left, 0)
 

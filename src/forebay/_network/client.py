@@ -385,9 +385,9 @@ class NetworkClient:
                 continue
             self.check_at(due)
             self._connector.go_on(state, now)
-            if state.state is READY and now >= state.reauthenticate_at:
-                self._handshakes.authenticate_again(state, now)
-            else:
+            if state.state is READY:
+                if now >= state.reauthenticate_at:
+                    self._handshakes.authenticate_again(state, now)
                 self.check_at(state.reauthenticate_at)
             unused = min(unused, (state.idle_at(max_idle), state), key=itemgetter(0))
         if now > unused[0]:
@@ -397,7 +397,7 @@ class NetworkClient:
             self.check_at(now - 1)
         else:
             self.check_at(unused[0])
-        self._handshakes.renew(now)
+        self._handshakes.check(now)
         self._updater.maybe_rebootstrap(now)
 
     def _failed(self, state: NodeState, cause: BaseException | None, now: float) -> None:

@@ -146,7 +146,7 @@ class NodeState:
         self.reconnect_backoff_ms = reconnect_backoff_ms
         self.setup_timeout_ms = setup_timeout_ms
         self.throttled_until = float("-inf")
-        self.reauthenticate_at = _INFINITY  # KIP-368
+        self.reauthenticate_at = _INFINITY  # KIP-368; only while READY
         self.channel: Any = None  # Channel of the open connection
         self.connection: Any = None  # Connection, its side of the protocol
         self.resolution: Any = None  # Resolution, while the host name is looked up
@@ -210,6 +210,7 @@ class NodeState:
         if to not in MOVES[self.state]:
             raise IllegalStateError(f"Node {self.node} cannot go from {self.state.name} to {to.name}")
         self.state = to
+        self.reauthenticate_at = _INFINITY  # it is of the session that ends here, or has not begun
 
     @property
     def established(self) -> bool:
@@ -262,7 +263,6 @@ class ConnectionStates:
     def authenticating(self, state: NodeState) -> None:
         """The client authenticates; no request is sent meanwhile."""
         state.move(State.AUTHENTICATING)
-        state.reauthenticate_at = _INFINITY
 
     def ready(self, state: NodeState) -> None:
         """Requests may be sent.  Failures are forgotten only now: a broker may accept and hang up."""

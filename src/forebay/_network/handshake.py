@@ -129,9 +129,15 @@ class Handshakes:
             else:
                 self.waiting.append(wait)
 
+    def check(self, now: float) -> None:
+        """Looks for what is due beside the connections, and names the next time."""
+        self._look_at_files(now)
+        for wait in self.waiting:
+            self._check_at(wait.until)
+        self.renew(now)
+
     def renew(self, now: float) -> None:
         """Renews credentials before they end, also while no connection logs in."""
-        self._look_at_files(now)
         if self._options.sasl is None:
             return
         work, again_at = self._options.sasl.renewal(now)

@@ -68,7 +68,8 @@ class Draining:
             node = cluster.node(node_id)
             if node is None or not self.client.ready(node, now):
                 if node is not None:
-                    delay = min(delay, self.client.states.poll_delay(node.id, now))
+                    # At least 1: an attempt that fails at once may have no back-off (reconnect.backoff.ms).
+                    delay = min(delay, max(1.0, self.client.states.poll_delay(node.id, now)))
                     self.schedule.loads.update_node_latency(node_id, now, False)
                 continue
             self.schedule.loads.update_node_latency(node_id, now, True)

@@ -73,7 +73,10 @@ class TransactionalRequests:
     def turn(self, now: float) -> float:
         """Sends what is due; ms until the next call, unless an event comes first."""
         self._note_features()
-        return max(0.0, min(self._next(now), self._give_up_at - now))
+        delay = self._next(now)
+        if self._give_up_at < math.inf and self.dialog.has_work():
+            delay = min(delay, self._give_up_at - now)
+        return max(0.0, delay)
 
     def _note_features(self) -> None:
         features = self._client.versions.features

@@ -115,3 +115,28 @@ def test_a_node_that_still_has_bytes_to_write_gets_no_more() -> None:
         link.stalled = False
     world.settle()
     assert world.in_flight == 2
+
+
+def test_a_node_that_cannot_be_tried_is_not_tried_in_each_turn() -> None:
+    """No name is looked up and no time passes: the attempt fails at once, and there is no back-off."""
+
+    def nowhere(host: str, port: int) -> tuple[str, int]:
+        if away:
+            raise OSError("nowhere")
+        return host, port
+
+    away: list[bool] = []
+    world = World(
+        reconnect_backoff_ms=0, reconnect_backoff_max_ms=0, broker_address_map=nowhere, delivery_timeout_ms=8000
+    )
+    world.send()
+    world.settle()
+    away.append(True)
+    world.cluster.down(0)
+    world.settle()
+    world.send()
+    turns, end = 0, world.now + 100
+    while world.now < end:
+        world.wait()
+        turns += 1
+        assert turns < 500

@@ -54,6 +54,15 @@ def test_a_throttled_coordinator_is_waited_for() -> None:
     assert world.now - begun < 6000
 
 
+def test_the_time_of_an_end_counts_only_while_it_waits_for_the_coordinator() -> None:
+    world = TransactionalWorld(2)
+    requests = world.requests
+    requests.prepare_close(world.now)
+    world.advance(world.sender.delivery_timeout_ms + 1)
+    requests.prepare_close(world.now)
+    assert not world.session.dialog.has_work() and requests.turn(world.now) == float("inf")
+
+
 def test_a_refused_login_is_the_end() -> None:
     world = TransactionalWorld(2, ready=False)
     refused = SaslAuthenticationError("wrong password")
