@@ -14,5 +14,5 @@ cdef class BatchDrain:
     cpdef list drain(self, int node_id, Py_ssize_t max_size, double now, Gate gate)
     cdef ProducerBatch take(self, PartitionQueue queue, Py_ssize_t room, double now, Gate gate)
     cdef ProducerBatch head_for(self, PartitionQueue queue, Py_ssize_t room, double now)
-    cdef int take_head(self, PartitionQueue queue) except? -1
+    cdef bint take_head(self, PartitionQueue queue, ProducerBatch head, Py_ssize_t room) except? -1
     cdef int check_behind(self, PartitionQueue queue, double now) except? -1

@@ -131,10 +131,10 @@ class BatchDrain:
         # Read once: the gate and the request must see the same one.
         incarnation: TopicIncarnation = queue.state.incarnation
         batch.set_target(incarnation.number, incarnation.topic_id, queue.leader_epoch)
-        # Only this thread takes from the head, so the batch is still there after the gate, which may run longer.
         if gate is not None and not gate.may_drain(queue, batch):
             return None
-        self.take_head(queue)
+        if not self.take_head(queue, batch, room):
+            return None
         if gate is not None:
             gate.stamp(queue, batch)
         batch.drained = now
@@ -166,13 +166,18 @@ class BatchDrain:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def take_head(self, queue: PartitionQueue) -> cython.int:
+    def take_head(self, queue: PartitionQueue, head: ProducerBatch, room: cython.Py_ssize_t) -> cython.bint:
+        # Only this thread takes from the head, so ``head`` still is that.  But the lock was free while the gate was
+        # asked, and ``head`` may have been open: another thread may have made it larger, or full, and compress it.
         acquire(queue.lock)
         try:
+            if head.is_being_closed() or (room >= 0 and head.estimated_size() > room):
+                return False
             queue.pop_head()
             place: cython.int = WATCHED if len(queue.batches) > 0 else IDLE
             if queue.place != place:
                 queue.move(place)
         finally:
             release(queue.lock)
-        return self.schedule.contain(queue, place)
+        self.schedule.contain(queue, place)
+        return True

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from forebay._gate import Gate, StampedBatch
+from forebay._records.compression import CompressionType, compressor
 from tests.unit._accumulator.shelf import Holding, Shelf
 
 
@@ -141,3 +145,59 @@ def test_another_topic_of_the_name_has_epochs_of_its_own() -> None:
     shelf.clock.advance(1000)
     assert shelf.drain(0) == [batch]
     assert (batch.incarnation, batch.leader_epoch) == (1, 0)
+
+
+class Meanwhile(Holding):
+    """A gate that takes its time: other threads append while it is asked."""
+
+    def __init__(self, append: Callable[[], object]) -> None:
+        super().__init__()
+        self.append = append
+
+    def may_drain(self, queue: Any, batch: StampedBatch) -> bool:
+        self.append()
+        return True
+
+
+class Helpers:
+    """They accept what is to be compressed, and do nothing yet."""
+
+    def accept(self, queue: object, size: int) -> bool:
+        return True
+
+
+def test_a_head_that_is_filled_while_the_gate_is_asked_is_left_to_its_filler() -> None:
+    shelf = Shelf(compressor=compressor(CompressionType.LZ4), batch_size=256)
+    closer = shelf.accumulator.closer
+    closer.helpers = Helpers()
+    closer.helped_threads.add(threading.get_ident())
+    shelf.append(0, 1, os.urandom(50))
+    (head,) = shelf.batches()
+
+    def fill() -> None:
+        while len(shelf.batches()) < 2:
+            shelf.append(0, 1, os.urandom(50))
+
+    gate = Meanwhile(fill)
+    assert shelf.drain(0, gate=gate) == [] and gate.stamped == []
+    assert head.closing and shelf.batches()[0] is head
+    closer.close_queues([shelf.queue()])
+    assert shelf.drain(0, gate=Holding()) == [head] and head.closed
+
+
+def test_a_head_that_grows_while_the_gate_is_asked_may_fit_no_more() -> None:
+    shelf = Shelf(leaders=(0, 0, 1))
+    for partition in (0, 1):
+        shelf.append(partition, 1, bytes(100))
+    first, second = (shelf.batches(partition)[0] for partition in (0, 1))
+    limit = first.estimated_size() + second.estimated_size()
+    asked: list[None] = []
+
+    def grow() -> None:
+        asked.append(None)
+        if len(asked) == 2:
+            shelf.append(1, 1, bytes(100))
+
+    assert shelf.drain(0, limit, Meanwhile(grow)) == [first]
+    assert shelf.accumulator.drain.cut_short and shelf.batches(1) == [second]
+    assert shelf.drain(0, limit) == [second] and second.record_count == 2
