@@ -255,9 +255,12 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             self._parts.client.wakeup()
             for batch in batches:
                 left = None if timeout is None else begun + timeout * 1000 - clock.now()
-                is_there = yield batch.result, left
-                if not is_there:
-                    records = sum(other.record_count for other in batches if not other.result.done)
+                if (yield batch.result, left):
+                    continue
+                from forebay._delivery.split import open_records  # rare
+
+                records = sum(open_records(other.result, other.record_count) for other in batches)
+                if records > 0:  # some of them may have come since the wait
                     raise TimeoutError(f"flush: {records} record(s) have no outcome after {timeout} s", phase="flush")
         finally:
             accumulator.end_flush()
@@ -324,13 +327,13 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         acknowledged, lost = self._end(timeout)
         self._close_users()
         if acknowledged or lost:
-            text = f"close: {lost} record(s) were not acknowledged within {timeout} s and failed"
+            said = [f"{lost} record(s) were not acknowledged within {timeout} s and failed"] if lost else []
             if acknowledged:
-                text += (
-                    f"; {acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of "
+                said.append(
+                    f"{acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of "
                     "them has not returned"
                 )
-            raise TimeoutError(text)
+            raise TimeoutError("close: " + "; ".join(said))
 
     def _end(self, timeout: float | None) -> tuple[int, int]:
         """Joins the thread, by force after ``timeout``; records that lack only callbacks, and those that failed."""

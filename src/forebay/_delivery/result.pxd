@@ -49,6 +49,7 @@ cdef class BatchResult:
     cdef bint run_callbacks(self, object report) except? -1
     cdef void report_raised(self, object raised, object report)
     cdef int wake_waiters(self) except? -1
+    cdef int tell_whole(self) except? -1
     cdef bint end_part(self, BatchResult part) except? -1
     cdef BatchResult leaf(self, int index)
     cdef bint add_callback(self, int index, object future, object function) except? -1

@@ -148,14 +148,8 @@ class BatchResult:
             pass
         self.account = None
         self.wake_waiters()
-        part: BatchResult = self
-        while part.parent is not None:
-            whole: BatchResult = part.parent
-            part.parent = None
-            if not whole.end_part(part):
-                break
-            whole.wake_waiters()
-            part = whole
+        if self.parent is not None:
+            self.tell_whole()
         return True
 
     @cython.ccall
@@ -166,10 +160,7 @@ class BatchResult:
         """Wakes the waiters while a callback holds the sender's thread.  Any thread.
 
         An outcome that is set stays.  Where none is, this one is set; ``settle`` keeps it later, and runs the
-        callbacks.  The arguments are those of ``settle``.
-
-        Returns:
-            True if the records were acknowledged.
+        callbacks.  The arguments are those of ``settle``.  True if the records were acknowledged.
         """
         acquire(self.lock)
         try:
@@ -184,7 +175,24 @@ class BatchResult:
         finally:
             release(self.lock)
         self.wake_waiters()
+        if self.parts is None:
+            self.tell_whole()
         return self.error is None
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def tell_whole(self) -> cython.int:
+        # The batch that this one is a part of is done with its last part.  Once: an early outcome is settled again.
+        acquire(self.lock)
+        try:
+            whole: BatchResult | None = self.parent
+            self.parent = None
+        finally:
+            release(self.lock)
+        if whole is not None and whole.end_part(self):
+            whole.wake_waiters()
+            whole.tell_whole()
+        return 0
 
     @cython.cfunc
     def run_deliveries(self, calls: DeliveryCallbacks | None, report: Any) -> cython.void:
@@ -230,11 +238,7 @@ class BatchResult:
 
     @cython.cfunc
     def note_lost(self, calls: DeliveryCallbacks, at: cython.Py_ssize_t) -> cython.void:
-        """Notes that there was no memory to call record ``at``'s callback, and logs earlier ones that do not adjoin it.
-
-        Args:
-            at: -1 when there are no more.
-        """
+        """Notes that record ``at``'s callback got no memory (-1: there are no more), and logs those before a gap."""
         if calls.lost > 0 and at != calls.lost_at + calls.lost:
             report_lost(self.topic, self.partition, self.base_offset, calls.lost_at, calls.lost)
             calls.lost = 0
@@ -316,11 +320,7 @@ class BatchResult:
     @cython.cfunc
     @cython.exceptval(-1)
     def add_callback(self, index: cython.int, future: Any, function: Any) -> cython.bint:
-        """Has ``function(future)`` called when record ``index`` has its outcome; False if it has one.
-
-        Args:
-            future: its ``_index`` is ``index``.
-        """
+        """Has ``function(future)`` called when record ``index`` of that future has its outcome; False if it has one."""
         result: BatchResult
         fresh: list[Any] = []  # made before the lock, because it may run the garbage collector
         while True:

@@ -65,6 +65,18 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
     return True
 
 
+def open_records(result: BatchResult, count: int) -> int:
+    """How many of its ``count`` records have no outcome: of a batch that was split, those of parts that have none."""
+    if result.done:
+        return 0
+    if result.parts is None:
+        return count
+    ends = [*(part.first - result.first for part in result.parts[1:]), count]
+    return sum(
+        open_records(part, end - part.first + result.first) for part, end in zip(result.parts, ends, strict=True)
+    )
+
+
 @cython.cfunc
 @cython.exceptval(check=False)
 def inherit(part: BatchResult, whole: BatchResult) -> cython.void:

@@ -29,7 +29,7 @@ from forebay._sender.expiry import (
     unknown_topic,
     waiting_phase,
 )
-from forebay._sender.produce import record_errors_in
+from forebay._sender.produce import error_in, record_errors_in
 from forebay.errors import (
     ConcurrentTransactionsError,
     KafkaError,
@@ -402,16 +402,16 @@ class BatchOutcomes:
 
 
 def _written(heard: tuple[list[Any], list[Any] | None] | None) -> dict[Any, tuple[int, int]]:
-    """Base offset and append time of each batch that an answer acknowledges; -1 and -1 with ``acks=0``."""
+    """Base offset and append time of each batch that an answer acknowledges; -1 where they are not known."""
     if heard is None:
         return {}
     batches, answers = heard
     if answers is None:
         return dict.fromkeys(batches, (-1, -1))
     return {
-        batch: (answer.base_offset, answer.log_append_time)
+        batch: (answer.base_offset if answer.error_code == 0 else -1, answer.log_append_time)
         for batch, answer in zip(batches, answers, strict=True)
-        if answer is not None and answer.error_code == 0
+        if answer is not None and error_in(answer) is None
     }
 
 

@@ -38,6 +38,19 @@ class Purge(NamedTuple):
         return cls(batches, in_queue, in_flight, TransactionalResult())
 
 
+def apply_all(purges: list[Purge], *rest: Any) -> None:
+    """Applies each of ``purges``, which stands there until that is done: its callbacks may hold the thread.
+
+    Args:
+        rest: as those of ``apply``.
+    """
+    while purges:
+        try:
+            apply(purges[0], *rest)
+        finally:
+            del purges[0]
+
+
 def apply(
     request: Purge,
     accumulator: RecordAccumulator,

@@ -428,10 +428,9 @@ class Sender:
         return None
 
     def _purge(self, now: float) -> None:
-        from forebay._sender.purging import apply  # rare, and not wanted at each start
+        from forebay._sender.purging import apply_all  # rare, and not wanted at each start
 
-        while self.purges:
-            apply(self.purges.pop(0), self.accumulator, self.in_flight, self.outcomes, self.log, now)
+        apply_all(self.purges, self.accumulator, self.in_flight, self.outcomes, self.log, now)
 
     def give_up(self, error: KafkaError) -> None:
         """The end: batches without an outcome fail with ``error``, and calls that wait for a transaction end."""

@@ -94,7 +94,9 @@ class SenderThread:
         Returns:
             How many records were acknowledged, and how many failed, of those whose callbacks have not all run.
         """
-        return self.sender.settle_early()
+        settled = self.sender.settle_early()
+        self._end_purges()
+        return settled
 
     def purge(self, *, in_queue: bool, in_flight: bool) -> TransactionalResult:
         """Asks the thread to drop the records that were accepted so far.  Any thread.
