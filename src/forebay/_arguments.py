@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 
+from forebay._wire import check_text
 from forebay.errors import IllegalArgumentError
 from forebay.model import TopicPartition
 
@@ -70,25 +71,6 @@ def plain_name(topic: Any) -> str:
     return topic if type(topic) is str else str.__str__(topic)
 
 
-def checked_topic(topic: str) -> None:
-    """Refuses a name that no broker could be asked for.
-
-    Raises:
-        IllegalArgumentError: empty, or not to be encoded (a lone surrogate).
-    """
-    if not topic:
-        raise IllegalArgumentError("topic must be a non-empty str")
-    check_encodable("topic", topic)
-
-
-def check_encodable(what: str, text: str) -> None:
-    """Refuses text with a lone surrogate, which UTF-8 has no bytes for."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise IllegalArgumentError(f"{what} {text!r} cannot be encoded as UTF-8: {error.reason}") from None
-
-
 @cython.ccall
 @cython.exceptval(-1)
 def checked_partition(partition: Any) -> cython.int:
@@ -146,7 +128,7 @@ def checked_headers(headers: Any) -> list[Any]:
         if not isinstance(key, str):
             raise TypeError(f"the key of header {index} must be a str, got {type(key).__name__}")
         if not key.isascii():
-            check_encodable(f"the key of header {index}", key)
+            check_text(f"the key of header {index}", key, most=None)
         if type(value) is not bytes and value is not None:
             if not isinstance(value, (bytes, bytearray, memoryview)):
                 raise TypeError(f"the value of header {key!r} must be bytes or None, got {type(value).__name__}")

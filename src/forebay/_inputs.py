@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forebay._wire import check_text
 from forebay.errors import IllegalArgumentError
 
 
@@ -17,7 +18,8 @@ class ProducerRecord:
     """A record as interceptors see it, before serialization; ``headers`` given as a mapping become its pairs.
 
     Raises:
-        forebay.errors.IllegalArgumentError: topic missing, negative partition or negative timestamp.
+        forebay.errors.IllegalArgumentError: no topic, negative partition or negative timestamp.  What is wrong with a
+            topic's name arrives in the future.
     """
 
     topic: str
@@ -37,8 +39,8 @@ class ProducerRecord:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        if not isinstance(topic, str) or not topic:
-            raise IllegalArgumentError(f"topic must be a non-empty str, got {topic!r}")
+        if not isinstance(topic, str):
+            raise IllegalArgumentError(f"topic must be a str, got {topic!r}")
         if partition is not None and partition < 0:
             raise IllegalArgumentError(
                 f"Invalid partition: {partition}. Partition number should always be non-negative or None."
@@ -66,7 +68,7 @@ class OffsetAndMetadata:
     ``leader_epoch`` is that of the last record that was, -1 if not known; ``metadata`` is kept with the offset.
 
     Raises:
-        forebay.errors.IllegalArgumentError: negative offset, or a leader epoch below -1.
+        forebay.errors.IllegalArgumentError: negative offset, a leader epoch below -1, or metadata that cannot be sent.
     """
 
     offset: int
@@ -80,6 +82,7 @@ class OffsetAndMetadata:
             raise IllegalArgumentError(
                 f"Invalid leader epoch: {self.leader_epoch}, it is at least 0, or -1 for unknown"
             )
+        _check_texts(self, "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class ConsumerGroupMetadata:
     """Who commits offsets: a consumer group and, where known, the member in it (KIP-447).
 
     Raises:
-        forebay.errors.IllegalArgumentError: no group, or a generation without a member.
+        forebay.errors.IllegalArgumentError: no group, a generation without a member, or text that cannot be sent.
     """
 
     group_id: str
@@ -103,6 +106,14 @@ class ConsumerGroupMetadata:
                 f"Generation {self.generation_id} of group {self.group_id!r} was given without a member_id: "
                 "pass both, or neither"
             )
+        _check_texts(self, "group_id", "member_id", "group_instance_id")
+
+
+def _check_texts(given: object, *names: str) -> None:
+    for name in names:
+        text = getattr(given, name)
+        if isinstance(text, str):
+            check_text(name, text)
 
 
 # What tracebacks, documentation and pickles show.  Not in the classes: the decorator would look into a module that may

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,8 +20,9 @@ from forebay._control.session import ControlSession, Deadline
 from forebay._control.tail import PartitionReader
 from forebay._delivery.sender_lock import Hold
 from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
+from forebay._wire import check_text, check_topic, shown
 from forebay.config import ProducerConfig
-from forebay.errors import IllegalArgumentError, IllegalStateError, TransactionalIdNotFoundError
+from forebay.errors import IllegalArgumentError, IllegalStateError, InvalidTopicError, TransactionalIdNotFoundError
 from forebay.model import (
     ClusterDescription,
     TailRecord,
@@ -209,12 +210,13 @@ class Control:
             True if it was made, False if there is one of that name; also False if a lost answer made us ask twice.
 
         Raises:
-            KafkaError: the controller's, such as InvalidTopicError or PolicyViolationError.
+            InvalidTopicError: Kafka forbids the name.
+            KafkaError: the controller's, such as PolicyViolationError.
         """
-        _require_text("topic", name)
+        _require_topic(name)
         _require_number("partitions", partitions, 1, _MAX_INT32, default=-1)
         _require_number("replication_factor", replication_factor, 1, _MAX_INT16, default=-1)
-        given = {str(key): None if value is None else str(value) for key, value in (configs or {}).items()}
+        given = _require_configs(configs)
         with self._call("create_topic", timeout) as (session, deadline):
             return topics.create_topic(session, name, partitions, replication_factor, configs=given, deadline=deadline)
 
@@ -369,9 +371,25 @@ class Control:
         return f"<Control of {','.join(self._config['bootstrap.servers'])}{': closed' if self._closed else ''}>"
 
 
-def _require_text(name: str, value: object) -> None:
+def _require_text(name: str, value: object, check: Callable[[str], None] | None = None) -> None:
     if not isinstance(value, str) or not value:
         raise IllegalArgumentError(f"{name} must be a non-empty str, got {value!r}")
+    check_text(name, value) if check is None else check(value)
+
+
+def _require_topic(name: str) -> None:
+    try:
+        _require_text("topic", name, check_topic)
+    except InvalidTopicError as error:
+        raise error.with_context(topic=shown(name)) from None
+
+
+def _require_configs(configs: Mapping[str, Any] | None) -> dict[str, str | None]:
+    given = {str(key): None if value is None else str(value) for key, value in (configs or {}).items()}
+    for key, value in given.items():
+        check_text("a key of configs", key)
+        check_text(f"configs[{key!r}]", value or "")
+    return given
 
 
 def _require_number(name: str, value: object, lowest: int, highest: int, *, default: int | None = None) -> None:
@@ -390,7 +408,7 @@ def _require_identity(who: TransactionIdentity) -> None:
 
 
 def _require_place(topic: str, partition: int) -> TopicPartition:
-    _require_text("topic", topic)
+    _require_topic(topic)
     _require_number("partition", partition, 0, _MAX_INT32)
     return TopicPartition(topic, partition)
 

@@ -19,11 +19,13 @@ from forebay.errors import (
     ConfigError,
     IllegalArgumentError,
     IllegalStateError,
+    InvalidTopicError,
     TimeoutError,
     TransactionalIdNotFoundError,
 )
 from forebay.model import TransactionDescription
 from tests.fakes.broker import API_VERSIONS, Received
+from tests.fakes.names import FORBIDDEN_TOPICS, LONE_SURROGATES, TOO_LONG
 from tests.fakes.steps import at_step, each_step, within_time
 from tests.unit._control.world import ControlWorld
 
@@ -58,6 +60,36 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_asked(
     world = ControlWorld()
     with pytest.raises(IllegalArgumentError, match=words):
         getattr(world.control, method)(*arguments)
+    assert not world.selector.opened
+
+
+@pytest.mark.parametrize("name", [name for name in FORBIDDEN_TOPICS if name], ids=lambda name: ascii(name)[:20])
+def test_names_that_no_topic_has_are_refused_before_anything_is_asked(name: str) -> None:
+    world = ControlWorld()
+    for method in ("create_topic", "read_tail"):
+        with pytest.raises(InvalidTopicError, match="No topic can be named"):
+            getattr(world.control, method)(name)
+    with pytest.raises(InvalidTopicError, match="No topic can be named"):
+        next(world.control.read_from(name))
+    assert not world.selector.opened
+
+
+@pytest.mark.parametrize("text", [*LONE_SURROGATES, *TOO_LONG], ids=lambda text: ascii(text)[:20])
+def test_text_that_cannot_be_sent_is_refused_before_anything_is_asked(text: str) -> None:
+    world = ControlWorld()
+    control = world.control
+    for call in (
+        lambda: control.init_producer_id(text),
+        lambda: control.end_transaction(text, 1, 0, True, 2),
+        lambda: control.describe_transaction(text),
+        lambda: control.describe_transactions(["t", text]),
+        lambda: control.list_transactions(states=[text]),
+        lambda: control.create_topic("t", configs={text: "v"}),
+        lambda: control.create_topic("t", configs={"k": text}),
+        lambda: control.describe_cluster(text),
+    ):
+        with pytest.raises(IllegalArgumentError, match=r"cannot be sent: it "):
+            call()
     assert not world.selector.opened
 
 

@@ -170,8 +170,6 @@ def check_topic(topic: str | None, wanted: Mapping[str, Any]) -> None:
     """Refuses a call without a topic."""
     if topic is not None and not isinstance(topic, str):
         raise TypeError(f"topic must be a str or None, got {type(topic).__name__}")
-    if topic == "":
-        raise IllegalArgumentError("topic must be a non-empty str")
     if topic is None and wanted["topic_column"] is None:
         raise IllegalArgumentError("no topic: give a topic, a topic_column, or both (the topic for null cells)")
 

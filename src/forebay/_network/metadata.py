@@ -25,6 +25,7 @@ from forebay._network.metadata_timing import UpdateTiming
 from forebay._protocol.metadata import MetadataResponse
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.ticket import Ticket
+from forebay._wire import check_topic
 from forebay.errors import KafkaError
 from forebay.model import Node, TopicPartition
 
@@ -106,13 +107,19 @@ class Metadata:
         return self.newest.version
 
     def add_topic(self, topic: str, now: float) -> bool:
-        """Wants ``topic`` for another ``metadata.max.idle.ms``; True if it is new, which makes an update due."""
+        """Wants ``topic`` for another ``metadata.max.idle.ms``; True if it is new, which makes an update due.
+
+        Raises:
+            InvalidTopicError: Kafka forbids the name.  Each topic comes through here before a broker is asked for it:
+                in a request, a name that cannot be encoded would stop all others.
+        """
         topics = self._topics
         if topic in topics:
             # Without the lock, because every send comes here.  If the sender's thread drops the topic between these two
             # lines, it is wanted again and not "new"; the caller does not find it in the cluster and asks for it.
             topics[topic] = now + self._max_idle
             return False
+        check_topic(topic)
         with self._lock:
             if topic in topics:
                 return False

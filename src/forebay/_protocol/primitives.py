@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, NoReturn, TypeVar
 
-from forebay.errors import IllegalArgumentError, ProtocolError
+from forebay._wire import encoded
+from forebay.errors import ProtocolError
 
 T = TypeVar("T")
-
-MAX_INT16 = 0x7FFF
 
 _INT8 = Struct(">b")
 _INT16 = Struct(">h")
@@ -69,12 +68,10 @@ class Writer:
         """A string, or null.
 
         Raises:
-            IllegalArgumentError: over 32,767 bytes in UTF-8.
+            IllegalArgumentError: over 32,767 bytes in UTF-8, or a lone surrogate.
         """
-        data = b"" if value is None else value.encode()
+        data = b"" if value is None else encoded("string", value)
         size = -1 if value is None else len(data)
-        if size > MAX_INT16:
-            raise IllegalArgumentError(f"A string has at most {MAX_INT16} bytes, this one {size}: {data[:40]!r}...")
         if self._flexible:
             self.uvarint(size + 1)
         else:

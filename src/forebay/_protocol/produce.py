@@ -27,6 +27,7 @@ from cython.cimports.forebay._runtime.primitives import (
     put_varint,
 )
 
+from forebay._wire import MAX_TEXT, check_text
 from forebay.errors import IllegalArgumentError, UnsupportedVersionError
 
 
@@ -179,8 +180,8 @@ def _grouped(entries: list[PartitionRecords], by_id: cython.bint) -> list[list[P
 @cython.cfunc
 def _encoded(value: str, what: str) -> bytes:
     data: bytes = value.encode("utf-8")
-    if len(data) > 0x7FFF:
-        raise IllegalArgumentError(f"{what} of {len(data)} bytes, at most 32767 are allowed: {value[:40]!r}...")
+    if len(data) > MAX_TEXT:
+        check_text(what, value)
     return data
 
 

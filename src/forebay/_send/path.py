@@ -30,7 +30,7 @@ from cython.cimports.forebay._runtime.primitives import (
 )
 from cython.cimports.forebay._send.topics import TopicFinder
 
-from forebay._arguments import Acknowledged, as_record, checked_topic, not_callable
+from forebay._arguments import Acknowledged, as_record, not_callable
 from forebay._delivery.future import failed_future
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
@@ -115,7 +115,7 @@ class SendPath:
 
         Returns:
             A light future (``result``, ``exception``, ``done``, ``add_done_callback``).  Timeouts, a record that
-            is too large and whatever a broker refuses arrive in it.
+            is too large, a topic that cannot be and whatever a broker refuses arrive in it.
 
         Raises:
             ProducerClosedError: after ``close()``.
@@ -408,7 +408,6 @@ class SendPath:
         """The topic, once metadata knows it (and the partition, if one is asked for)."""
         begun: cython.double = self.clock.now()
         now: cython.double = begun
-        checked_topic(topic)
         blocking = self._may_block(blocking)
         topics: TopicFinder = self.topics
         since: Any = topics.known_since(topic)

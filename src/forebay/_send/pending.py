@@ -17,7 +17,7 @@ from cython.cimports.forebay._records.batch_v2 import encode_headers
 from cython.cimports.forebay._runtime.primitives import RecordView, record_view, view_of
 from cython.cimports.forebay._send.path import OPEN, SendPath
 
-from forebay._arguments import Acknowledged, checked_topic
+from forebay._arguments import Acknowledged
 from forebay.errors import ApiError, IllegalArgumentError, SerializationError
 from forebay.model import TopicPartition
 
@@ -42,7 +42,7 @@ class PendingSend:
         callback: the record's ``on_delivery``.
 
     Raises:
-        IllegalArgumentError, TypeError: a topic, partition or timestamp that cannot be.
+        IllegalArgumentError, TypeError: a partition or timestamp that cannot be.
     """
 
     def __init__(self, path: SendPath, record: ProducerRecord, callback: Any) -> None:
@@ -52,7 +52,6 @@ class PendingSend:
         self.topic = plain_name(record.topic)
         self.partition = STICKY if record.partition is None else checked_partition(record.partition)
         self.timestamp = -1 if record.timestamp_ms is None else checked_timestamp(record.timestamp_ms)
-        checked_topic(self.topic)
         self.state: TopicState | None = None
         self.since = path.topics.known_since(self.topic)
         self.begun = path.clock.now()
@@ -179,7 +178,7 @@ def pending_send(path: SendPath, record: ProducerRecord, callback: Any) -> Pendi
     """The pending record of a producer, past its interceptors.
 
     Raises:
-        IllegalArgumentError, TypeError: a topic, partition or timestamp that cannot be.
+        IllegalArgumentError, TypeError: a partition or timestamp that cannot be.
     """
     chain = path.interceptors
     if chain is None:

@@ -36,7 +36,7 @@ class TopicFinder:
         """The topic, if metadata knows it and the partition; else None.
 
         Raises:
-            KafkaError: metadata cannot be had, or a broker refuses the topic.
+            KafkaError: metadata cannot be had, or Kafka forbids the topic's name, or a broker refuses it.
         """
         self.metadata.add_topic(topic, now)
         cluster = self.metadata.cluster()

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from forebay._wire import shown, topic_fault
 from forebay.errors import CommitFailedError, IllegalArgumentError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -142,8 +143,11 @@ def _pairs(items: Iterable[tuple[Any, Any]]) -> Iterable[tuple[TopicPartition, A
             topic, partition = key
         if not isinstance(topic, str) or not isinstance(partition, int) or isinstance(partition, bool):
             raise IllegalArgumentError(f"A partition has a topic (str) and a number (int), got {key!r}")
-        if not topic or partition < 0:
-            raise IllegalArgumentError(f"A partition's topic is not empty and its number at least 0, got {key!r}")
+        fault = topic_fault(topic)
+        if fault is not None:
+            raise IllegalArgumentError(f"No topic can be named '{shown(topic)}', as a partition's is: {fault}")
+        if partition < 0:
+            raise IllegalArgumentError(f"A partition's number is at least 0, got {key!r}")
         yield TopicPartition(topic, partition), value
 
 

@@ -1,6 +1,7 @@
 """How a command ends: exit codes, and one line on stderr for an error.
 
-0: success.  1: records or input failed.  2: the command line, an option or a named file is wrong.  130 and 143: Ctrl-C
+0: success.  1: records or input failed.  2: the command line, an option, a topic's name or a
+named file is wrong.  130 and 143: Ctrl-C
 or SIGTERM ended it.  Only ``FOREBAY_DEBUG=1`` shows a traceback.
 """
 
@@ -10,7 +11,7 @@ import os
 import traceback
 from collections.abc import Mapping
 
-from forebay.errors import ConfigError, IllegalArgumentError, KafkaError
+from forebay.errors import ConfigError, IllegalArgumentError, InvalidTopicError, KafkaError
 
 OK, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 PREFIX = "forebay: error: "
@@ -55,7 +56,7 @@ def exit_code_of(error: BaseException) -> int:
         return TERMINATED
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
-    return USAGE if isinstance(error, (ConfigError, IllegalArgumentError)) else FAILED
+    return USAGE if isinstance(error, (ConfigError, IllegalArgumentError, InvalidTopicError)) else FAILED
 
 
 def line_for(error: BaseException) -> str:

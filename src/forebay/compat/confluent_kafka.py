@@ -331,11 +331,11 @@ class Producer(ProducePath):
             KafkaException: no broker answered in time.
         """
         self._check_open()
-        if topic is not None:
-            self._native._parts.metadata.add_topic(topic, self._native._parts.clock.now())
-            self._native._parts.client.wakeup()
         control = Control(self._native.config)
         try:
+            if topic is not None:
+                self._native._parts.metadata.add_topic(topic, self._native._parts.clock.now())
+                self._native._parts.client.wakeup()
             with control._call("list_topics", None if timeout is None or timeout < 0 else timeout) as (session, limit):
                 return as_cluster(describe_topics(session, topic, limit))
         except NativeError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay._runtime.files import NoTextError
+from forebay._wire import shown, topic_fault
 from forebay.errors import ConfigError
 from forebay.pipeline.job import TRIGGER_NOW, Encoding, Job, Registry, Sink, Source, Stream
 from forebay.pipeline.table import AVRO_NAME, DURATION, JobError, Table, duration, known, read_text
@@ -222,6 +223,7 @@ def _sink(whole: Table, mapping: Mapping[str, str]) -> Sink:
         report=table.output("report"),
         options=table.options("options"),
     )
+    _check_names(sink)
     if sink.topic is None and "topic" not in mapping:
         raise JobError("no topic: set topic in [sink], or an expression for topic in [map]")
     if sink.repartition and sink.topic is None:
@@ -234,6 +236,14 @@ def _sink(whole: Table, mapping: Mapping[str, str]) -> Sink:
         if key.lower() in ("topic", "metrics.path", "repartition"):
             raise JobError(f"[sink.options] {key} is a key of [sink] itself: {key.lower().removesuffix('.path')}")
     return sink
+
+
+def _check_names(sink: Sink) -> None:
+    for key, names in (("topic", (sink.topic,)), ("topics", sink.topics), ("dead_letters", (sink.dead_letters,))):
+        for name in names:
+            fault = None if name is None else topic_fault(name)
+            if fault is not None:
+                raise JobError(f"[sink] {key} names no topic that can be, '{shown(name or '')}': {fault}")
 
 
 def _repartition(table: Table) -> bool:

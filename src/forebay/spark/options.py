@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from forebay._wire import shown, topic_fault
 from forebay.errors import ConfigError
 from forebay.spark.exactly_once import settings
 from forebay.spark.exactly_once.settings import Settings
@@ -133,6 +134,9 @@ def _topic(given: Mapping[str, str]) -> str | None:
     topic = given[TOPIC].strip()
     if not topic:
         raise ConfigError("Option 'topic' is empty: name a topic, or leave the option out and give a topic column")
+    fault = topic_fault(topic)
+    if fault is not None:
+        raise ConfigError(f"Option 'topic' names no topic that can be, '{shown(topic)}': {fault}")
     return topic
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from forebay._accumulator.partitioner import key_partition
 from forebay._cluster import Cluster
+from forebay._wire import check_topic
 from forebay.errors import IllegalArgumentError, UnknownTopicOrPartitionError
 from forebay.model import Node, OffsetAndMetadata, PartitionInfo, ProducerRecord, TopicPartition
 from forebay.testing.records import ReadRecord
@@ -55,8 +56,10 @@ class MockCluster:
         """How many partitions a topic has.
 
         Raises:
+            InvalidTopicError: Kafka forbids the name.
             UnknownTopicOrPartitionError: there is no such topic.
         """
+        check_topic(topic)
         if not isinstance(self._counts, Mapping):
             return self._counts
         if topic not in self._counts:

@@ -22,6 +22,7 @@ from forebay.config import ProducerConfig
 from forebay.errors import (
     IllegalArgumentError,
     IllegalStateError,
+    InvalidTopicError,
     KafkaError,
     ProducerClosedError,
     ProducerFencedError,
@@ -351,7 +352,15 @@ class MockProducer:
 
     def _take(self, record: ProducerRecord, callback: Any, by_column: bool) -> RecordFuture:
         topic, timestamp, key, value = record.topic, record.timestamp_ms, record.key, record.value
-        self._cluster.count(topic)  # an unknown one is refused before anything else is looked at
+        # Before anything else is looked at.
+        try:
+            self._cluster.count(topic)
+        except InvalidTopicError as forbidden:
+            if by_column:
+                raise
+            return failed_future(
+                topic, -1 if record.partition is None else record.partition, forbidden, callback, _report
+            )
         pairs = listed_headers(record.headers)
         if not by_column:  # columns pass no serializer
             key = self._users.key_serializer.serialize(topic, pairs, key)

@@ -12,10 +12,10 @@ import pytest
 
 from forebay.errors import (
     IllegalArgumentError,
+    InvalidTopicError,
     KafkaError,
     ProducerClosedError,
     RecordTooLargeError,
-    TimeoutError,
 )
 from forebay.model import ProducerRecord
 from tests.fakes.world import Told, World
@@ -94,7 +94,7 @@ def test_an_empty_table_is_done_at_once() -> None:
         ),
         ([b"a"], {"key": [b"a", b"b"]}, IllegalArgumentError, "column 'value' has 1 rows, column 'key' has 2"),
         ([b"a"], {"topic": None}, IllegalArgumentError, "no topic: give a topic, a topic_column, or both"),
-        ([b"a"], {"topic": ""}, IllegalArgumentError, "topic must be a non-empty str"),
+        ([b"a"], {"topic": ""}, InvalidTopicError, "No topic can be named '': it is empty"),
         ([b"a"], {"topic": b"t"}, TypeError, "topic must be a str or None, got bytes"),
         ([b"a"], {"headers": [{"a": "b"}]}, TypeError, "column 'headers', row 0: the value of header 'a' must be"),
     ],
@@ -263,8 +263,8 @@ def test_a_table_that_does_not_know_its_length_is_read_to_its_end() -> None:
     assert world.producer.send_batch("t", Query()).rows == 2
 
 
-def test_a_topic_that_is_no_text_is_refused_as_one_that_is_not_there() -> None:
+def test_a_topic_that_is_no_text_is_refused_with_its_row() -> None:
     for interceptors in ([], [Interceptor()]):
         world = World(topics={"t": 1}, max_block_ms=0, interceptor_classes=interceptors)
-        with pytest.raises(TimeoutError, match="not present in metadata.*row=1"):
+        with pytest.raises(InvalidTopicError, match=r"No topic can be named.*row=1"):
             world.producer.send_batch(None, {"value": [b"a", b"b"], "name": [b"t", b"\xff"]}, topic_column="name")

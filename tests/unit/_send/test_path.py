@@ -222,8 +222,6 @@ def test_negative_partition() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "what"),
     [
-        ({"topic": ""}, IllegalArgumentError, "non-empty"),
-        ({"topic": "a\ud800"}, IllegalArgumentError, "UTF-8"),
         ({"topic": 5}, TypeError, "got int"),
         ({"topic": None}, TypeError, "got NoneType"),
         ({"partition": 1.0}, TypeError, "partition must be an int"),

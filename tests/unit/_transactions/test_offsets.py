@@ -78,7 +78,7 @@ def test_an_offset_is_a_whole_number(offset: Any) -> None:
         ([7], "A partition has a topic"),
         ([SimpleNamespace(topic=lambda: "test", partition=lambda: 3, offset=lambda: 7)], "A partition has a topic"),
         ({("test", -1): 7}, "number at least 0"),
-        ({("", 1): 7}, "topic is not empty"),
+        ({("", 1): 7}, "No topic can be named ''"),
         ({WHERE: -1}, "offset of test-3 must be at least 0, got -1"),
         ([SimpleNamespace(topic="test", partition=3, offset=-2)], "offset of test-3 must be at least 0, got -2"),
         ({WHERE: (7, b"text")}, "metadata of test-3's offset must be a str"),

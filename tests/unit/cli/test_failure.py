@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from forebay.cli.failure import CommandError, Terminated, exit_code_of, line_for, reason, told
-from forebay.errors import ConfigError, DisconnectError, IllegalArgumentError, KafkaError, TimeoutError
+from forebay.errors import (
+    ConfigError,
+    DisconnectError,
+    IllegalArgumentError,
+    InvalidTopicError,
+    KafkaError,
+    TimeoutError,
+)
 
 
 @pytest.mark.parametrize(
@@ -15,6 +22,7 @@ from forebay.errors import ConfigError, DisconnectError, IllegalArgumentError, K
         (CommandError("x", 1), 1),
         (ConfigError("x"), 2),
         (IllegalArgumentError("x"), 2),
+        (InvalidTopicError("x"), 2),
         (TimeoutError("x"), 1),
         (OSError(5, "x"), 1),
         (ValueError("x"), 1),

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from forebay.compat._held import FULL_TURN_MS, HeldMessages
-from forebay.errors import IllegalStateError, ProducerClosedError, PurgedError, TimeoutError
+from forebay.errors import IllegalStateError, InvalidTopicError, ProducerClosedError, PurgedError, TimeoutError
 from forebay.testing.clock import ManualClock
+from tests.fakes.names import FORBIDDEN_TOPICS
 from tests.fakes.world import World
 
 
@@ -81,6 +82,19 @@ def test_what_cannot_be_sent_fails_alone() -> None:
     case.held.turn()
     assert [value for _, value in case.sent] == ["a", "b"]
     assert [(arguments, type(error)) for arguments, error in case.failed] == [(("bad",), ValueError)]
+
+
+def test_names_that_no_topic_has_fail_at_once() -> None:
+    case = Case(World())
+    for name in FORBIDDEN_TOPICS:
+        case.held.add(name, (name,))
+    case.held.add("test", ("good",))
+    while case.held.turn() is not None:
+        pass
+    assert [(arguments, type(error)) for arguments, error in case.failed] == [
+        ((name,), InvalidTopicError) for name in FORBIDDEN_TOPICS
+    ]
+    assert case.sent == [("test", "good")]
 
 
 def test_each_fails_after_its_own_time() -> None:

@@ -305,6 +305,15 @@ def test_an_override_replaces_what_stands_without_quotes(folder: Path) -> None:
             SEVERAL.replace("[producer]", 'dead_letters = "b"\n[producer]'),
             r"dead_letters is 'b', where the other rows go",
         ),
+        (
+            GOOD.replace('topic = "rows"', 'topic = "a b"'),
+            r"\[sink\] topic names no topic that can be, 'a b': it has ' '",
+        ),
+        (SEVERAL.replace('["a", "b"]', '["a", ".."]'), r"\[sink\] topics names no topic that can be, '\.\.'"),
+        (
+            SEVERAL.replace("[producer]", f'dead_letters = "{"d" * 250}"\n[producer]'),
+            r"\[sink\] dead_letters names no topic that can be, 'd+\.\.\.': it has 250 characters",
+        ),
         (SEVERAL.replace("[producer]", "repartition = true\n[producer]"), r"repartition needs topic in \[sink\]"),
         (
             GOOD.replace('topic = "rows"', 'topic = "rows"\nrepartition = "yes"'),

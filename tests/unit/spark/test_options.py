@@ -9,6 +9,7 @@ import pytest
 
 from forebay.errors import ConfigError
 from forebay.spark.options import SinkOptions, parse
+from tests.fakes.names import FORBIDDEN_TOPICS
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
@@ -74,7 +75,11 @@ def test_the_producer_judges_its_own_options() -> None:
         parse({**SERVERS, "kafka.linger.ms": "soon"})
 
 
-def test_an_empty_topic_is_refused() -> None:
+def test_a_topic_that_cannot_be_is_refused() -> None:
+    for name in FORBIDDEN_TOPICS:
+        if name.strip() not in ("", "a"):  # Spark's options have no blanks at their ends
+            with pytest.raises(ConfigError, match=r"Option 'topic' names no topic that can be"):
+                parse({**SERVERS, "topic": name})
     with pytest.raises(ConfigError, match="Option 'topic' is empty"):
         parse({**SERVERS, "topic": " "})
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from forebay._wire import topic_fault
 from forebay.errors import ConfigError
 
 GUARANTEE = "deliveryGuarantee"
@@ -59,6 +60,9 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> Settings | None:
         return None
     prefix = _named(PREFIX, found.get(PREFIX))
     topic = _named(CONTROL_TOPIC, found.get(CONTROL_TOPIC, f"__{prefix}_spark_commits"))
+    fault = topic_fault(topic)
+    if fault is not None:
+        raise ConfigError(f"Option '{CONTROL_TOPIC}' names no topic that can be, {topic!r}: {fault}")
     app, version = _write_of(found, streaming)
     return Settings(prefix, topic, app, version, found.get(ABANDON))
 

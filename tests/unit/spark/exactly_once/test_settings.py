@@ -37,6 +37,7 @@ def test_a_batch_may_have_an_id_and_a_version() -> None:
         ({**EXACTLY, "transactionalidprefix": "a/b"}, False, "'transactionalIdPrefix' must be 1 to 180 letters"),
         ({**EXACTLY, "transactionalidprefix": ""}, False, "'transactionalIdPrefix' must be 1 to 180 letters"),
         ({**EXACTLY, "controltopic": "a b"}, False, "'controlTopic' must be 1 to 180 letters"),
+        ({**EXACTLY, "controltopic": ".."}, False, "'controlTopic' names no topic that can be, '..': it is '..'"),
         ({**EXACTLY, "txnappid": "a"}, False, "'txnAppId' needs the option 'txnVersion'"),
         ({**EXACTLY, "txnversion": "1"}, False, "'txnVersion' needs the option 'txnAppId'"),
         ({**EXACTLY, "txnappid": "", "txnversion": "1"}, False, "'txnAppId' is empty"),
