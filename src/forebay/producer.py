@@ -23,7 +23,8 @@ from forebay._runtime.ticket import ThreadTicket
 from forebay._send.insight import Insight
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
 from forebay._send.transactional import TransactionalCalls
-from forebay.config import Credentials, FromSources, ProducerConfig, Secret, is_utf8
+from forebay._wire import NOT_UTF8, is_utf8
+from forebay.config import Credentials, FromSources, ProducerConfig, Secret
 from forebay.errors import (
     ApiError,
     ConfigError,
@@ -33,6 +34,7 @@ from forebay.errors import (
     KafkaError,
     TimeoutError,
 )
+from forebay.errors._base import caused
 from forebay.model import PartitionInfo, TopicPartition
 
 __all__ = ["KafkaProducer"]
@@ -135,7 +137,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         if self._parts.config["sasl.mechanism"] == "PLAIN" and "\0" in username + password:
             raise IllegalArgumentError("SASL PLAIN: neither username nor password may hold a NUL character")
         if not is_utf8(username + password):
-            raise IllegalArgumentError("the username or the password holds a lone surrogate, which UTF-8 has not")
+            raise IllegalArgumentError(f"the username or the password: {NOT_UTF8}")
         if self._parts.login is None:
             raise IllegalStateError("This producer does not log in with a username and a password (sasl.mechanism)")
         self._parts.login.replace(Credentials(username, Secret(password)))
@@ -261,7 +263,8 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
 
                 records = sum(open_records(other.result, other.record_count) for other in batches)
                 if records > 0:  # some of them may have come since the wait
-                    raise TimeoutError(f"flush: {records} record(s) have no outcome after {timeout} s", phase="flush")
+                    late = TimeoutError(f"flush: {records} record(s) have no outcome after {timeout} s", phase="flush")
+                    raise caused(late, self._parts.metadata.uncaught_since(begun))
         finally:
             accumulator.end_flush()
             self._parts.metrics.flush_ns.record((clock.now() - begun) * 1e6)
@@ -324,7 +327,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
                 "returns at once, the rest is sent meanwhile"
             )
             return
-        acknowledged, lost = self._end(timeout)
+        begun, (acknowledged, lost) = self._parts.clock.now(), self._end(timeout)
         self._close_users()
         if acknowledged or lost:
             said = [f"{lost} record(s) were not acknowledged within {timeout} s and failed"] if lost else []
@@ -333,7 +336,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
                     f"{acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of "
                     "them has not returned"
                 )
-            raise TimeoutError("close: " + "; ".join(said))
+            raise caused(TimeoutError("close: " + "; ".join(said)), self._parts.metadata.uncaught_since(begun))
 
     def _end(self, timeout: float | None) -> tuple[int, int]:
         """Joins the thread, by force after ``timeout``; records that lack only callbacks, and those that failed."""

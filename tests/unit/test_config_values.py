@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from forebay import serializers
 from forebay.config import Option, Secret, Type
 from forebay.errors import ConfigError
+from tests.fakes.names import LONE_SURROGATES, LONGEST, TOO_LONG
 
 from .configs import OPTIONS, config, with_all
 
@@ -169,3 +171,53 @@ def test_any_value_is_parsed_or_refused_by_name(name: str, value: Any) -> None:
         expected = {Type.INT: int, Type.LONG: int, Type.BOOLEAN: bool, Type.DOUBLE: float, Type.PASSWORD: Secret}
         if option.type in expected:
             assert type(parsed) is expected[option.type]
+
+
+WORDS = [name for name, option in OPTIONS.items() if option.type in (Type.STRING, Type.PASSWORD) and not option.choices]
+LISTS = [name for name, option in OPTIONS.items() if option.type is Type.LIST]
+PATHS = [name for name, option in OPTIONS.items() if option.path]
+ON_THE_WIRE = [name for name, option in OPTIONS.items() if option.wire]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("text", LONE_SURROGATES, ids=ascii)
+def test_text_without_bytes_is_refused_at_construction(name: str, text: str) -> None:
+    """Of each option, whatever its type: as text, in a list, and in a password that is not shown."""
+    given = [text, [text], ["a", text]] if name in LISTS else [text]
+    for value in given:
+        if name in PATHS and "\udcff" in text:
+            continue  # a byte of a file's name
+        with pytest.raises(ConfigError, match=re.escape(name)) as caught:
+            config({name: value})
+        str(caught.value).encode()  # a message that can be printed
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_file_may_have_a_name_that_is_no_utf_8(name: str) -> None:
+    OPTIONS[name].check_text("/etc/\udcff")
+    OPTIONS[name].check_text(["/etc/\udcff"])
+
+
+def test_options_of_the_protocol_have_its_limit() -> None:
+    assert ON_THE_WIRE == ["client.id", "transactional.id"]
+    for name in ON_THE_WIRE:
+        for text in TOO_LONG:
+            with pytest.raises(
+                ConfigError, match=f"Option {name}: it has .* bytes in UTF-8, at most 32767 are allowed"
+            ):
+                config({name: text})
+        for text in LONGEST:
+            assert config({"client.id": "c", name: text})[name] == text
+
+
+def test_a_client_id_that_is_made_has_the_limit_too() -> None:
+    room = 32_767 - len("producer-")
+    assert config({"transactional.id": "t" * room})["transactional.id"] == "t" * room
+    for text in ("t" * (room + 1), "ü" * (room // 2 + 1), *LONGEST):
+        with pytest.raises(ConfigError, match=r"transactional.id .*'producer-.*; give a client.id"):
+            config({"transactional.id": text})
+
+
+def test_other_text_may_be_long() -> None:
+    for name in set(WORDS) - set(ON_THE_WIRE):
+        OPTIONS[name].check_text(TOO_LONG[0])

@@ -11,6 +11,7 @@ import pytest
 
 from forebay.errors import IllegalArgumentError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, ProducerRecord
+from tests.fakes.names import LONE_SURROGATES, LONGEST, TOO_LONG
 
 
 @pytest.mark.parametrize("topic", [None, 5, b"t"])
@@ -80,3 +81,17 @@ def test_a_generation_is_that_of_a_member() -> None:
 @pytest.mark.parametrize("kind", [ProducerRecord, OffsetAndMetadata, ConsumerGroupMetadata])
 def test_hints_are_found_by_the_module_that_the_class_names(kind: Any) -> None:
     assert list(get_type_hints(kind)) == list(kind.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("text", [*LONE_SURROGATES, *TOO_LONG], ids=lambda text: ascii(text)[:20])
+def test_text_that_cannot_be_sent_is_refused_by_name(text: str) -> None:
+    for name in ("group_id", "member_id", "group_instance_id"):
+        with pytest.raises(IllegalArgumentError, match=f"^{name} '.*' cannot be sent: it "):
+            ConsumerGroupMetadata(**dict[str, Any]({"group_id": "g", name: text}))
+    with pytest.raises(IllegalArgumentError, match=r"^metadata '.*' cannot be sent: it "):
+        OffsetAndMetadata(1, metadata=text)
+
+
+@pytest.mark.parametrize("text", LONGEST, ids=lambda text: ascii(text)[:20])
+def test_the_longest_text_is_taken(text: str) -> None:
+    assert ConsumerGroupMetadata(text, 1, text, text).member_id == OffsetAndMetadata(1, metadata=text).metadata

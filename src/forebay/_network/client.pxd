@@ -44,6 +44,7 @@ cdef class NetworkClient:
     cpdef double poll(self, double timeout_ms, double now) except? -1
     cpdef check_at(self, double when)
     cdef _serve(self, Channel channel, double now)
+    cdef bint _is_open(self, NodeState state, Channel channel, double now) except? -1
     cdef _finish(self, NodeState state, ClientResponse response, double now)
     cdef _complete(self, ClientResponse response)
     cdef _run(self, ClientResponse response)

@@ -262,11 +262,8 @@ class NetworkClient:
     @cython.cfunc
     def _serve(self, channel: Channel, now: cython.double) -> None:
         state: NodeState = channel.context  # type: ignore[assignment]
-        if state.channel is not channel and not self._connector.heard(state, channel, now):
+        if not self._is_open(state, channel, now):
             return
-        if state.state is CONNECTING:
-            self._metrics.connections_created.record(1)
-            self._handshakes.begin(state, now)
         connection: Connection = state.connection
         done: list[Any] = []
         failure = None
@@ -287,6 +284,18 @@ class NetworkClient:
             self._lose(state, failure, now)
         elif channel.state == CLOSED:
             self._failed(state, channel.error, now)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _is_open(self, state: NodeState, channel: Channel, now: cython.double) -> cython.bint:
+        """Whether the channel is the node's; begins the handshake if it has just become that."""
+        if state.channel is not channel and not self._connector.heard(state, channel, now):
+            return False
+        if state.state is CONNECTING:
+            self._metrics.connections_created.record(1)
+            self._handshakes.begin(state, now)
+        # The handshake may have failed with its first request, which gives the connection up.
+        return state.channel is channel
 
     @cython.cfunc
     def _finish(self, state: NodeState, response: ClientResponse, now: cython.double) -> None:
@@ -328,6 +337,7 @@ class NetworkClient:
             response.request.on_complete(response)
         except Exception as error:  # noqa: BLE001 - the caller's code must not stop the sender
             self._log.exception("Uncaught error in request completion of %r", response, error=error)
+            self._metadata.note_uncaught(error, response.received)
 
     # -- connections --------------------------------------------------------------------------------------------
 

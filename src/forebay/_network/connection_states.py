@@ -161,8 +161,8 @@ class NodeState:
         """How many of ``most`` requests it takes; 0 unless connected and not throttled (KIP-219)."""
         if self.state is not READY or now < self.throttled_until:
             return 0
-        connection: Connection = self.connection
-        return max(0, most - connection.in_flight.count)
+        connection: Connection | None = self.connection
+        return 0 if connection is None else max(0, most - connection.in_flight.count)
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -180,10 +180,8 @@ class NodeState:
         """The time after which the attempt, or the oldest request, has taken too long; infinite if there is none."""
         if self.state is CONNECTING:
             return self.last_attempt + self.setup_timeout_ms
-        if self.connection is None:
-            return _INFINITY
-        connection: Connection = self.connection
-        return connection.in_flight.deadline()
+        connection: Connection | None = self.connection
+        return _INFINITY if connection is None else connection.in_flight.deadline()
 
     @cython.ccall
     @cython.exceptval(-1)
@@ -191,10 +189,10 @@ class NodeState:
         """The time after which the connection was unused for too long; infinite while it is in use."""
         if max_idle_ms < 0 or not self.established:
             return _INFINITY
-        connection: Connection = self.connection
-        if connection.in_flight.count > 0:
+        connection: Connection | None = self.connection
+        channel: Channel | None = self.channel
+        if connection is None or channel is None or connection.in_flight.count > 0:
             return _INFINITY
-        channel: Channel = self.channel
         return channel.last_active + max_idle_ms
 
     def patience_left(self, now: float) -> float:

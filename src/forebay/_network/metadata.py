@@ -7,6 +7,7 @@ thread reads the newest ``Cluster``, which is immutable, without a lock, and the
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -92,6 +93,7 @@ class Metadata:
         # Temporary errors, for the message when a wait ends without a result; the sender's thread replaces the dict.
         self._passing: dict[str, KafkaError] = {}
         self._last_failure: KafkaError | None = None
+        self._uncaught: tuple[float, KafkaError | None] = (_NEVER, None)
         self._fatal: KafkaError | None = None
         self._closed = False
         self._waiters: list[tuple[int, Ticket]] = []
@@ -208,9 +210,18 @@ class Metadata:
         version, error = self._errors.get(topic, (-1, None))
         return _copied(error) if error is not None and version > above else None
 
-    def last_error(self, topic: str) -> KafkaError | None:
-        """Why a topic is not known so far: its error in the last answer, else the last failed update."""
-        return self._passing.get(topic) or self._last_failure
+    def last_error(self, topic: str, since: float = math.inf) -> KafkaError | None:
+        """Why a topic is not known so far: its error in the last answer, else the last failed update.
+
+        Args:
+            since: what is uncaught after this time (monotonic ms) comes first.
+        """
+        return self.uncaught_since(since) or self._passing.get(topic) or self._last_failure
+
+    def uncaught_since(self, begun: float) -> KafkaError | None:
+        """What stopped a turn of the sender's thread after ``begun`` (monotonic ms), so that others wait in vain."""
+        at, error = self._uncaught
+        return error if at >= begun else None
 
     def retains(self, topic: str) -> bool:
         """Whether ``topic`` is wanted."""
@@ -317,6 +328,12 @@ class Metadata:
     def note_failure(self, error: KafkaError) -> None:
         """A connection for an update was lost or not made; for ``last_error``."""
         self._last_failure = error
+
+    def note_uncaught(self, error: BaseException, now: float) -> None:
+        """The sender's thread tripped over ``error``, and has logged it; for ``uncaught_since``."""
+        what = KafkaError(f"Uncaught error in the producer's I/O thread: {type(error).__name__}: {error}")
+        what.__cause__ = error.with_traceback(None)  # whose frames hold whole batches
+        self._uncaught = (now, what)
 
     def fatal(self, error: KafkaError) -> None:
         """No update can come until one succeeds: every waiting thread gets this error."""

@@ -8,9 +8,9 @@ from forebay._runtime.gil cimport GilClaim
 from forebay._send.topics cimport TopicFinder
 
 cpdef enum:                # SendPath._state; the interpreted form has it in path.py
-    OPEN = 0
-    CLOSED = 1
+    CLOSED = 1             # 0 is that of a subclass that has not called __init__: it has no fields to be read
     FORKED = 2
+    OPEN = 3
 
 cdef enum:                 # what to do with a record that would have to wait; as above
     REFUSE = 0

@@ -34,16 +34,8 @@ from forebay._arguments import Acknowledged, as_record, not_callable
 from forebay._delivery.future import failed_future
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
-from forebay._send.refusals import buffer_exhausted, record_too_large
-from forebay.errors import (
-    ApiError,
-    ForkedProducerError,
-    IllegalArgumentError,
-    KafkaError,
-    ProducerClosedError,
-    SerializationError,
-    TimeoutError,
-)
+from forebay._send.refusals import buffer_exhausted, not_open, record_too_large
+from forebay.errors import ApiError, IllegalArgumentError, KafkaError, SerializationError, TimeoutError
 from forebay.model import Headers, TopicPartition
 
 if TYPE_CHECKING:
@@ -51,8 +43,8 @@ if TYPE_CHECKING:
     from forebay.model import DeliveryCallback, ProducerRecord
 
 if not cython.compiled:
-    OPEN, CLOSED, FORKED = range(3)
-    """``SendPath._state``: the producer takes records, was closed, or is a copy in a forked child."""
+    CLOSED, FORKED, OPEN = range(1, 4)
+    """``SendPath._state``: the producer was closed, is a copy in a forked child, or takes records."""
     REFUSE, WAIT, RETURN = range(3)
     """What to do with a record that would have to wait: raise (send_nowait), wait (send), or return None and leave no
     trace (for who waits in another way, such as an event loop)."""
@@ -67,6 +59,9 @@ class SendPath:
 
     Any thread may send.  KafkaProducer sets ``_state``, in ``close`` and in a forked child.
     """
+
+    if not cython.compiled:
+        _state = 0
 
     def _prepare(self, parts: Parts) -> None:
         """To be called once, before the first ``send``."""
@@ -399,6 +394,7 @@ class SendPath:
             max_block_ms=self.max_block_ms,
             on_sender_thread=self._on_sender_thread(),
             node_error=self.node_error,
+            uncaught=None if waited < 0 else self.metadata.uncaught_since(self.clock.now() - waited),
         )
 
     @cython.ccall
@@ -446,4 +442,4 @@ class SendPath:
         return blocking and not self._on_sender_thread() and may_wait()
 
     def _refusal(self) -> KafkaError:
-        return ForkedProducerError() if self._state == FORKED else ProducerClosedError()
+        return not_open(is_made=self._state > 0, is_forked=self._state == FORKED)

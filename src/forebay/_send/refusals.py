@@ -6,9 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 from forebay._accumulator.waiters import held_by, share_used_up
-from forebay.errors import BufferExhaustedError, RecordTooLargeError, TimeoutError
+from forebay.errors import (
+    BufferExhaustedError,
+    ForkedProducerError,
+    IllegalStateError,
+    KafkaError,
+    ProducerClosedError,
+    RecordTooLargeError,
+    TimeoutError,
+)
+from forebay.errors._base import caused
 
 _CALLBACKS = "callbacks run on the sender's thread, which cannot wait for"
+
+
+def not_open(*, is_made: bool, is_forked: bool) -> KafkaError:
+    """The producer takes no records: it was closed, or belongs to another process, or is none at all."""
+    if not is_made:
+        return IllegalStateError("This producer was not made: a subclass has to call super().__init__()")
+    return ForkedProducerError() if is_forked else ProducerClosedError()
 
 
 def record_too_large(size: int, limit: int) -> RecordTooLargeError:
@@ -29,6 +45,7 @@ def buffer_exhausted(
     max_block_ms: float,
     on_sender_thread: bool,
     node_error: Callable[[int], BaseException | None],
+    uncaught: KafkaError | None = None,
 ) -> BufferExhaustedError:
     """No memory within ``max.block.ms``, or at once: what was asked for, what there is, and which queues hold it.
 
@@ -38,6 +55,7 @@ def buffer_exhausted(
         waits: False for ``send_nowait`` and for callbacks.
         waited: ms.
         node_error: the last error of connecting to a node.
+        uncaught: what the sender's thread tripped over meanwhile, or None.
     """
     context: dict[str, object] = {"phase": "waiting for memory", "waited_ms": round(waited)}
     what, why = f"Failed to allocate memory within the configured max blocking time {max_block_ms:g} ms.", ""
@@ -54,11 +72,12 @@ def buffer_exhausted(
         last_error = node_error(leader)
         if last_error is not None:
             context["last_error"] = f"{type(last_error).__name__}: {last_error}"
-    return BufferExhaustedError(
+    error = BufferExhaustedError(
         f"{what} {why}Requested at least {size} bytes; buffer.memory {pool.total}, available {pool.available()}, "
         f"batch.size {pool.poolable_size}, waiting {pool.queued()}{held_by(pool)}",
         **context,
     )
+    return caused(error, uncaught)
 
 
 def not_in_metadata(
@@ -90,8 +109,4 @@ def not_in_metadata(
         what += f" after {max_block_ms:g} ms."
     else:
         what += f" yet, and send_nowait() does not wait for it; it is asked for now: {once}"
-    error = TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited))
-    if cause is not None:
-        error.with_context(last_error=f"{type(cause).__name__}: {cause.message}")
-        error.__cause__ = cause
-    return error
+    return caused(TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited)), cause)

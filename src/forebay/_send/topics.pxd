@@ -7,6 +7,7 @@ cdef class TopicFinder:
     cdef object metadata
     cdef object wake
     cdef double max_block_ms
+    cdef object clock
     cdef object known_since(self, str topic)
     cdef TopicState look_up(self, str topic, int partition, object since, double now)
     cdef object ask_for(self, str topic)

@@ -24,6 +24,7 @@ class TopicFinder:
         self.metadata = parts.metadata
         self.wake = parts.client.wakeup
         self.max_block_ms = parts.config["max.block.ms"]
+        self.clock = parts.clock
 
     @cython.cfunc
     def known_since(self, topic: str) -> Any:
@@ -89,5 +90,5 @@ class TopicFinder:
             waited=waited,
             max_block_ms=self.max_block_ms,
             on_sender_thread=on_sender_thread,
-            cause=self.metadata.last_error(topic),
+            cause=self.metadata.last_error(topic, self.clock.now() - waited),
         )

@@ -20,6 +20,7 @@ from forebay._assembly import Parts
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.sensor import SharedSensor
 from forebay._transactions.state import State
+from forebay._wire import check_text
 from forebay.errors import (
     ForkedProducerError,
     IllegalArgumentError,
@@ -28,7 +29,7 @@ from forebay.errors import (
     ProducerClosedError,
     TimeoutError,
 )
-from forebay.errors._base import own_copy
+from forebay.errors._base import caused, own_copy
 from forebay.model import TopicPartition, TransactionIdentity
 
 if TYPE_CHECKING:
@@ -261,10 +262,11 @@ class TransactionalCalls:
 
         Raises:
             IllegalStateError: a transaction is open, or there was no transactional.id to begin with.
-            IllegalArgumentError: not a string, or empty.
+            IllegalArgumentError: not a string, empty, or one that cannot be sent.
         """
         if not isinstance(transactional_id, str) or not transactional_id:
             raise IllegalArgumentError(f"transactional_id must be a non-empty str, got {transactional_id!r}")
+        check_text("transactional_id", transactional_id)
         self._session("set_transactional_id").rename(transactional_id)
 
     # Waiting
@@ -305,11 +307,12 @@ class TransactionalCalls:
 
     def _check_outcome(self, call: Call, is_known: bool) -> None:
         if not is_known:
-            raise TimeoutError(
+            late = TimeoutError(
                 f"Timeout expired after {call.limit:g}ms while awaiting {call.name}(); call it again to wait for its "
                 "outcome",
                 phase=call.name,
             )
+            raise caused(late, self._parts.metadata.uncaught_since(call.begun))
         if call.result.error is not None:
             raise own_copy(call.result.error)
 

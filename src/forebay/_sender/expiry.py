@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from forebay.errors import KafkaError, RecordTooLargeError, TimeoutError, UnknownTopicIdError
+from forebay.errors._base import caused
 
 IN_FLIGHT = "in flight"
 
@@ -60,10 +61,7 @@ def expiry_error(batch: Any, phase: str, now: float) -> KafkaError:
         error.with_context(node=batch.last_node)
     else:
         error.with_context(node=leader if leader >= 0 else "unknown")
-    if batch.last_error is not None:
-        error.with_context(last_error=f"{type(batch.last_error).__name__}: {batch.last_error.message}")
-        error.__cause__ = batch.last_error
-    return error
+    return caused(error, batch.last_error)
 
 
 def too_large(batch: Any, error: RecordTooLargeError) -> RecordTooLargeError:

@@ -310,11 +310,11 @@ class BatchOutcomes:
     def give_up(self, batch: ProducerBatch, phase: str, now: float) -> None:
         """Fails a batch whose delivery timeout is over."""
         queue: PartitionQueue = batch.queue
-        if batch.last_error is None and queue.leader_id >= 0:
-            # No answer came for this batch.  Perhaps it is known why it was never sent.
-            batch.last_error = self.client.states.last_error(queue.leader_id)
         if batch.last_error is None:
-            batch.last_error = self.metadata.last_error(batch.topic)
+            # No answer came for this batch.  Perhaps it is known why it was never sent.
+            lost = self.client.states.last_error(queue.leader_id) if queue.leader_id >= 0 else None
+            uncaught = self.metadata.uncaught_since(batch.created)
+            batch.last_error = uncaught or lost or self.metadata.last_error(batch.topic)
         error = expiry_error(batch, phase, now)
         if self.transactions is not None:
             self.transactions.on_failed(batch, error, False)

@@ -17,7 +17,7 @@ cdef class Sender:
     cdef readonly RecordAccumulator accumulator
     cdef BatchSchedule schedule
     cdef NetworkClient client
-    cdef object metadata
+    cdef readonly object metadata
     cdef TransactionManager transactions
     cdef object metrics
     cdef RequestSensors sensors

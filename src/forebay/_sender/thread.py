@@ -148,8 +148,9 @@ class SenderThread:
     def _turn(self) -> None:
         try:
             self.sender.run_once(self._clock.now())
-        except Exception:  # one failed turn must not end the thread
+        except Exception as error:  # one failed turn must not end the thread
             logger.exception("Uncaught error in the producer's I/O thread")
+            self.sender.metadata.note_uncaught(error, self._clock.now())
             # The next turns may fail too, before they come to their own wait.
             self._pause.wait(FAILED_TURN_PAUSE_MS)
 

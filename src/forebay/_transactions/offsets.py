@@ -147,7 +147,7 @@ def _pairs(items: Iterable[tuple[Any, Any]]) -> Iterable[tuple[TopicPartition, A
         if fault is not None:
             raise IllegalArgumentError(f"No topic can be named '{shown(topic)}', as a partition's is: {fault}")
         if partition < 0:
-            raise IllegalArgumentError(f"A partition's number is at least 0, got {key!r}")
+            raise IllegalArgumentError(f"A partition has a number at least 0, got {key!r}")
         yield TopicPartition(topic, partition), value
 
 

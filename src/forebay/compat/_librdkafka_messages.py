@@ -147,7 +147,9 @@ class Message(CompiledCallback):
 
     @cython.cfunc
     def deliver(self, metadata: RecordMetadata, error: Any) -> object:
-        events: Events = cython.cast(Events, self.events)
+        events: Events | None = self.events
+        if events is None:
+            return None  # it has its outcome
         self._latency = events.clock.now() - self._begun
         self._partition = metadata._partition
         if error is None:
@@ -161,8 +163,10 @@ class Message(CompiledCallback):
         return None
 
     def fail(self, error: BaseException | KafkaError) -> None:
-        """The outcome of a message that never reached the native producer."""
-        events: Events = cython.cast(Events, self.events)
+        """The outcome of a message that never reached the native producer; the first outcome stays."""
+        events: Events | None = self.events
+        if events is None:
+            return
         self._latency = events.clock.now() - self._begun
         self._failure = own_error(error)
         events.put(self)

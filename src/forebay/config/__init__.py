@@ -21,8 +21,8 @@ from forebay.config._options import PRODUCER_OPTIONS
 from forebay.config._placeholders import Placeholder, Providers, providers_of
 from forebay.config._properties import properties
 from forebay.config._proxy import ProxyUrl, parse_proxy
-from forebay.config._rules import RULES, Note
-from forebay.config._secret import NOT_UTF8, Secret, is_utf8
+from forebay.config._rules import RULES, Note, client_id_of
+from forebay.config._secret import Secret
 from forebay.config._security import SECURITY_OPTIONS
 from forebay.config._security_rules import (
     SASL_PROTOCOLS,
@@ -160,10 +160,7 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
 
 def next_client_id(config: ProducerConfig, counter: Iterator[int]) -> str:
     """``client.id`` as given (even empty), else ``producer-`` and the transactional.id or the counter's next number."""
-    if config.explicit("client.id"):
-        return str(config["client.id"])
-    transactional_id = config["transactional.id"]
-    return f"producer-{transactional_id if transactional_id is not None else next(counter)}"
+    return client_id_of(config, config.originals(), counter)
 
 
 def _restore(originals: dict[str, Any]) -> ProducerConfig:
@@ -210,11 +207,10 @@ def _collect(values: Mapping[Any, Any], options: Mapping[str, Any], features: fr
 
 def _held(option: Option, value: Any, providers: Providers) -> Any:
     """What is kept of a given value: a secret does not show itself, and a placeholder stays one."""
+    # Before anything is made of it: an error of the encoding itself would hold the text of a password.
+    option.check_text(value)
     if not isinstance(value, str):
         return value
-    if (option.secret or option.name == "sasl.username") and not is_utf8(value):
-        # Here, because an error of the encoding itself would hold the text.
-        raise ConfigError(f"Option {option.name}: {NOT_UTF8}")
     if providers.has(value):
         if option.secret or option.placeholders:
             return Placeholder(value, providers)
@@ -263,7 +259,6 @@ __all__ = [
     "credentials",
     "kafka_name",
     "kerberos",
-    "is_utf8",
     "jaas_secret",
     "next_client_id",
     "parse_bootstrap",

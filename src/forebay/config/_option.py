@@ -9,9 +9,11 @@ from __future__ import annotations
 import enum
 import importlib
 import math
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from forebay._wire import MAX_TEXT, text_fault
 from forebay.config._placeholders import Placeholder
 from forebay.config._secret import Called, Secret
 from forebay.errors import ConfigError
@@ -81,6 +83,11 @@ class Option(NamedTuple):
     placeholders: bool = False
     """``config.providers`` are asked for it at each login or connection; so are those of all passwords."""
 
+    wire: bool = False
+    """A string of the protocol itself, which has a limit."""
+    path: bool = False
+    """Of a file or a folder, whose name may be any bytes."""
+
     @property
     def secret(self) -> bool:
         return self.type is Type.PASSWORD
@@ -114,6 +121,17 @@ class Option(NamedTuple):
         elif not self._in_range(parsed) or (self.not_empty and not parsed):
             raise self.refusal(value)
         return self.convert(parsed) if self.convert else parsed
+
+    def check_text(self, value: Any) -> None:
+        """Refuses text that could not be sent; each option's is judged here, whatever is made of it later.
+
+        Raises:
+            ConfigError: a lone surrogate (but in a path), or too long for the protocol.
+        """
+        for text in value if isinstance(value, (list, tuple)) else (value,):
+            fault = text_fault(text, MAX_TEXT if self.wire else None) if isinstance(text, str) else None
+            if fault is not None and not (self.path and is_path(text)):
+                raise ConfigError(f"Option {self.name}: {fault}")  # without a text that may be a password, or long
 
     def _parse_secret(self, value: Any) -> Secret:
         if isinstance(value, Secret):
@@ -166,6 +184,15 @@ _KINDS = {
     Type.CLASS: "an object, a class, or a name like package.module.Class",
     Type.PASSWORD: "a string, or a callable that gives it",
 }
+
+
+def is_path(text: str) -> bool:
+    """Whether a file may have this name: Python keeps bytes that are no UTF-8 as surrogates of a kind of their own."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _within(value: float, low: float | None, high: float | None) -> bool:

@@ -155,6 +155,7 @@ _CORE = (
     Option(
         "client.id", STRING, "", MEDIUM,
         "Names this producer in brokers' logs, quotas and metrics; producer-N if not given.",
+        wire=True,
     ),
     Option(
         "client.dns.lookup", STRING, "use_all_dns_ips", MEDIUM,
@@ -165,7 +166,7 @@ _CORE = (
     Option(
         "transactional.id", STRING, None, LOW,
         "Makes the producer transactional, and the same one across restarts.",
-        not_empty=True, feature=Feature.TRANSACTIONS,
+        not_empty=True, feature=Feature.TRANSACTIONS, wire=True,
     ),
     Option(
         "transaction.timeout.ms", INT, 60_000, LOW,
@@ -267,7 +268,7 @@ _METRICS = (
         "describe.socket", STRING, None, LOW,
         "Folder for a UNIX socket that shows the inside of the producer to this user's `forebay top`. Where it is not "
         "given, the variable FOREBAY_DESCRIBE_SOCKET counts.",
-        ours=True, not_empty=True,
+        ours=True, not_empty=True, path=True,
     ),
     Option(
         "enable.metrics.push", BOOLEAN, True, LOW,

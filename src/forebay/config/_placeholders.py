@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from forebay._runtime.files import NoTextError, read_small, text_of
+from forebay._wire import NOT_UTF8, is_utf8
 from forebay.config._properties import HALF, EscapeError, properties
-from forebay.config._secret import NOT_UTF8, Secret, is_utf8
+from forebay.config._secret import Secret
 from forebay.errors import ConfigError
 
 PROVIDERS = ("env", "file", "directory")

@@ -7,9 +7,10 @@ matters: idempotence may be switched off before transactions ask for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
+from forebay._wire import shown, text_fault
 from forebay.config._option import INT_MAX
 from forebay.config._proxy import parse_proxy
 from forebay.config._security_rules import placeholder_rule, sasl_rule, tls_rule
@@ -64,6 +65,22 @@ def _transactions(values: Values, explicit: Explicit) -> Iterator[Note]:
             "and max.in.flight.requests.per.connection at most 5"
         )
     yield from ()
+
+
+def _client_id(values: Values, explicit: Explicit) -> Iterator[Note]:
+    made = client_id_of(values, explicit, iter((0,)))
+    fault = text_fault(made)
+    if fault is not None:
+        raise ConfigError(f"Of transactional.id the client.id '{shown(made)}' is made, and {fault}; give a client.id")
+    yield from ()
+
+
+def client_id_of(values: Mapping[str, Any], explicit: Explicit, counter: Iterator[int]) -> str:
+    """``client.id`` as given (even empty), else ``producer-`` and the transactional.id or the counter's next number."""
+    if "client.id" in explicit:
+        return str(values["client.id"])
+    transactional_id = values["transactional.id"]
+    return f"producer-{transactional_id if transactional_id is not None else next(counter)}"
 
 
 def _backoffs(values: Values, explicit: Explicit) -> Iterator[Note]:
@@ -129,6 +146,7 @@ RULES: tuple[Callable[[Values, Explicit], Iterator[Note]], ...] = (
     _delivery_timeout,
     _idempotence,
     _transactions,
+    _client_id,
     _backoffs,
     _node_share,
     _security,

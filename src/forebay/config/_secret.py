@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from forebay._wire import NOT_UTF8, is_utf8
 from forebay.errors import ConfigError
 
 HIDDEN = "[hidden]"
-NOT_UTF8 = "it is no text in UTF-8: it holds a lone surrogate, such as Python makes of other bytes in the environment"
-
-
-def is_utf8(text: str) -> bool:
-    """Whether a text can be sent."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class Secret:

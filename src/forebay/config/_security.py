@@ -61,14 +61,17 @@ _TLS = (
     _tls("cipher.suites", LIST, None, LOW, "Cipher suites that may be used."),
     _tls("enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), MEDIUM, "TLS versions that may be used."),
     _tls("keystore.type", STRING, "JKS", MEDIUM, "Format of the key store.", choices=_STORES),
-    _tls("keystore.location", STRING, None, HIGH, "File of the client's key and certificate.", placeholders=True),
+    _tls(
+        "keystore.location", STRING, None, HIGH, "File of the client's key and certificate.",
+        placeholders=True, path=True,
+    ),
     _tls("keystore.password", PASSWORD, None, HIGH, "Password of the key store."),
     _tls("key.password", PASSWORD, None, HIGH, "Password of the private key."),
     _tls("keystore.key", PASSWORD, None, HIGH, "The private key itself, as PEM."),
     _tls("keystore.certificate.chain", PASSWORD, None, HIGH, "The client's certificates themselves, as PEM."),
     _tls("truststore.certificates", PASSWORD, None, HIGH, "The trusted certificates themselves, as PEM."),
     _tls("truststore.type", STRING, "JKS", MEDIUM, "Format of the trust store.", choices=_STORES),
-    _tls("truststore.location", STRING, None, HIGH, "File of the trusted certificates.", placeholders=True),
+    _tls("truststore.location", STRING, None, HIGH, "File of the trusted certificates.", placeholders=True, path=True),
     _tls("truststore.password", PASSWORD, None, HIGH, "Password of the trust store."),
     _tls("keymanager.algorithm", STRING, "SunX509", LOW, "Java's algorithm for key managers.", feature=Feature.JVM),
     _tls("trustmanager.algorithm", STRING, "PKIX", LOW, "Java's algorithm for trust managers.", feature=Feature.JVM),
@@ -78,9 +81,12 @@ _TLS = (
     _tls("context", CLASS, None, MEDIUM, "An ssl.SSLContext, in the place of all other ssl options.", ours=True),
     _tls(
         "key.location", STRING, None, HIGH, "File of the client's key, if apart from the certificates.",
-        ours=True, placeholders=True,
+        ours=True, placeholders=True, path=True,
     ),
-    _tls("crl.location", STRING, None, LOW, "File of revoked certificates (PEM).", ours=True, placeholders=True),
+    _tls(
+        "crl.location", STRING, None, LOW, "File of revoked certificates (PEM).",
+        ours=True, placeholders=True, path=True,
+    ),
     Option(
         "enable.ssl.certificate.verification", BOOLEAN, True, MEDIUM,
         "Whether the broker's certificate is judged at all; false lets anybody in between read everything.",
@@ -219,10 +225,16 @@ _OAUTH = (
         ranges=((0, 3600),),
     ),
     _sasl("oauthbearer.assertion.claim.sub", STRING, None, MEDIUM, "The claim sub of an assertion."),
-    _sasl("oauthbearer.assertion.file", STRING, None, MEDIUM, "File of an assertion that is signed elsewhere."),
-    _sasl("oauthbearer.assertion.private.key.file", STRING, None, MEDIUM, "PEM file of the key that signs."),
+    _sasl(
+        "oauthbearer.assertion.file", STRING, None, MEDIUM, "File of an assertion that is signed elsewhere.",
+        path=True,
+    ),
+    _sasl("oauthbearer.assertion.private.key.file", STRING, None, MEDIUM, "PEM file of the key that signs.", path=True),
     _sasl("oauthbearer.assertion.private.key.passphrase", PASSWORD, None, MEDIUM, "Passphrase of that key."),
-    _sasl("oauthbearer.assertion.template.file", STRING, None, MEDIUM, "JSON of further headers and claims."),
+    _sasl(
+        "oauthbearer.assertion.template.file", STRING, None, MEDIUM, "JSON of further headers and claims.",
+        path=True,
+    ),
 )  # fmt: skip
 
 _PROVIDERS = (
@@ -250,10 +262,12 @@ _PROVIDERS = (
     Option(
         "config.providers.file.param.allowed.paths", LIST, (), LOW,
         "Files and folders that may be read; all by default.",
+        path=True,
     ),
     Option(
         "config.providers.directory.param.allowed.paths", LIST, (), LOW,
         "Folders that may be read; all by default.",
+        path=True,
     ),
 )  # fmt: skip
 

@@ -96,6 +96,14 @@ def reworded(error: AnyError, message: str) -> AnyError:
     return own
 
 
+def caused(error: AnyError, cause: KafkaError | None) -> AnyError:
+    """``error`` itself, with what was behind it, if that is known: as its cause, and in its words."""
+    if cause is not None:
+        error.with_context(last_error=f"{type(cause).__name__}: {cause.message}")
+        error.__cause__ = cause
+    return error
+
+
 def judged(error: AnyError, *, fatal: bool = False, requires_abort: bool = False) -> AnyError:
     """``error`` with what it means here in place of what its class mostly means.
 

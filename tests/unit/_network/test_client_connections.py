@@ -17,6 +17,16 @@ from .world import Sent, World
 BROKER = Node(1, "127.0.0.1", 9001)
 
 
+def test_a_first_request_that_cannot_be_made_gives_the_connection_up() -> None:
+    """Its node goes on with what is left of the turn without a connection."""
+    world = World(client_id="x" * 32_768)
+    world.settle(5)
+    assert world.client.in_flight == 0
+    assert [request for broker in world.cluster.brokers.values() for request in broker.of(API_VERSIONS)] == []
+    error = world.client.states.last_error(-1)
+    assert error is not None and "client.id of 32768 bytes, at most 32767" in str(error)
+
+
 def throttled(ms: int) -> Callable[[int, bytes], object]:
     return lambda version, payload: SimpleNamespace(throttle_time_ms=ms)
 

@@ -14,12 +14,14 @@ from forebay._delivery.future import RecordFuture
 from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
+    IllegalStateError,
     KafkaError,
     ProducerClosedError,
     RecordTooLargeError,
     SerializationError,
 )
 from forebay.model import ProducerRecord, RecordMetadata
+from forebay.producer import KafkaProducer
 from tests.fakes.broker import METADATA, PRODUCE
 from tests.fakes.tickets import CountingTicket
 from tests.fakes.waiting import Watching, meanwhile
@@ -477,3 +479,19 @@ def test_a_topic_is_known_by_the_string_of_its_latest_send() -> None:
         world.producer.send(name, b"v")
     world.settle()
     assert len(world.values("test")) == 4 and list(world.accumulator.topics) == ["test"]
+
+
+def test_a_subclass_that_was_not_made_says_so() -> None:
+    class Forgetful(KafkaProducer):
+        def __init__(self) -> None:
+            pass
+
+    producer = Forgetful()
+    for call in (
+        lambda: producer.send("test", b"v"),
+        lambda: producer.send_nowait("test", b"v"),
+        lambda: producer.send(ProducerRecord("test", b"v")),
+        lambda: producer.send_batch("test", [b"v"]),
+    ):
+        with pytest.raises(IllegalStateError, match=r"a subclass has to call super\(\).__init__\(\)"):
+            call()

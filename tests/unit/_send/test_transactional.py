@@ -8,6 +8,7 @@ from forebay.errors import IllegalArgumentError, IllegalStateError, TimeoutError
 from forebay.model import TopicPartition, TransactionIdentity
 from tests.fakes.broker import INIT_PRODUCER_ID
 from tests.fakes.coordinator import TransactionalWorld
+from tests.fakes.names import LONE_SURROGATES, TOO_LONG
 from tests.fakes.waiting import meanwhile
 
 
@@ -41,6 +42,9 @@ def test_a_transactional_id_that_cannot_be(name: object) -> None:
     world = TransactionalWorld(2)
     with pytest.raises(IllegalArgumentError, match="non-empty str"):
         world.producer.set_transactional_id(name)  # type: ignore[arg-type]
+    for text in (*LONE_SURROGATES, *TOO_LONG):
+        with pytest.raises(IllegalArgumentError, match="transactional_id '.*' cannot be sent: it "):
+            world.producer.set_transactional_id(text)
 
 
 def test_the_limit_is_max_block_ms_unless_given() -> None:

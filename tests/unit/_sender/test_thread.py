@@ -34,11 +34,20 @@ class FakeAccumulator:
         return self.left
 
 
+class FakeMetadata:
+    def __init__(self) -> None:
+        self.uncaught: list[tuple[BaseException, float]] = []
+
+    def note_uncaught(self, error: BaseException, now: float) -> None:
+        self.uncaught.append((error, now))
+
+
 class FakeSender:
     """Has ``work`` turns of work once it is asked to close."""
 
     def __init__(self, *, work: int = 0, turn: Callable[[], None] | None = None) -> None:
         self.accumulator = FakeAccumulator()
+        self.metadata = FakeMetadata()
         self.closing = False
         self.forced = False
         self.work = work

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from forebay._transactions.offsets import checked_group, checked_offsets
 from forebay.errors import CommitFailedError, IllegalArgumentError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from tests.fakes.names import FORBIDDEN_TOPICS, LONE_SURROGATES, TOO_LONG
 
 WHERE = TopicPartition("test", 3)
 
@@ -88,6 +89,25 @@ def test_an_offset_is_a_whole_number(offset: Any) -> None:
 def test_what_is_refused_is_named(offsets: Any, words: str) -> None:
     with pytest.raises(IllegalArgumentError, match=words):
         checked_offsets(offsets)
+
+
+@pytest.mark.parametrize("name", FORBIDDEN_TOPICS, ids=lambda name: ascii(name)[:20])
+def test_a_partition_of_a_topic_that_cannot_be(name: str) -> None:
+    for offsets in ({(name, 1): 7}, {TopicPartition(name, 1): 7}, [SimpleNamespace(topic=name, partition=1, offset=7)]):
+        with pytest.raises(IllegalArgumentError, match="No topic can be named"):
+            checked_offsets(offsets)
+
+
+@pytest.mark.parametrize("text", [*LONE_SURROGATES, *TOO_LONG], ids=lambda text: ascii(text)[:20])
+def test_text_that_cannot_be_sent(text: str) -> None:
+    """In each form in which it may be given."""
+    kind = namedtuple("kind", ["group_id", "generation_id", "member_id", "group_instance_id"])
+    for group in (text, kind(text, 3, "m", None), kind("g", 3, text, None), kind("g", 3, "m", text)):
+        with pytest.raises(IllegalArgumentError, match="cannot be sent: it "):
+            checked_group(group)
+    for offsets in ({WHERE: (7, text)}, [SimpleNamespace(topic="t", partition=3, offset=7, metadata=text)]):
+        with pytest.raises(IllegalArgumentError, match="metadata .* cannot be sent: it "):
+            checked_offsets(offsets)
 
 
 def test_a_group_is_its_id_or_its_metadata() -> None:

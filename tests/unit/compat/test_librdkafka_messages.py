@@ -39,6 +39,18 @@ def test_a_message_is_no_value() -> None:
         pickle.dumps(events[0][1])
 
 
+def test_the_first_outcome_of_a_message_stays() -> None:
+    """A message that has one has let go of what another would be told to."""
+    world, events = World(), Events()
+    producer = ours(world, on_delivery=events)
+    producer.produce("test", b"v", partition=0)
+    world.settle()
+    producer.poll(0)
+    ((error, message),) = events
+    message.fail(TimeoutError("late"))
+    assert error is None and message.error() is None and producer.poll(0) == 0
+
+
 @settings(deadline=None, max_examples=examples(60))
 @given(steps=st.lists(st.one_of(st.sampled_from([None, 0, 1, 2]), st.just("error"), st.just("poll")), max_size=40))
 def test_each_message_has_its_own_callback(steps: list[Any]) -> None:
