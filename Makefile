@@ -38,6 +38,8 @@ DEMO := $(VENV)/.demo
 STAMP := $(VENV)/.ready
 # Compiled modules of several Pythons lie beside each other.
 BUILT := $(VENV)/.built
+# Compiled apart, with checks: see setup.py.
+CHECKED := $(VENV)/.checked
 SOURCES := $(shell find src/forebay -name '*.py' -o -name '*.pxd' -o -name '*.h')
 TESTS_IN_BOTH_FORMS := tests/unit tests/conformance tests/scenario tests/property
 TESTS_WITH_BROKERS := tests/integration tests/soak
@@ -64,7 +66,7 @@ define pytest_rest
 	FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),whole) $(PY) -m pytest $(PYTEST_OPTIONS) -m "$(2)" $(1)
 endef
 
-.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted integration integration-rest three-brokers spark spark-rest package package-rest jars demo road kafka bench soak kill mutants sdist wheel wheel-test dependency-wheels sbom audit clean
+.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted checked integration integration-rest three-brokers spark spark-rest package package-rest jars demo road kafka bench soak kill mutants sdist wheel wheel-test dependency-wheels sbom audit clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -91,13 +93,18 @@ $(BUILT): $(TOOLS) setup.py $(SOURCES)
 	@$(PYTHON) tools/times.py $(VENV) compile $(PY) setup.py --quiet build_ext --inplace
 	@mv $@.begun $@
 
+$(CHECKED): $(TOOLS) setup.py $(SOURCES)
+	@touch $@.begun
+	@FOREBAY_BUILD_CHECKED=1 $(PY) setup.py --quiet build --build-lib build/checked/lib --build-temp build/checked/temp
+	@mv $@.begun $@
+
 setup: $(STAMP)  ## Make the virtual environment and install the package and its tools into it
 
 build: $(BUILT)  ## Compile what changed, in place (needs a C compiler)
 
 rebuild:  ## Compile everything anew
 	find src/forebay \( -name '*.so' -o -name '*.c' \) -delete
-	rm -rf build .venv*/.built $(BUILT)
+	rm -rf build .venv*/.built $(BUILT) $(CHECKED)
 	$(MAKE) build
 
 check: $(STAMP)  ## Format, lint, types, layers, limits, waits, pages (no network, nothing compiled)
@@ -132,7 +139,7 @@ docs: $(STAMP)  ## The documentation site, into build/site
 # waits for them, and the others begin meanwhile; fixtures fetch the jars where `jars` has not yet.
 # tests/package/test_commands.py holds each test in one of the two commands.
 TEST_PARTS := jars integration unit spark check package
-REST_PARTS := spark-rest interpreted integration-rest unit-rest three-brokers package-rest docs
+REST_PARTS := spark-rest interpreted checked integration-rest unit-rest three-brokers package-rest docs
 SIDE_BY_SIDE = FOREBAY_PACE=$${FOREBAY_PACE:-$$($(PYTHON) tests/support/pace.py)} $(MAKE) --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 unit unit-rest integration integration-rest three-brokers spark spark-rest bench soak kill: $(STAMP)
@@ -155,6 +162,10 @@ unit-rest: $(BUILT)  ## Those of them that generate their inputs, with all of th
 
 interpreted: $(STAMP)  ## All of them again, of the same sources, run as Python
 	FOREBAY_INTERPRETED=1 FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),whole) $(PY) -m pytest $(PYTEST_OPTIONS) $(TESTS_IN_BOTH_FORMS)
+
+# What the compiled form would crash of, or worse: the same tests, with few generated inputs.
+checked: $(STAMP) $(CHECKED)  ## All of them again, compiled so that an attribute of None is an error
+	FOREBAY_BUILD_CHECKED=1 FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),small) $(PY) -m pytest $(PYTEST_OPTIONS) -o pythonpath="build/checked/lib ." $(TESTS_IN_BOTH_FORMS)
 
 # By four processes, which share the files: these tests mostly wait.
 integration: $(BUILT)  ## Against the embedded broker and a real Kafka
@@ -246,4 +257,4 @@ audit: $(RELEASE)/.ready $(RUNTIME)/.ready  ## Known vulnerabilities of what an 
 clean:  ## Remove what was built and cached, but not $(VENV) and not the jars
 	find src/forebay \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete
 	find . -name __pycache__ -not -path './.venv*/*' -not -path './$(VENV)/*' -prune -exec rm -rf {} +
-	rm -rf build .venv*/.built $(BUILT) dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf build .venv*/.built .venv*/.checked $(BUILT) $(CHECKED) dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse

@@ -3,7 +3,7 @@
 Every hot module is an ordinary ``.py`` file in Cython's pure-Python mode (DESIGN.md, "One source, two
 speeds").  ``FOREBAY_INTERPRETED=1`` asks for an installation without any of them; a build that was not asked
 for that and cannot compile fails, with one line that says what can be done.  ``FOREBAY_BUILD_ONLY=a,b`` builds just
-those modules (development).
+those modules, and ``FOREBAY_BUILD_CHECKED=1`` modules that raise where others would read through None (development).
 """
 
 import gc
@@ -125,6 +125,14 @@ HEADERS = [f"src/forebay/_runtime/{name}.h" for name in ("crc32c", "xxhash64", "
 FULL = 20 << 20
 """A disk with fewer bytes than this is what a failed build failed for."""
 JOBS = int(os.environ.get("FOREBAY_BUILD_JOBS", os.cpu_count() or 1))
+CHECKED = os.environ.get("FOREBAY_BUILD_CHECKED") == "1"
+"""For tests alone: an attribute of None is an AttributeError, and not a crash or worse.
+
+Its C files are apart, so that no other build takes them for its own.  Not optimised: it is made to be run once.
+"""
+ONLY_SELF = "forebay._records.rows"
+"""Its sections without the GIL use no object but ``self``, and Cython has no check of that which needs no GIL."""
+C_FILES = "build/checked" if CHECKED else ""
 ONLY = [name for name in os.environ.get("FOREBAY_BUILD_ONLY", "").split(",") if name]
 WITHOUT_COMPILER = (
     "forebay: no C can be compiled here ({reason}). Install a C compiler and the headers of Python (Debian and Ubuntu: "
@@ -161,7 +169,7 @@ def extensions() -> list[Extension]:
             # No tables of jumps for what is bound at the start anyway.  GCC takes Cython's own checks of None for an
             # access beyond it.
             extra_compile_args=[
-                "-O1" if name.startswith(NOT_FOR_EACH_RECORD) else "-O2" if name in ONCE_A_BATCH else "-O3",
+                optimisation(name),
                 "-g0",
                 "-fno-plt",
                 "-Wno-array-bounds",
@@ -172,6 +180,13 @@ def extensions() -> list[Extension]:
         for name in COMPILED
         if not ONLY or name in ONLY
     ]
+
+
+def optimisation(name: str) -> str:
+    """The compiler's flag for a module."""
+    if CHECKED:
+        return "-O0"
+    return "-O1" if name.startswith(NOT_FOR_EACH_RECORD) else "-O2" if name in ONCE_A_BATCH else "-O3"
 
 
 class BuildModules(build_ext):
@@ -205,7 +220,8 @@ class BuildModules(build_ext):
 
     def build_module(self, module: Extension) -> None:
         """Translates and compiles one module.  Raises SystemExit with one sentence if that fails."""
-        made = [f"{os.path.splitext(module.sources[0])[0]}.c", self.get_ext_fullpath(module.name)]
+        in_c = os.path.join(C_FILES, f"{os.path.splitext(module.sources[0])[0]}.c")
+        made = [in_c, self.get_ext_fullpath(module.name)]
         begun, unfinished = time.time_ns(), Path(self.build_temp, f"{module.name}.unfinished")
         unfinished.parent.mkdir(parents=True, exist_ok=True)
         unfinished.write_text("\n".join(made))
@@ -330,10 +346,12 @@ def translated(module: Extension) -> Extension:
     (found,) = cythonize(
         [module],
         include_path=["src"],
+        build_dir=C_FILES or None,
         language_level=3,
         quiet=True,
         compiler_directives={
             "boundscheck": False,
+            "nonecheck": CHECKED and module.name != ONLY_SELF,
             "wraparound": False,
             "cdivision": True,
             "annotation_typing": True,

@@ -22,6 +22,8 @@ from tests.support.collected import VARIABLE
 
 ROOT = Path(__file__).parents[2]
 IN_BOTH_FORMS = ("tests/unit/", "tests/conformance/", "tests/scenario/", "tests/property/")
+FORMS = {"FOREBAY_INTERPRETED": "interpreted", "FOREBAY_BUILD_CHECKED": "checked"}
+"""Other forms than the product, by the variable that asks for it."""
 Marks = dict[str, list[str]]
 
 
@@ -60,7 +62,7 @@ def run_of(command: str, line: str) -> Run:
     arguments = words[begin + 1 :]
     expression = arguments[arguments.index("-m") + 1] if "-m" in arguments else ""
     folders = tuple(f"{word}/" for word in arguments if word.startswith("tests/"))
-    form = "interpreted" if given.get("FOREBAY_INTERPRETED") == "1" else "compiled"
+    form = next((form for name, form in FORMS.items() if given.get(name) == "1"), "compiled")
     assert folders and all((ROOT / folder).is_dir() for folder in folders), line
     return Run(command, form, given.get("FOREBAY_EXAMPLES", "whole"), folders, expression)
 
@@ -73,7 +75,7 @@ def findings(found: list[Run], tests: Marks) -> list[str]:
         for run in found:
             if run.takes(test, marks):
                 sizes[run.form].append((run.command, run.size))
-        for form in ("compiled", "interpreted") if test.startswith(IN_BOTH_FORMS) else ("compiled",):
+        for form in ("compiled", *FORMS.values()) if test.startswith(IN_BOTH_FORMS) else ("compiled",):
             twice = "sized" in marks and form == "compiled"
             allowed = [[("test", "small"), ("test-rest", "whole")]] if twice else []
             if not (len(sizes[form]) == 1 and not twice) and sizes[form] not in allowed:
@@ -116,7 +118,10 @@ def test_a_test_in_both_commands_is_small_in_the_first() -> None:
     small = Run("test", "compiled", "small", ("tests/unit/",), "not rest")
     whole = Run("test-rest", "compiled", "whole", ("tests/unit/",), "rest or sized")
     interpreted = Run("test-rest", "interpreted", "whole", ("tests/unit/",), "")
-    assert findings([small, whole, interpreted], marked) == []
-    assert findings([small._replace(size="whole"), whole, interpreted], marked)
-    assert findings([small, interpreted], marked), "it is never whole"
-    assert findings([small, whole._replace(expression=""), interpreted], {"tests/unit/test_a.py::test_a": []})
+    checked = Run("test-rest", "checked", "small", ("tests/unit/",), "")
+    others = [interpreted, checked]
+    assert findings([small, whole, *others], marked) == []
+    assert findings([small._replace(size="whole"), whole, *others], marked)
+    assert findings([small, *others], marked), "it is never whole"
+    assert findings([small, whole, interpreted], marked), "it is in no checked form"
+    assert findings([small, whole._replace(expression=""), *others], {"tests/unit/test_a.py::test_a": []})
