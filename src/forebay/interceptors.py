@@ -51,7 +51,16 @@ class ProducerInterceptor(Protocol):
 class ProducerInterceptors:
     """Interceptors in order; empty is falsy, so that the hot path can skip it."""
 
-    __slots__ = ("_acknowledgement", "_all", "_failures", "_on_send", "_remaining", "takes_headers")
+    __slots__ = (
+        "_acknowledgement",
+        "_all",
+        "_failures",
+        "_on_send",
+        "_remaining",
+        "shows_records",
+        "takes_headers",
+        "tells_ends",
+    )
 
     def __init__(self, interceptors: Iterable[Any] = ()) -> None:
         self._all = tuple(interceptors)
@@ -59,6 +68,8 @@ class ProducerInterceptors:
         self._acknowledgement = tuple(
             (name, method, _takes_headers(method)) for name, method in _methods(self._all, "on_acknowledgement")
         )
+        self.shows_records, self.tells_ends = bool(self._on_send), bool(self._acknowledgement)
+        """Whether one has ``on_send``, for which a record is made, and whether one has ``on_acknowledgement``."""
         self.takes_headers: bool = any(takes for _, _, takes in self._acknowledgement)
         """Whether headers have to be kept for ``on_acknowledgement``."""
         self._remaining = list(self._all)

@@ -119,7 +119,7 @@ class TableAppender:
                 self.place(count)
             else:
                 if self.path.interceptors is None:
-                    status = self.alone.append(at, self.row)
+                    status = self.alone.append(at, self.row, None)
                 else:
                     status = self.alone.append_intercepted(at, self.row)
                 if status & WORTH_WAKING:

@@ -16,7 +16,7 @@ cdef class RowAppender:
     cdef TopicTable topics
     cdef bytes section
     cdef long long wall
-    cdef int append(self, Py_ssize_t at, Py_ssize_t row)
+    cdef int append(self, Py_ssize_t at, Py_ssize_t row, object callback)
     cdef int place(self, TopicState state, int partition, RecordPointer record, Py_ssize_t row, object callback)
     cdef void note(self, Py_ssize_t row, RecordPointer record)
     cdef int partition_given(self, Py_ssize_t at) except? -2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import cython
 from cython.cimports.forebay._accumulator.states import APPENDED, STICKY
 from cython.cimports.forebay._accumulator.topic import TopicState
-from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
+from cython.cimports.forebay._arguments import Acknowledged, checked_partition, checked_timestamp
 from cython.cimports.forebay._arrow.columns import BytesColumn
 from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
 from cython.cimports.forebay._columnar.columns import Columns
@@ -31,7 +31,6 @@ from cython.cimports.forebay._runtime.primitives import (
 )
 from cython.cimports.forebay._send.path import SendPath
 
-from forebay._arguments import Acknowledged
 from forebay.errors import IllegalArgumentError
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class RowAppender:
         self.wall = 0
 
     @cython.cfunc
-    def append(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.int:
+    def append(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t, callback: Any) -> cython.int:
         columns: Columns = self.columns
         number: cython.int = self.partition_given(at)
         state: TopicState = self.topic_of(at, number)
@@ -92,7 +91,7 @@ class RowAppender:
                 number = self.path.choose_partition(state, key_bytes, key_bytes, value_bytes, value_bytes)
             elif key_size >= 0 and not self.path.ignore_keys:
                 number = (murmur2(key, key_size) & MAX_INT32) % state.partition_count
-        return self.place(state, number, view_of(record), row, None)
+        return self.place(state, number, view_of(record), row, callback)
 
     @cython.cfunc
     def place(
@@ -180,20 +179,32 @@ class RowAppender:
     # With interceptors
 
     def append_intercepted(self, at: cython.Py_ssize_t, row: cython.Py_ssize_t) -> cython.int:
-        """As ``append``, for a row that passes the interceptors as a ProducerRecord of bytes."""
-        # A producer with interceptors imported these when it was made (``_assembly``).  Others start faster without.
-        from forebay._inputs import ProducerRecord
-        from forebay._records.reader import read_headers
+        """As ``append``, with interceptors; a row passes those with ``on_send`` as a ProducerRecord of bytes."""
+        chain: Any = self.path.interceptors
+        record: Any = None
+        callback: Acknowledged | None = self.path.for_all
+        if self.path.shows_records:
+            # A producer with interceptors imported it when it was made (``_assembly``).  Others start faster without.
+            from forebay._inputs import ProducerRecord
+
+            record = chain.on_send(ProducerRecord(*self.given_at(at)))
+            callback = Acknowledged(chain, None, record.headers)
+        elif callback is None:
+            callback = Acknowledged(chain, None, self.given_at(at)[3])
+        try:
+            if self.path.shows_records:
+                return self.append_record(record, row, callback)
+            return self.append(at, row, callback)
+        except Exception as error:
+            callback.tell_failure(record, self.given_at(at), error)
+            raise
+
+    def given_at(self, at: int) -> tuple[Any, ...]:
+        """A row as the arguments of ``send``."""
+        from forebay._records.reader import read_headers  # as above
 
         topic, partition, timestamp, key, value, section = self.columns.row(at)
-        chain: Any = self.path.interceptors
-        record = chain.on_send(ProducerRecord(topic, value, key, read_headers(section), partition, timestamp))
-        callback = Acknowledged(chain, None, record.headers)
-        try:
-            return self.append_record(record, row, callback)
-        except Exception as error:
-            chain.on_send_error(record, callback.where, error)
-            raise
+        return topic, value, key, read_headers(section), partition, timestamp
 
     def append_record(self, given: ProducerRecord, row: cython.Py_ssize_t, callback: object) -> cython.int:
         """One record into its batch.

@@ -1,3 +1,4 @@
+from forebay._arguments cimport Acknowledged
 from forebay._accumulator.appender cimport BatchAppender
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.topic cimport TopicState
@@ -28,6 +29,11 @@ cdef class SendPath:
     cdef object key_serializer
     cdef object value_serializer
     cdef object interceptors
+    # An interceptor has on_send; one has on_acknowledgement.
+    cdef bint shows_records
+    cdef bint tells_ends
+    # The callback of all records without one of their own; None where each has its headers.
+    cdef Acknowledged for_all
     cdef object partitioner
     cdef object sensors
     cdef object report
@@ -41,6 +47,7 @@ cdef class SendPath:
     cdef GilClaim claim
     cdef object node_error
     cdef TopicFinder topics
+    cdef RecordFuture send_heard(self, tuple given, object on_delivery, int blocking)
     cdef RecordFuture dispatch(
         self,
         object topic,

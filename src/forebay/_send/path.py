@@ -14,7 +14,13 @@ import cython
 from cython.cimports.forebay._accumulator.partitioner import key_partition
 from cython.cimports.forebay._accumulator.states import APPENDED, STICKY, WORTH_WAKING
 from cython.cimports.forebay._accumulator.topic import TopicState
-from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
+from cython.cimports.forebay._arguments import (
+    Acknowledged,
+    checked_partition,
+    checked_timestamp,
+    listed_headers,
+    plain_name,
+)
 from cython.cimports.forebay._delivery.future import RecordFuture, new_future
 from cython.cimports.forebay._delivery.sender_lock import may_wait
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
@@ -30,7 +36,7 @@ from cython.cimports.forebay._runtime.primitives import (
 )
 from cython.cimports.forebay._send.topics import TopicFinder
 
-from forebay._arguments import Acknowledged, as_record, not_callable
+from forebay._arguments import as_record, fields_of, not_callable, shared_by_all
 from forebay._delivery.future import failed_future
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
@@ -72,6 +78,8 @@ class SendPath:
         self.recent: TopicState | None = None
         self.plain_bytes = users.key_serializer.passes_bytes and users.value_serializer.passes_bytes
         self.interceptors, self.partitioner = users.interceptors or None, users.partitioner
+        self.shows_records, self.tells_ends = users.interceptors.shows_records, users.interceptors.tells_ends
+        self.for_all: Acknowledged | None = shared_by_all(users.interceptors)
         self.sensors, self.report = parts.metrics, parts.report
         self.ignore_keys, self.max_block_ms = config["partitioner.ignore.keys"], config["max.block.ms"]
         self.max_record_size = min(config["max.request.size"], config["buffer.memory"])
@@ -125,7 +133,7 @@ class SendPath:
             raise not_callable(on_delivery)
         if self.interceptors is None and type(topic) is str:
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, WAIT)
-        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, WAIT)
+        return self.send_heard((topic, value, key, headers, partition, timestamp_ms), on_delivery, WAIT)
 
     @cython.annotation_typing(False)
     def send_nowait(
@@ -151,38 +159,38 @@ class SendPath:
             raise not_callable(on_delivery)
         if self.interceptors is None and type(topic) is str:
             return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, REFUSE)
-        return self._send_record(as_record(topic, value, key, headers, partition, timestamp_ms), on_delivery, REFUSE)
+        return self.send_heard((topic, value, key, headers, partition, timestamp_ms), on_delivery, REFUSE)
 
     @cython.annotation_typing(False)
     def _try_send(
         self, topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any, *, on_delivery: Any
     ) -> RecordFuture | None:
-        """As ``send``; None, and no trace, if it must wait, or ask serializers or interceptors (see PendingSend)."""
+        """As ``send``; None, and no trace, if it must wait, or ask serializers or an ``on_send`` (see PendingSend)."""
         if self._state != OPEN:
             raise self._refusal()
-        if self.interceptors is not None or type(topic) is not str or not self.is_plain(key, value):
+        if self.shows_records or type(topic) is not str or not self.is_plain(key, value):
             return None
+        if self.tells_ends:
+            return self.send_heard((topic, value, key, headers, partition, timestamp_ms), on_delivery, RETURN)
         return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, RETURN)
 
-    def _send_record(self, record: ProducerRecord, on_delivery: Any, blocking: int) -> RecordFuture:
-        chain = self.interceptors
-        if chain is not None:
-            record = chain.on_send(record)
-            on_delivery = Acknowledged(chain, on_delivery, record.headers)
+    @cython.cfunc
+    def send_heard(self, given: tuple[Any, ...], on_delivery: Any, blocking: cython.int) -> RecordFuture:
+        """``dispatch`` of what ``send`` was given, for a whole ProducerRecord and with interceptors."""
+        record: Any = None
+        if self.shows_records or not isinstance(given[0], str):
+            record = as_record(*given) if self.interceptors is None else self.interceptors.on_send(as_record(*given))
+            given = fields_of(record)
+        topic, value, key, headers, partition, timestamp_ms = given
+        if not self.tells_ends:
+            return self.dispatch(topic, value, key, headers, partition, timestamp_ms, on_delivery, blocking)
+        heard: Acknowledged | None = self.for_all if on_delivery is None and blocking != REFUSE else None
+        if heard is None:
+            heard = Acknowledged(self.interceptors, on_delivery, None)
         try:
-            return self.dispatch(
-                record.topic,
-                record.value,
-                record.key,
-                record.headers,
-                record.partition,
-                record.timestamp_ms,
-                on_delivery,
-                blocking,
-            )
+            return self.dispatch(topic, value, key, heard.headers_of(headers), partition, timestamp_ms, heard, blocking)
         except Exception as error:
-            if chain is not None:
-                chain.on_send_error(record, on_delivery.where, error)
+            heard.tell_failure(record, given, error)
             raise
 
     @cython.cfunc
@@ -268,7 +276,7 @@ class SendPath:
                 headers = [] if headers is None else listed_headers(headers)
                 key_bytes = self.key_serializer.serialize(state.name, headers, key)
                 value_bytes = self.value_serializer.serialize(state.name, headers, value)
-                if self.interceptors is not None:
+                if self.tells_ends:
                     callback.note_headers(headers)
             if partition < 0:
                 partition = self.choose_partition(state, key, key_bytes, value, value_bytes)

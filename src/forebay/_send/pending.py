@@ -139,7 +139,7 @@ class PendingSend:
             headers = listed_headers(record.headers)
             self.key = path.key_serializer.serialize(state.name, headers, record.key)
             self.value = path.value_serializer.serialize(state.name, headers, record.value)
-            if path.interceptors is not None:
+            if isinstance(self.callback, Acknowledged):
                 self.callback.note_headers(headers)
             if self.partition < 0:
                 self.partition = path.choose_partition(state, record.key, self.key, record.value, self.value)

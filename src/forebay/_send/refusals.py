@@ -1,4 +1,4 @@
-"""The errors of ``send()``: a record that is too large, and memory or metadata that did not come in time."""
+"""The errors of ``send()``: an ended producer, a record that is too large, memory or metadata that came too late."""
 
 from __future__ import annotations
 
