@@ -32,6 +32,7 @@ COMPILED = [
     "_metrics.sensor",
     "_delivery.callbacks",
     "_delivery.result",
+    "_delivery.hearing",
     "_delivery.future",
     "_delivery.added",
     "_delivery.metadata",

@@ -53,6 +53,7 @@ SMALL = {
     "forebay/_arrow/checks.py": "What no column may be, both for those read in place and for tables of pyarrow.",
     "forebay/compat/_librdkafka_partitioner.py": "The partitioners of librdkafka, for produce and for users.",
     "forebay/rows/times.py": "Where Arrow's casts to text are wrong, apart from what is done with the text.",
+    "forebay/_delivery/hearing.py": "Compiled, for the futures; what it notes is read by unheard, which is not.",
     "forebay/_protocol/": "A module for each API of the protocol.",
     "forebay/errors/": "Tables of errors by their origin.",
     "forebay/compat/aiokafka/": "Modules under aiokafka's names.",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._delivery.callbacks import CompiledCallback
+from cython.cimports.forebay._delivery.callbacks import CompiledCallback, hears
 from cython.cimports.forebay._delivery.metadata import RecordMetadata
 
 from forebay._wire import check_text
@@ -80,6 +80,11 @@ class Acknowledged(CompiledCallback):
         if self.callback is not None:
             self.callback(metadata, error)
         return None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def tells_owner(self) -> cython.bint:
+        return hears(self.callback)  # an interceptor is not the record's owner
 
     def __call__(self, metadata: Any, error: BaseException | None) -> None:
         self.chain.on_acknowledgement(metadata, error, self.headers)

@@ -22,6 +22,7 @@ import weakref
 from typing import Any, Protocol
 
 from forebay._delivery.result import note_fork
+from forebay._delivery.unheard import forget_left, say_left
 from forebay._runtime.clock import Clock, SystemClock
 from forebay._sender.thread import SenderThread
 
@@ -109,13 +110,16 @@ def end_all_at_exit(clock: Clock | None = None) -> None:
     """Ends every producer of the process, within the longest delivery.timeout.ms or the limit of ``limit_end``."""
     clock = clock or SystemClock()
     begun = clock.now()
-    while True:
-        try:
-            _end_all(clock, begun)
-            break
-        except SystemExit:
-            # Raised by the handler of another SIGTERM.  The process ends already, and records would be lost.
-            continue
+    try:
+        while True:
+            try:
+                _end_all(clock, begun)
+                break
+            except SystemExit:
+                # Raised by the handler of another SIGTERM.  The process ends already, and records would be lost.
+                continue
+    finally:
+        say_left(over=True)
     _end_helpers()
 
 
@@ -200,6 +204,7 @@ def _mark_all_in_child() -> None:
     note_fork()
     _threads.clear()
     _holders.clear()
+    forget_left()
     module = _helpers()
     if module is not None:
         module.forget_all()

@@ -104,7 +104,7 @@ def test_no_entry_is_of_a_line_that_is_gone() -> None:
 
 def test_lines_are_found() -> None:
     assert len(ALL_LINES) > 50
-    assert ("_sender/outcomes.py", "%d record(s) for %s-%d failed: %s: %s") in ALL_LINES
+    assert ("_delivery/unheard.py", "%s%d record(s) for %s failed: %s") in ALL_LINES
 
 
 def test_each_phase_of_a_timeout_has_its_entry() -> None:

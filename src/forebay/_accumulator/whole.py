@@ -90,6 +90,7 @@ def add_batch(
             record: RecordView = record_view(timestamp, key, value, section)
             if batch.try_append(view_of(record), future if batch.record_count == 0 else None, None) <= 0:
                 break
+        batch.result.is_whole = True
         if batch.record_count < len(records):
             appender.incomplete.discard(batch)
         else:

@@ -171,7 +171,8 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         sender=sender,
         clock=clock,
         patience_ms=config["delivery.timeout.ms"] + config["request.timeout.ms"],
-        resources=(accumulator.closer.end, *ends, users.close_all),
+        # The last once no request keeps a batch.
+        resources=(accumulator.closer.end, *ends, users.close_all, sender.outcomes.unheard.end),
     )
     others = (users, report, transactions, session, getattr(options.sasl, "login", None), shown, telemetry)
     parts = Parts(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, *others)

@@ -13,6 +13,8 @@ cdef class BatchDelivery:
     cdef object _watch
     cdef dict _offsets
     cdef list _failed_runs
+    # With rows that failed, of which nobody has heard.
+    cdef list _unheard
     cdef list _shares
     cdef list _callbacks
     cdef object _runner

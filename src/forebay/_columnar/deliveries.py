@@ -71,6 +71,7 @@ class BatchDelivery:
         self._watch: Latch | None = None
         self._offsets: dict[TopicPartition, list[OffsetRun]] = {}
         self._failed_runs: list[tuple[KafkaError, Any]] = []
+        self._unheard: list[Share] = []
         self._shares: list[Share] = []
         self._callbacks: list[Callable[[BatchDelivery], object]] = []
         self._runner: int | None = None
@@ -155,6 +156,7 @@ class BatchDelivery:
         # and a share is counted once and as a whole.
         share.counted = True
         self._ended += 1
+        lost: cython.Py_ssize_t = self._lost
         for rows, base_offset, error in outcomes:
             count: cython.Py_ssize_t = len(rows)
             if error is not None:
@@ -169,6 +171,17 @@ class BatchDelivery:
                 runs[end] = tuple.__new__(OffsetRun, (last[0], last[1] + count))
             else:
                 runs.append(tuple.__new__(OffsetRun, (base_offset, count)))
+        if self._lost > lost:
+            self._unheard.append(share)
+
+    def _hear(self) -> None:
+        """Counts what has an outcome, and somebody hears of what failed (``Unheard``)."""
+        self._collect()
+        self._hear_counted()
+
+    def _hear_counted(self) -> None:
+        while self._unheard:
+            self._unheard.pop().hear()
 
     # Of a future
 
@@ -242,6 +255,7 @@ class BatchDelivery:
             TypeError: it cannot be called.
         """
         check_done_callback(function, "delivery")
+        self._hear()
         if self._collect() == 0 and self._runner is None:
             self._call(function)
             return
@@ -297,8 +311,11 @@ class BatchDelivery:
         # there is one callback for any number of batches, and the last one runs on the sender's thread.
         future: RecordFuture
         share: Share
+        self._hear_counted()
         for share in list(self._shares):
             index: cython.int = share.unfinished_index()
+            if index < 0 and share.result.error is not None:
+                share.hear()
             if index >= 0:
                 future = new_future()
                 future._batch = share.result
@@ -340,7 +357,7 @@ class BatchDelivery:
     @property
     def failed(self) -> int:
         """Rows that failed."""
-        self._collect()
+        self._hear()
         return self._lost
 
     @property
@@ -359,7 +376,7 @@ class BatchDelivery:
     @property
     def failures(self) -> tuple[FailedRows, ...]:
         """The rows that failed, each once, in the order of their first row."""
-        self._collect()
+        self._hear()
         rows_of: dict[int, FailedRows] = {}
         # The list only grows, so reading it needs no lock.
         for error, rows in list(self._failed_runs):
@@ -380,7 +397,7 @@ class BatchDelivery:
         return -1 if first is None else int(first[1][0])
 
     def _first_failed(self) -> tuple[KafkaError, Any] | None:
-        self._collect()
+        self._hear()
         return min(list(self._failed_runs), key=_first_row_of_run, default=None)
 
     def taken(self) -> list[range]:

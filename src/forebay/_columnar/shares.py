@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import cython
+from cython.cimports.forebay._delivery.hearing import hear
 from cython.cimports.forebay._delivery.result import COMPLETING, DONE, BatchResult
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer
 
@@ -150,6 +151,12 @@ class Share:
     def _indices(self) -> list[tuple[int, int]]:
         found = [(index, abs(count)) for index, row, count in self._triples()]
         return [*found, (self.index, self.count)] if self.count > 0 else found
+
+    def hear(self) -> None:
+        """Somebody hears of the rows that failed."""
+        for index, count in self._indices():
+            for at in range(index, index + count):
+                hear(self.result, at)
 
     def outcomes(self) -> Iterator[Outcome]:
         """What became of the rows, once all have an outcome.  Of acknowledged rows only the number may be right."""

@@ -8,6 +8,7 @@ from forebay._runtime.memory cimport ObjectPointer
 @cython.no_gc
 cdef class CompiledCallback:
     cdef object deliver(self, RecordMetadata metadata, object error)
+    cdef bint tells_owner(self) noexcept
 
 
 @cython.no_gc
@@ -52,8 +53,10 @@ cdef class DeliveryCallbacks:
     cdef void replace_last(self, object function) noexcept
     cdef object seek(self, Py_ssize_t index)
     cdef void share(self, list parts, list ends)
+    cdef void mark_heard(self, bytearray heard)
 
 
 cdef AddedCallback alike(AddedCallback known, AddedCallback before, int kind, object function, Py_ssize_t number)
+cdef bint hears(object function) noexcept
 cdef object deliver_to(object function, RecordMetadata metadata, object error)
 cdef object copy_or_itself(object error)

@@ -47,6 +47,12 @@ class CompiledCallback:
         """The outcome, as ``on_delivery`` gets it; by the sender's thread."""
         raise NotImplementedError
 
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def tells_owner(self) -> cython.bint:
+        """Whether the owner of a record that failed hears of it by this."""
+        return True
+
 
 @cython.no_gc
 @cython.cclass
@@ -240,6 +246,19 @@ class DeliveryCallbacks:
             begin = ends[number]
         self.next_function = 0
 
+    @cython.cfunc
+    def mark_heard(self, heard: bytearray) -> cython.void:
+        """Sets the byte of each record whose owner hears of a failure by its callback."""
+        at: cython.Py_ssize_t
+        number: cython.Py_ssize_t = -1
+        is_heard: cython.bint = False
+        for at in range(min(self.count, len(heard))):
+            if self.numbers[2 * at + 1] & ANOTHER_FUNCTION:
+                number += 1
+                is_heard = hears(object_at(self.functions, number))
+            if is_heard:
+                heard[at] = 1
+
     def __reduce__(self) -> Any:
         raise TypeError("DeliveryCallbacks cannot be pickled: they belong to a batch of this process")
 
@@ -265,6 +284,15 @@ def alike(
         if function.__self__ is found.function.__self__ and function.__func__ is found.function.__func__:
             return found
     return None
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def hears(function: Any) -> cython.bint:
+    """Whether a record's owner hears of its failure by this callback, None for none."""
+    if isinstance(function, CompiledCallback):
+        return cython.cast(CompiledCallback, function).tells_owner()
+    return function is not None
 
 
 @cython.cfunc

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._delivery.callback_thread import on_sender_thread, report_lost
-from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
+from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks, hears
+from cython.cimports.forebay._delivery.hearing import hear
 from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._delivery.result import COMPLETING, DONE, BatchResult
 from cython.cimports.forebay._delivery.sender_lock import check_wait
@@ -21,6 +22,7 @@ from cython.cimports.forebay._runtime.mutex import thread_ident
 from cython.cimports.forebay._runtime.ticket import ThreadTicket
 
 from forebay._delivery.callback_thread import call_done_callback, check_done_callback
+from forebay._delivery.unheard import REFUSED
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 
@@ -106,7 +108,10 @@ class RecordFuture:
                 f"No acknowledgement for the record for {where} within {timeout} s; it is still on its way."
             )
         error = self._batch.error_of(self._index)
-        return None if error is None else own_copy(error)
+        if error is None:
+            return None
+        hear(self._batch, self._index)
+        return own_copy(error)
 
     def add_done_callback(self, function: Callable[[RecordFuture], object]) -> None:
         """Calls ``function(future)`` on completion, on the sender's thread; at once if it is done.
@@ -125,9 +130,13 @@ class RecordFuture:
             if account is not None:
                 account.charge_callback(function)
             if self._batch.add_callback(self._index, self, function):
+                if hears(function):
+                    hear(self._batch, self._index)
                 return
             if account is not None:
                 account.credit_callback(function)
+        if hears(function):
+            hear(self._batch, self._index)
         if not call_done_callback(function, self):
             report_lost(part.topic, part.partition, part.base_offset, self._index - part.first, 1)
 
@@ -248,9 +257,12 @@ def lone_future(
 
 
 def failed_future(
-    topic: str, partition: int, error: KafkaError, callback: Any = None, report: Any = None
+    topic: str, partition: int, error: KafkaError, callback: Any = None, report: Any = None, unheard: Any = None
 ) -> RecordFuture:
     """The future of a record that never reached a batch; its callback has run.
+
+    Args:
+        unheard: counts it if nobody hears of it (Unheard), or None.
 
     Raises:
         KeyboardInterrupt: Ctrl-C came while the callback ran, here on the caller's own thread.
@@ -266,6 +278,8 @@ def failed_future(
     # Its traceback would keep the frames of the refused send.
     error = error.with_traceback(None)
     future: RecordFuture = lone_future(topic, partition, callback)
+    if unheard is not None:
+        unheard.note(future._batch, error, None, 1, REFUSED)
     future._batch.settle(-1, -1, error, None, 1, report_or_keep)
     if interrupts:
         raise interrupts[0]

@@ -26,6 +26,8 @@ cdef class BatchResult:
     cdef list callbacks
     cdef list waiters
     cdef object account
+    # Of a result that fails; which of its records somebody has heard of.
+    cdef object mark
     cdef unsigned long completing_thread
     cdef Mutex lock
     cdef readonly int record_count
@@ -35,6 +37,8 @@ cdef class BatchResult:
     cdef short forks
     cdef readonly signed char state
     cdef signed char settled_early
+    # All its records have one future.
+    cdef public signed char is_whole
     cdef void begin(self, str topic, int partition, object account, int first) noexcept
     cdef bint is_foreign(self) noexcept
     cpdef bint settle(

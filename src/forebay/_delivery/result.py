@@ -79,6 +79,8 @@ class BatchResult:
         self.settled_early = False
         self.forks = _forks
         self.account = account
+        self.mark: Any = None
+        self.is_whole = False
         self.record_count = self.open_parts = 0
         self.deliveries: DeliveryCallbacks | None = None
         self.added: DeliveryCallbacks | None = None

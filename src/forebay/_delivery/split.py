@@ -31,6 +31,7 @@ def split_result(whole: BatchResult, parts: list[Any]) -> cython.bint:
         shares.append(part.added)
         part.parent = whole
         part.forks = whole.forks
+        part.is_whole = whole.is_whole
     ends: list[int] = ends_of(whole, parts)
     none: list[Any] = []
     waiting: list[Any] = []

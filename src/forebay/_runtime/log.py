@@ -61,7 +61,7 @@ class RateLimitedLogger:
 
     def __init__(self, name: str, *, prefix: str = "", interval_ms: float = REPEAT_INTERVAL_MS) -> None:
         self._logger = logging.getLogger(name)
-        self._prefix = prefix
+        self.prefix = prefix
         self._interval = interval_ms
         # Oldest line first.
         self._seen: dict[Hashable, _Line] = {}
@@ -79,7 +79,7 @@ class RateLimitedLogger:
         held = self._admit(key, now)
         if held < 0:
             return False
-        text = self._prefix + (message % args if args else message)
+        text = self.prefix + (message % args if args else message)
         self._logger.log(level, "%s", f"{text} ({held} more like this)" if held else text, exc_info=raised)
         return True
 
@@ -96,12 +96,12 @@ class RateLimitedLogger:
 
     def exception(self, message: str, *args: object, error: BaseException) -> None:
         """Writes an error with its traceback; never limited."""
-        self._logger.error("%s", self._prefix + (message % args if args else message), exc_info=error)
+        self._logger.error("%s", self.prefix + (message % args if args else message), exc_info=error)
 
     def debug(self, message: str, *args: object) -> None:
         """Not limited: a user who asks for debug lines wants all of them."""
         if self._logger.isEnabledFor(logging.DEBUG):
-            self._logger.debug("%s", self._prefix + (message % args if args else message))
+            self._logger.debug("%s", self.prefix + (message % args if args else message))
 
     def forget(self, key: Hashable) -> None:
         """The trouble is over: the next line with this key is written at once."""

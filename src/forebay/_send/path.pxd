@@ -37,6 +37,7 @@ cdef class SendPath:
     cdef object partitioner
     cdef object sensors
     cdef object report
+    cdef object unheard
     cdef bint plain_bytes
     # A state once known stays, so any thread may set and read it.
     cdef TopicState recent

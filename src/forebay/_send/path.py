@@ -80,7 +80,7 @@ class SendPath:
         self.interceptors, self.partitioner = users.interceptors or None, users.partitioner
         self.shows_records, self.tells_ends = users.interceptors.shows_records, users.interceptors.tells_ends
         self.for_all: Acknowledged | None = shared_by_all(users.interceptors)
-        self.sensors, self.report = parts.metrics, parts.report
+        self.sensors, self.report, self.unheard = parts.metrics, parts.report, parts.sender.outcomes.unheard
         self.ignore_keys, self.max_block_ms = config["partitioner.ignore.keys"], config["max.block.ms"]
         self.max_record_size = min(config["max.request.size"], config["buffer.memory"])
         self.topics = TopicFinder(parts)
@@ -438,7 +438,7 @@ class SendPath:
                     callback.where = where
                 raise error
             self.sensors.record_errors.record(1)
-            return failed_future(where.topic, where.partition, error, callback, self.report)
+            return failed_future(where.topic, where.partition, error, callback, self.report, self.unheard)
         finally:
             del error  # its traceback has this frame: a cycle, which would keep the caller's record
 

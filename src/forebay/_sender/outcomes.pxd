@@ -19,6 +19,7 @@ cdef class BatchOutcomes:
     cdef public tuple heard
     cdef public object on_expiry
     cdef object splitting
+    cdef readonly object unheard
     cdef readonly long long failed_records  # by outcomes; records that send() refuses do not count
     cdef apply(self, ProducerBatch batch, PartitionResponse answer, object error, double now)
     cdef acknowledge(self, ProducerBatch batch, PartitionResponse answer, double now)

@@ -18,6 +18,7 @@ from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
 from cython.cimports.forebay._protocol.produce_response import PartitionResponse
 from cython.cimports.forebay._transactions.manager import TransactionManager
 
+from forebay._delivery.unheard import Unheard
 from forebay._runtime.backoff import SOON_MS
 from forebay._runtime.threads import RareImport
 from forebay._sender.expiry import (
@@ -88,6 +89,7 @@ class BatchOutcomes:
         self.retries = retries
         self.delivery_timeout_ms = delivery_timeout_ms
         self.heard: tuple[list[Any], list[Any] | None] | None = None
+        self.unheard = Unheard(log.prefix, client.wakeup)
         self.failed_records = 0
         self.on_expiry: Callable[[float], object] = bool  # what is to be done once records have expired; may be set
         self.splitting = RareImport(
@@ -256,20 +258,9 @@ class BatchOutcomes:
         self.fail(batch, explained(batch, error, IN_FLIGHT, now), record_errors, now)
 
     def fail(self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float) -> None:
-        """Ends a batch with ``error``, counts it, and logs it (repeats limited), in case no caller waits for it."""
-        if batch.done:
-            return
-        self._end_failed(batch, error, record_errors, now)
-        self.log.error(
-            (batch.topic, type(error)),
-            now,
-            "%d record(s) for %s-%d failed: %s: %s",
-            batch.record_count,
-            batch.topic,
-            batch.partition,
-            type(error).__name__,
-            error,
-        )
+        """Ends a batch with ``error`` and counts it; what nobody hears of is logged (``Unheard``)."""
+        if not batch.done:
+            self._end_failed(batch, error, record_errors, now, is_told=False)
 
     def purge(self, batch: ProducerBatch, error: KafkaError, now: float) -> None:
         """Fails a batch that purge() dropped; the caller has taken it out of its queue, and logs."""
@@ -278,13 +269,17 @@ class BatchOutcomes:
         if self.transactions is not None:
             # As when it expires: if it was sent, nobody knows whether it is in the log.
             self.transactions.on_failed(batch, error, False)
-        self._end_failed(batch, error, None, now)
+        self._end_failed(batch, error, None, now, is_told=True)
 
-    def _end_failed(self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float) -> None:
+    def _end_failed(
+        self, batch: ProducerBatch, error: KafkaError, record_errors: Any, now: float, *, is_told: bool
+    ) -> None:
         if self.transactions is not None and self.transactions.dialog is not None:
             dialog: Any = self.transactions.dialog
             error = dialog.judge(error)
             record_errors = record_errors and {at: dialog.judge(own) for at, own in record_errors.items()}
+        if not is_told:
+            self.unheard.note(batch.result, error, record_errors, batch.record_count)
         if batch.fail(error, record_errors, self.report):
             self.accumulator.deallocate(batch)
         self.failed_records += batch.record_count
@@ -330,6 +325,7 @@ class BatchOutcomes:
                 # Whether it was written is unknown, and its partition must not wait for it for ever.
                 self.transactions.on_failed(batch, error, False)
         finally:
+            self.unheard.note(batch.result, error, None, batch.record_count)
             settled = batch.abort(error, self.report)
             self.accumulator.deallocate(batch)
         if settled:
@@ -378,10 +374,13 @@ class BatchOutcomes:
         for batch in self.accumulator.incomplete():
             base_offset, log_append_time = written.get(batch, (-1, -1))
             own = None if batch in written else error
+            if own is not None:
+                self.unheard.note(batch.result, own, None, batch.record_count)
             if batch.result.settle_early(base_offset, log_append_time, own, batch.record_count):
                 acknowledged += batch.record_count
             else:
                 failed += batch.record_count
+        self.unheard.leave()
         return acknowledged, failed
 
     @cython.cfunc

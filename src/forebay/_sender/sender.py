@@ -101,10 +101,8 @@ class Sender:
         self.draining = Draining(accumulator, client, metadata, transactions, self.outcomes, options.max_request_size)
         self.answered = self.on_produce  # made once, not for each request
         self.acks, self.timeout_ms = options.acks, options.request_timeout_ms
-        self.delivery_timeout_ms = options.delivery_timeout_ms
-        self.guarantee_order = options.guarantee_order
-        self.cluster_version = -1
-        self.followed: Any = None  # the cluster that was taken over last
+        self.delivery_timeout_ms, self.guarantee_order = options.delivery_timeout_ms, options.guarantee_order
+        self.cluster_version, self.followed = -1, None  # of the cluster that was taken over last
         self.in_flight: dict[ProducerBatch, None] = {}
         self.next_roll, self.next_in_flight_expiry = -INFINITY, INFINITY
         self.closing = self.forced = self.unfinished_turn = False
@@ -166,6 +164,8 @@ class Sender:
             delay = min(delay, self.requests.turn(now))
         if self.outcomes.failed_records != failed or (self.closing and not self.has_work()):
             delay = 0  # a failure may change what there is to do, and an end may wait for just that
+        if self.outcomes.unheard.waiting:
+            delay = min(delay, self.outcomes.unheard.look(now))
         self.unfinished_turn = False
         self.client.poll(min(delay, waking, telling), now)
         if now >= self.next_roll:

@@ -14,7 +14,6 @@ from forebay import _lifecycle
 from forebay._delivery.sender_lock import SenderLock
 from forebay._inputs import ProducerRecord
 from forebay._runtime.clock import Clock
-from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import start_thread
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import FORKED
@@ -40,7 +39,7 @@ class HeldMessages:
         native: the native producer.
         send: called as ``send(topic, arguments)`` once the topic is known, in the order in which they were added.  It
             raises BufferError if there is no room.
-        fail: called as ``fail(arguments, error)`` for a message that cannot be sent.
+        fail: called as ``fail(arguments, error)`` for a message that cannot be sent; False if nobody hears of it.
         start: starts a thread of a name.
     """
 
@@ -64,7 +63,6 @@ class HeldMessages:
         self._has_thread = False
         self._ticket = ThreadTicket()
         self._waits: dict[str, PendingSend] = {}  # of topics, for the thread alone
-        self._log = RateLimitedLogger("forebay.compat")
         self.patience_ms: float = native._parts.config["max.block.ms"]
         """The time in which each message is sent or fails."""
         _lifecycle.watch_holder(self)
@@ -95,16 +93,14 @@ class HeldMessages:
             raise
 
     def drop(self, error: KafkaError) -> int:
-        """All that are held fail; how many they were.  None in a forked child: they are the parent's to send."""
+        """All that are held fail; of how many nobody hears.  None in a forked child: they are the parent's to send."""
         if self._native._state == FORKED:
             return 0  # before the locks, which another thread may have held at the fork
         with self._releasing, self._lock:
             taken = [held.arguments for messages in self.topics.values() for held in messages]
             self.topics.clear()
         self._ticket.wake()
-        for arguments in taken:
-            self._fail(arguments, error)
-        return len(taken)
+        return sum([not self._fail(arguments, error) for arguments in taken])
 
     def finish(self, end: float, clock: Clock) -> None:
         """Waits until none is held, until ``end`` (monotonic ms) by ``clock`` at most.  The others fail then.
@@ -117,14 +113,13 @@ class HeldMessages:
         self.give_up(TimeoutError("The process ends before the topic is known", phase="waiting for metadata"))
 
     def give_up(self, error: KafkaError) -> None:
-        """All that are held fail, and the log has their number."""
+        """All that are held fail, and the log has the number of those that nobody hears of."""
         self._note(self.drop(error), error)
 
     def _note(self, count: int, error: BaseException) -> None:
-        # One that has no callback is told of in no other way.
         if count:
-            now = self._native._parts.clock.now()
-            self._log.error(type(error).__name__, now, "%d message(s) were not sent: %s", count, error)
+            parts = self._native._parts
+            parts.sender.outcomes.unheard.add(error, count, parts.clock.now())
 
     def _run(self) -> None:
         try:
@@ -196,8 +191,7 @@ class HeldMessages:
                 if before is not None and messages[0].since > before:
                     break
                 held = messages.popleft()
-            count += 1
-            self._fail(held.arguments, error)
+            count += not self._fail(held.arguments, error)
         self._note(count, error)
 
     def release(self, topic: str) -> bool:
@@ -222,7 +216,6 @@ class HeldMessages:
                         self.topics.setdefault(topic, messages).appendleft(held)
                     return False
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is the message's outcome
-                    self._fail(held.arguments, error)
-                    self._note(1, error)
+                    self._note(not self._fail(held.arguments, error), error)
                 finally:
                     self._on_its_way -= 1

@@ -179,12 +179,12 @@ class Producer(ProducePath):
         producer: KafkaProducer = self._native
         return producer
 
-    def _fail_held(self, arguments: Any, error: BaseException) -> None:
+    def _fail_held(self, arguments: Any, error: BaseException) -> bool:
         message = arguments[-1]
         if message is not None:
-            failure = error.args[0] if isinstance(error, KafkaException) else error
-            message.fail(failure)
+            message.fail(error.args[0] if isinstance(error, KafkaException) else error)
         self._events.wake()
+        return message is not None
 
     def _check_open(self) -> None:
         if not self._open:

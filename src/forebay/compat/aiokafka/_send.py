@@ -15,6 +15,7 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._delivery.future import RecordFuture
+from cython.cimports.forebay._delivery.hearing import hear
 from cython.cimports.forebay._delivery.metadata import RecordMetadata as Found
 from cython.cimports.forebay._delivery.result import DONE, BatchResult
 from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
@@ -228,6 +229,8 @@ class DeliveryFuture:
         callbacks: list[Any] = self._callbacks
         self._callbacks = None
         at: cython.Py_ssize_t
+        if not self._cancelled:
+            hear(self._record._batch, self._record._index)
         for at in range(0, len(callbacks), 2):
             self._origin.loop.call_soon(callbacks[at], self, context=callbacks[at + 1])
 
@@ -241,6 +244,7 @@ class DeliveryFuture:
         callbacks: list[Any] = self._callbacks
         self._callbacks = None
         at: cython.Py_ssize_t
+        hear(self._record._batch, self._record._index)
         for at in range(0, len(callbacks), 2):
             try:
                 callbacks[at + 1].run(callbacks[at], self)

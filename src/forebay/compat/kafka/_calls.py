@@ -18,6 +18,7 @@ from cython.cimports.forebay._runtime.memory import is_unshared, put_item
 from forebay._delivery.callback_thread import leave_forked_child, report_briefly
 from forebay.compat.kafka.errors import translated
 from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
+from forebay.errors._base import own_copy
 
 if not cython.compiled:
     ALWAYS, ON_SUCCESS, ON_FAILURE = range(3)
@@ -64,6 +65,11 @@ class Call(AddedCallback):
         return None
 
     @cython.cfunc
+    @cython.exceptval(check=False)
+    def tells_owner(self) -> cython.bint:
+        return self.kind != ON_SUCCESS or (self.before is not None and self.before.tells_owner())
+
+    @cython.cfunc
     def call(self, metadata: NativeMetadata, error: Any) -> object:
         self.function(self.located(metadata) if error is None else translated(error))
         return None
@@ -92,7 +98,8 @@ class Call(AddedCallback):
 
     def __call__(self, native: RecordFuture) -> None:
         """For a future that keeps it itself."""
-        self.deliver(native.metadata(), native._error(0))
+        error = native._batch.error_of(native._index)  # _error would count as asking
+        self.deliver(native.metadata(), None if error is None else own_copy(error))
 
     @cython.cfunc
     def located(self, found: NativeMetadata) -> Any:
