@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+import logging
+import math
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -18,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Self
 from forebay._arguments import IfThere, as_record
 from forebay._columnar import BatchDelivery
 from forebay._delivery.future import RecordFuture
+from forebay._lifecycle import time_left
 from forebay._metrics.registry import MetricsSnapshot
-from forebay._runtime.event_loop import Handover, LoopTicket, handover_of
+from forebay._runtime.event_loop import LoopCallback, LoopTicket, handover_of, is_there, on_own_thread, running_loop
 from forebay._send.pending import PendingSend, pending_send
 from forebay._send.transactional import Call
 from forebay.config import FromSources, ProducerConfig
@@ -37,6 +40,8 @@ __all__ = ["AsyncKafkaProducer"]
 def __dir__() -> list[str]:
     return sorted(__all__)
 
+
+logger = logging.getLogger("forebay.producer")
 
 SENDS_BETWEEN_LOOKS = 16
 """How many sends go by between two looks at the loop's clock."""
@@ -106,7 +111,7 @@ class AsyncKafkaProducer(FromSources):
     async def client_instance_id(self, timeout: float | None = None) -> str:
         """The id that brokers know this producer's metrics by; see ``KafkaProducer.client_instance_id``."""
         result, limit = self._producer._instance_call(timeout)
-        return self._producer._instance_id(await _is_there(result, limit, asyncio.get_running_loop()))
+        return self._producer._instance_id(await is_there(result, limit, running_loop()))
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """As ``KafkaProducer.set_sasl_credentials``; it waits for nothing."""
@@ -121,7 +126,7 @@ class AsyncKafkaProducer(FromSources):
         """
         self._producer._check_open()
         pending = PendingSend(self._producer, ProducerRecord(topic, None), None)
-        ticket = LoopTicket(asyncio.get_running_loop())
+        ticket = LoopTicket(running_loop())
         try:
             while not pending.find_topic(ticket):
                 await ticket.wait(pending.left())
@@ -187,14 +192,14 @@ class AsyncKafkaProducer(FromSources):
     async def _look_at_the_clock(self) -> None:
         # Sends that need no wait would keep the loop for as long as the buffer has room.
         self._sends_left = SENDS_BETWEEN_LOOKS
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         if loop.time() - self._held_since > LONGEST_HOLD_S:
             await asyncio.sleep(0)
             self._held_since = loop.time()
 
     async def _wait_to_send(self, record: ProducerRecord, callback: Any) -> RecordFuture:
         pending = pending_send(self._producer, record, callback)
-        ticket = LoopTicket(asyncio.get_running_loop())
+        ticket = LoopTicket(running_loop())
         try:
             while (sent := pending.step(ticket)) is None:
                 await ticket.wait(pending.left())
@@ -203,7 +208,7 @@ class AsyncKafkaProducer(FromSources):
             pending.end(ticket)
 
     def _on_loop(self, callback: Any) -> Any:
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         known, known_loop, wrapped = self._latest
         if known is callback and known_loop is loop:
             return wrapped
@@ -212,7 +217,7 @@ class AsyncKafkaProducer(FromSources):
                 "on_delivery takes a plain function(metadata, error), which the event loop calls; to await an outcome, "
                 f"await the future that send() gives.  Got {callback!r}"
             )
-        wrapped = _LoopCallback(handover_of(loop), callback)
+        wrapped = LoopCallback(handover_of(loop), callback)
         self._latest = (callback, loop, wrapped)
         return wrapped
 
@@ -228,7 +233,7 @@ class AsyncKafkaProducer(FromSources):
         timestamp: Any = IfThere("timestamp"),  # noqa: B008
         topic_column: Any = None,
     ) -> BatchDelivery:
-        """Takes every row of a table into the buffer, as ``KafkaProducer.send_batch``, on a thread of the loop's pool.
+        """Takes every row of a table into the buffer, as ``KafkaProducer.send_batch``, on a thread of its own.
 
         If the call is cancelled, the thread goes on and takes the rows that are left: a table is not cut in two.
 
@@ -249,7 +254,7 @@ class AsyncKafkaProducer(FromSources):
             timestamp=timestamp,
             topic_column=topic_column,
         )
-        return await asyncio.to_thread(call)
+        return await on_own_thread(call, "forebay-send-batch")
 
     # Flush and close
 
@@ -263,11 +268,11 @@ class AsyncKafkaProducer(FromSources):
             TimeoutError: records were still without an outcome; the message counts them.
         """
         steps = self._producer._flush_steps(timeout)
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         try:
             result, left = next(steps)
             while True:
-                result, left = steps.send(await _is_there(result, left, loop))
+                result, left = steps.send(await is_there(result, left, loop))
         except StopIteration:
             pass
         finally:
@@ -281,7 +286,7 @@ class AsyncKafkaProducer(FromSources):
         """
         dropped = self._producer._begin_purge(in_queue, in_flight, blocking)
         if blocking:
-            await _is_there(dropped, None, asyncio.get_running_loop())
+            await is_there(dropped, None, running_loop())
 
     async def close(self, timeout: float | None = None) -> None:
         """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
@@ -289,14 +294,22 @@ class AsyncKafkaProducer(FromSources):
         Args:
             timeout: seconds after which it ends by force; see ``KafkaProducer.close``.
 
-        The wait is on a thread of the loop's pool.  If the call is cancelled, the producer ends all the same.
+        If the call is cancelled, the producer ends all the same, and no thread of the loop's pool waits for it.
 
         Raises:
             TimeoutError: it ended by force; the message counts the records that failed.
+            KafkaError: as ``KafkaProducer.close``.
         """
-        await asyncio.to_thread(self._producer.close, timeout)
+        loop, thread = running_loop(), self._producer._thread
+        steps = self._producer._close_steps(timeout)
+        with suppress(StopIteration):
+            left = next(steps)
+            while True:
+                await is_there(thread, None if left == math.inf else left, loop)
+                left = steps.send(thread.join(0))
 
     async def __aenter__(self) -> Self:
+        running_loop()
         self._producer._check_open()
         return self
 
@@ -304,7 +317,16 @@ class AsyncKafkaProducer(FromSources):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Closes; what was accepted is delivered, also when the block raised."""
-        await asyncio.to_thread(self._producer.__exit__, kind, error, traceback)
+        # As KafkaProducer.__exit__.
+        told = self._producer._thread.sender.forced
+        try:
+            await self.close(0 if told else time_left())
+        except KafkaError as failure:
+            if told and isinstance(failure, TimeoutError):
+                return
+            if error is None:
+                raise
+            logger.exception("While closing a producer after the error that ended its with block")
 
     # Transactions
 
@@ -403,7 +425,7 @@ class AsyncKafkaProducer(FromSources):
             error.add_note(f"The transaction could not be aborted: {failure!r}")
 
     async def _await(self, call: Call) -> None:
-        ticket = LoopTicket(asyncio.get_running_loop())
+        ticket = LoopTicket(running_loop())
         try:
             try:
                 is_known = call.result.subscribe(ticket) or await ticket.wait(call.limit)
@@ -417,27 +439,3 @@ class AsyncKafkaProducer(FromSources):
 
     def __repr__(self) -> str:
         return f"<AsyncKafkaProducer of {self._producer!r}>"
-
-
-class _LoopCallback:
-    """An ``on_delivery`` of the user's, called on the sender's thread, that runs on the event loop."""
-
-    __slots__ = ("_callback", "_handover")
-
-    def __init__(self, handover: Handover, callback: Callable[[Any, Any], object]) -> None:
-        self._handover = handover
-        self._callback = callback
-
-    def __call__(self, metadata: Any, error: BaseException | None) -> None:
-        self._handover.put(partial(self._callback, metadata, error))
-
-
-async def _is_there(result: Any, timeout_ms: float | None, loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether a batch has its outcome, waited for at most ``timeout_ms``."""
-    ticket = LoopTicket(loop)
-    if result.subscribe(ticket):
-        return True
-    try:
-        return await ticket.wait(timeout_ms)
-    finally:
-        result.unsubscribe(ticket)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -314,6 +315,14 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
                 acknowledged while a callback that does not return keeps their callbacks from running.
             KafkaError: a serializer, interceptor or partitioner failed in its own close.
         """
+        steps = self._close_steps(timeout)
+        with suppress(StopIteration):
+            left = next(steps)
+            while True:
+                left = steps.send(self._thread.join(left))
+
+    def _close_steps(self, timeout: float | None) -> Generator[float, bool, None]:
+        """What ``close`` is made of, without its waits: yields for how many ms the thread's end may be waited for."""
         if timeout is not None and timeout < 0:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
         if self._state == FORKED:
@@ -327,34 +336,24 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
                 "returns at once, the rest is sent meanwhile"
             )
             return
-        begun, (acknowledged, lost) = self._parts.clock.now(), self._end(timeout)
-        self._close_users()
-        if acknowledged or lost:
-            said = [f"{lost} record(s) were not acknowledged within {timeout} s and failed"] if lost else []
-            if acknowledged:
-                said.append(
-                    f"{acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of "
-                    "them has not returned"
-                )
-            raise caused(TimeoutError("close: " + "; ".join(said)), self._parts.metadata.uncaught_since(begun))
-
-    def _end(self, timeout: float | None) -> tuple[int, int]:
-        """Joins the thread, by force after ``timeout``; records that lack only callbacks, and those that failed."""
-        if self._thread.join(math.inf if timeout is None else timeout * 1000):
+        begun, acknowledged, lost = self._parts.clock.now(), 0, 0
+        is_over = yield math.inf if timeout is None else timeout * 1000
+        if not is_over:
+            self._thread.sender.request_force_close()
+            is_over = yield FORCED_CLOSE_MS
+            acknowledged, lost = (0, self._thread.lost) if is_over else self._thread.leave()
+        if is_over:  # else the interpreter's exit gives the callback some more time
             _lifecycle.forget(self._thread)
-            return 0, 0
-        self._thread.sender.request_force_close()
-        if not self._thread.join(FORCED_CLOSE_MS):
-            # It stays known to the interpreter's exit, which gives the callback some more time.
-            return self._thread.leave()
-        _lifecycle.forget(self._thread)
-        return 0, self._thread.lost
-
-    def _close_users(self) -> None:
         try:
             self._parts.users.close()
         except Exception as error:
             raise KafkaError(f"Failed to close kafka producer: {error}") from error
+        if acknowledged or lost:
+            said = [f"{lost} record(s) were not acknowledged within {timeout} s and failed"] if lost else []
+            if acknowledged:
+                said.append(f"{acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of")
+                said[-1] += " them has not returned"
+            raise caused(TimeoutError("close: " + "; ".join(said)), self._parts.metadata.uncaught_since(begun))
 
     def __enter__(self) -> Self:
         self._check_open()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -184,6 +185,10 @@ class PumpedThread:
     def leave(self) -> tuple[int, int]:
         """As ``SenderThread.leave``."""
         return self.real.leave()
+
+    def subscribe(self, ticket: Any) -> bool:
+        """As ``SenderThread.subscribe``, for who waits as long as it takes."""
+        return self.join(math.inf)
 
     def purge(self, *, in_queue: bool, in_flight: bool) -> Any:
         """As ``SenderThread.purge``."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from forebay._runtime.event_loop import LoopTicket
+from forebay._runtime.event_loop import LoopTicket, running_loop
 from forebay._runtime.threads import run_apart
 
 
@@ -19,7 +18,7 @@ async def outcome_of_record(sent: Any, subscribe: Callable[[Any], bool], unsubsc
         unsubscribe: forgets a ticket.
     """
     if not sent.done():
-        ticket = LoopTicket(asyncio.get_running_loop())
+        ticket = LoopTicket(running_loop())
         if not subscribe(ticket):
             try:
                 await ticket.wait(None)
@@ -31,7 +30,7 @@ async def outcome_of_record(sent: Any, subscribe: Callable[[Any], bool], unsubsc
 async def outcome_of_rows(delivery: Any) -> Any:
     """The result of a BatchDelivery; as above."""
     if not delivery.done():
-        ticket = LoopTicket(asyncio.get_running_loop())
+        ticket = LoopTicket(running_loop())
         delivery.add_done_callback(lambda _done: ticket.wake())
         await ticket.wait(None)
     return delivery.result()

@@ -11,10 +11,16 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Protocol
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
+from forebay._runtime.threads import start_thread
 from forebay._runtime.ticket import Ticket
+
+T = TypeVar("T")
 
 logger = logging.getLogger("forebay.callbacks")
 
@@ -128,6 +134,54 @@ class Turn:
             waiting.drop("Event loop is closed")
 
 
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The event loop that runs the caller.
+
+    Raises:
+        RuntimeError: none does.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "No asyncio event loop runs here.  Coroutines of forebay, and `await future`, run on asyncio, uvloop and "
+            "anyio's asyncio backend.  Under trio use KafkaProducer: send() there needs no await, and what waits "
+            "(result, flush, close) goes to trio.to_thread.run_sync"
+        ) from None
+
+
+async def on_own_thread(call: Callable[[], T], name: str) -> T:
+    """What ``call`` returns or raises on a thread of its own; if it is cancelled the thread goes on, and nobody waits.
+
+    Not on the loop's pool, for whose threads ``asyncio.run`` waits at its end.
+
+    Raises:
+        RuntimeError: no thread can be started.
+    """
+    ticket = LoopTicket(running_loop())
+    context = copy_context()
+    outcome: Future[T] = Future()
+
+    waiting = [ticket]
+
+    def run() -> None:
+        try:
+            outcome.set_result(context.run(call))
+        except BaseException as error:  # noqa: BLE001 - for the caller, whatever it is
+            outcome.set_exception(error)
+            if not waiting:
+                logger.error("A call on thread %s, whose await was cancelled, raised %r", name, error)
+        for each in tuple(waiting):
+            each.wake()
+
+    start_thread(run, name)
+    try:
+        await ticket.wait(None)
+    finally:
+        waiting.clear()
+    return outcome.result(0)
+
+
 def handover_of(loop: asyncio.AbstractEventLoop) -> Handover:
     """The loop's handover; called on the loop's thread."""
     found = _handovers.get(loop)
@@ -180,3 +234,27 @@ class LoopTicket(Ticket):
 def _set(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+class LoopCallback:
+    """An ``on_delivery`` of the user's, called on the sender's thread, that runs on the event loop."""
+
+    __slots__ = ("_callback", "_handover")
+
+    def __init__(self, handover: Handover, callback: Callable[[Any, Any], object]) -> None:
+        self._handover = handover
+        self._callback = callback
+
+    def __call__(self, metadata: Any, error: BaseException | None) -> None:
+        self._handover.put(partial(self._callback, metadata, error))
+
+
+async def is_there(result: Any, timeout_ms: float | None, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a batch has its outcome, waited for at most ``timeout_ms``."""
+    ticket = LoopTicket(loop)
+    if result.subscribe(ticket):
+        return True
+    try:
+        return await ticket.wait(timeout_ms)
+    finally:
+        result.unsubscribe(ticket)

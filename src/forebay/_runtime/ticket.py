@@ -88,7 +88,7 @@ class Latch:
 
     def __init__(self) -> None:
         self._set = False
-        self._waiting: list[ThreadTicket] = []
+        self._waiting: list[Ticket] = []
 
     def is_set(self) -> bool:
         """Whether ``set`` was called."""
@@ -100,11 +100,23 @@ class Latch:
         for ticket in list(self._waiting):
             ticket.wake()
 
+    def subscribe(self, ticket: Ticket) -> bool:
+        """True if it is set; else the ticket is woken when it is."""
+        self._waiting.append(ticket)
+        if self._set:
+            self._waiting.remove(ticket)
+        return self._set
+
+    def unsubscribe(self, ticket: Ticket) -> None:
+        """Forgets a ticket that was subscribed."""
+        self._waiting.remove(ticket)
+
     def wait(self, timeout_ms: float) -> bool:
         """Waits until it is set; False if ``timeout_ms`` passed first.  Signals get through."""
         ticket = ThreadTicket()
-        self._waiting.append(ticket)
+        if self.subscribe(ticket):
+            return True
         try:
-            return self._set or ticket.wait(timeout_ms)
+            return ticket.wait(timeout_ms)
         finally:
-            self._waiting.remove(ticket)
+            self.unsubscribe(ticket)

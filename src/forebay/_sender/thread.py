@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from forebay._delivery.callback_thread import note_sender_thread, report_unsaid
 from forebay._runtime.clock import Clock
 from forebay._runtime.threads import Lock, get_ident, start_thread
-from forebay._runtime.ticket import Latch
+from forebay._runtime.ticket import Latch, Ticket
 from forebay._sender.sender import FORCED, Sender
 from forebay.errors import KafkaError
 
@@ -84,6 +84,14 @@ class SenderThread:
         if thread is not None:
             thread.join()
         return True
+
+    def subscribe(self, ticket: Ticket) -> bool:
+        """True if it has ended or never began; else the ticket is woken at its end."""
+        return not self._started or self._ended.subscribe(ticket)
+
+    def unsubscribe(self, ticket: Ticket) -> None:
+        """Forgets a ticket."""
+        self._ended.unsubscribe(ticket)
 
     def leave(self) -> tuple[int, int]:
         """Gives up waiting for a thread that was told to end at once: a callback holds it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import logging
 import threading
@@ -11,7 +12,14 @@ from functools import partial
 
 import pytest
 
-from forebay._runtime.event_loop import CALLS_BETWEEN_LOOKS, Handover, LoopTicket, handover_of
+from forebay._runtime.event_loop import (
+    CALLS_BETWEEN_LOOKS,
+    Handover,
+    LoopTicket,
+    handover_of,
+    on_own_thread,
+    running_loop,
+)
 from forebay.testing.clock import ManualClock
 from tests.fakes.loop import ManualLoop
 from tests.support.pace import HANG_MS
@@ -219,3 +227,32 @@ def test_a_cancelled_wait_leaves_no_timer() -> None:
         return sum(not timer.cancelled() for timer in getattr(loop, "_scheduled"))  # noqa: B009 - asyncio's own
 
     assert asyncio.run(main()) == 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_call_on_a_thread_of_its_own(fails: bool) -> None:
+    """With the context of its caller, as ``asyncio.to_thread``."""
+    variable = contextvars.ContextVar("variable", default=0)
+    threads: list[int] = []
+
+    def call() -> int:
+        threads.append(threading.get_ident())
+        if fails:
+            raise OSError("own")
+        return variable.get()
+
+    async def main() -> int:
+        variable.set(5)
+        return await on_own_thread(call, "own")
+
+    if fails:
+        with pytest.raises(OSError, match="own"):
+            asyncio.run(main())
+    else:
+        assert asyncio.run(main()) == 5
+    assert threads != [threading.get_ident()]
+
+
+def test_without_a_loop_it_is_said_what_is_needed() -> None:
+    with pytest.raises(RuntimeError, match="uvloop and anyio's asyncio backend.  Under trio use KafkaProducer"):
+        running_loop()

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from forebay._runtime.ticket import Latch, ThreadTicket, Ticket
+from tests.fakes.tickets import CountingTicket
 from tests.support.pace import HANG_MS, HANG_S
 
 
@@ -54,6 +55,15 @@ def test_an_endless_limit_is_within_what_a_lock_takes() -> None:
 def test_the_base_has_no_way_to_wake() -> None:
     with pytest.raises(TypeError, match="subclass"):
         Ticket().wake()
+
+
+def test_a_latch_wakes_those_that_subscribed() -> None:
+    latch, first, second = Latch(), CountingTicket(), CountingTicket()
+    assert not latch.subscribe(first) and not latch.subscribe(second)
+    latch.unsubscribe(second)
+    latch.set()
+    assert (first.woken, second.woken) == (1, 0)
+    assert latch.subscribe(second) and latch.wait(0) and second.woken == 0
 
 
 def test_a_latch_lets_everybody_go_on_who_waits_and_who_comes_later() -> None:

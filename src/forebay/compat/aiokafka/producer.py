@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -141,7 +142,8 @@ class AIOKafkaProducer(SendCalls):
             await self._connect(native)
         except BaseException:
             self._attach(None)
-            await asyncio.to_thread(native.close, 0)
+            with suppress(NativeError):
+                await AsyncKafkaProducer._around(native).close(0)
             raise
 
     def _attach(self, native: KafkaProducer | None) -> None:
@@ -174,14 +176,14 @@ class AIOKafkaProducer(SendCalls):
     async def stop(self) -> None:
         """Sends what was accepted, waits for the outcomes, and ends the producer; repeating it does no harm.
 
-        The wait is on a thread of the loop's pool.  If the call is cancelled, the producer ends all the same.
+        If the call is cancelled, the producer ends all the same, and no thread of the loop's pool waits for it.
         """
         if self._closed:
             return
         self._closed = True
         if self._aio is not None:
             with mapped(raised):
-                await asyncio.to_thread(self._aio._producer.close)
+                await self._aio.close()
             await self._tell_callbacks()
 
     async def __aenter__(self) -> Self:
