@@ -111,15 +111,18 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         """``client.id``, given or generated."""
         return self._parts.client_id
 
-    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """The partitions of ``topic``; waits for metadata at most ``max.block.ms``.
+    def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[PartitionInfo, ...]:
+        """The partitions of ``topic``; waits for metadata ``timeout`` seconds at most, or ``max.block.ms``.
 
         Raises:
             TimeoutError: metadata did not come, or does not know the topic (its last error is the cause).
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._check_open()
-        self._topic_for_sending(topic, -1, True, self._parts.clock.now() + self._parts.config["max.block.ms"])
+        if timeout is not None and not timeout >= 0:
+            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        wait_ms = self._parts.config["max.block.ms"] if timeout is None else timeout * 1000
+        self._topic_for_sending(topic, -1, True, self._parts.clock.now() + wait_ms)
         return self._parts.metadata.cluster().partitions(topic)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:

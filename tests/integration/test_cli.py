@@ -187,13 +187,13 @@ def test_a_broker_that_is_not_there() -> None:
     block_ms = within_ms(700)
     limit = f"max.block.ms={block_ms}"
     code, out, err = forebay("produce", "-b", f"127.0.0.1:{port}", "-t", "t", "-X", limit, text="x\n")
-    assert (code, out, len(err)) == (1, "", 1)
-    assert err[0].startswith(
+    assert (code, out) == (1, "")
+    assert err[-1].startswith(
         f"forebay: error: topic 't' on 127.0.0.1:{port}: Topic t not present in metadata after {block_ms} ms"
     )
-    assert "Connection refused" in err[0]
+    assert "Connection refused" in err[-1]
     code, out, err = forebay("topics", "-b", f"127.0.0.1:{port}", "-X", limit)
-    assert (code, out, len(err)) == (1, "", 1) and "Connection refused" in err[0]
+    assert (code, out) == (1, "") and "Connection refused" in err[-1]
 
 
 def answer_http(server: socket.socket) -> None:
@@ -212,31 +212,31 @@ def test_something_on_the_port_that_is_not_kafka(command: str) -> None:
         options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", f"max.block.ms={within_ms(700)}"]
         more = ["--num-records", "1", "--record-size", "1"] if command == "perf" else []
         code, out, err = forebay(command, *options, *more, text="x\n")
-        assert (code, out, len(err)) == (1, "", 1)
-        assert "does not speak the Kafka protocol" in err[0] and "HTTP" in err[0]
+        assert (code, out) == (1, "")
+        assert "does not speak the Kafka protocol" in err[-1] and "HTTP" in err[-1]
 
 
 def test_something_on_the_port_that_is_silent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         options = ["-b", f"127.0.0.1:{server.getsockname()[1]}", "-t", "t", "-X", f"max.block.ms={within_ms(500)}"]
         code, _, err = forebay("produce", *options, text="x\n", timeout_s=within(15))
-        assert (code, len(err)) == (1, 1)
-        assert err[0].endswith("nothing that answers as Kafka does was reached")
+        assert code == 1
+        assert err[-1].endswith("nothing that answers as Kafka does was reached")
 
 
 def test_a_topic_that_is_not_there(embedded: EmbeddedBroker) -> None:
     embedded.set_topic_error("gone", UNKNOWN_TOPIC)
     options = ["-b", embedded.bootstrap_servers, "-t", "gone", "-X", f"max.block.ms={within_ms(700)}"]
     code, _, err = forebay("produce", *options, text="x\n")
-    assert (code, len(err)) == (1, 1)
-    assert "topic 'gone' on" in err[0] and "does not have this topic or partition" in err[0]
+    assert code == 1
+    assert "topic 'gone' on" in err[-1] and "does not have this topic or partition" in err[-1]
 
 
 def test_a_topic_that_a_real_kafka_would_not_make(strict_kafka: RealKafka) -> None:
     options = ["-b", strict_kafka.bootstrap_servers, "-t", "gone", "-X", f"max.block.ms={within_ms(2000)}"]
     code, _, err = forebay("produce", *options, text="x\n")
-    assert (code, len(err)) == (1, 1)
-    assert "does not have this topic or partition" in err[0]
+    assert code == 1
+    assert "does not have this topic or partition" in err[-1]
 
 
 def test_a_broker_that_goes_away_ends_it_with_every_record_accounted_for(
@@ -286,7 +286,8 @@ def test_a_signal_delivers_what_was_accepted(
         process.send_signal(number)
         assert process.wait(HANG_S) == code
         err = process.stderr.read().decode().splitlines()
-    assert err[0] == "forebay: error: interrupted: what follows was not sent"
+    told = "all records before stdin:3 are acknowledged, and those from stdin:3 on were not sent"
+    assert err[0] == f"forebay: error: interrupted: {told}"
     assert counts(err[1]) == (2, 0, 6)
     assert [each.value for each in read_all(embedded.bootstrap_servers, name)] == [b"one", b"two"]
 

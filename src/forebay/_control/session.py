@@ -115,7 +115,8 @@ class ControlSession:
                 return attempt()
             except _OutOfTime as error:
                 # What failed before says more than what the last attempt was waiting for.
-                raise deadline.error(last or self._metadata.last_error("") or error) from None
+                late = deadline.error(last or self._metadata.last_error("") or error)
+                raise late from late.__cause__
             except RetriableError as error:
                 last = error
             delay = self._backoff.delay(failures)

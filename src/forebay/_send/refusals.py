@@ -106,7 +106,7 @@ def not_in_metadata(
     if on_sender_thread:
         what += f", and {_CALLBACKS} what it alone can fetch; it is asked for now: {once}"
     elif waits:
-        what += f" after {max_block_ms:g} ms."
+        what += f" after {min(max_block_ms, round(waited)):g} ms."  # less where the call had a timeout of its own
     else:
         what += f" yet, and send_nowait() does not wait for it; it is asked for now: {once}"
     return caused(TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited)), cause)

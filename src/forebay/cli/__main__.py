@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from forebay.cli.failure import PREFIX, USAGE
+from forebay.cli.failure import INTERRUPTED, PREFIX, USAGE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,9 +19,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing:
         sys.stderr.write(f"{PREFIX}the command line needs {' and '.join(missing)}: pip install 'forebay[cli]'\n")
         return USAGE
-    from forebay.cli.commands import execute
+    try:
+        from forebay.cli.commands import execute
 
-    return execute(arguments)
+        return execute(arguments)
+    except KeyboardInterrupt:  # while modules are loaded
+        sys.stderr.write(f"{PREFIX}interrupted\n")
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

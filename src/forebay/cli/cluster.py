@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from heapq import merge
 from typing import Any
 
-from forebay.cli.failure import FAILED, CommandError, reason
+from forebay.cli.failure import FAILED, CommandError, one_line, reason
 from forebay.cli.progress import Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.control import Control
+from forebay.errors import TimeoutError
 from forebay.model import TailRecord, TopicDescription
 
 Write = Callable[[str], object]
@@ -24,8 +25,20 @@ LONGEST = 200
 
 @contextlib.contextmanager
 def opened(config: ProducerConfig) -> Iterator[Control]:
-    """A Control whose log is not shown: what it cannot get over is the command's error."""
-    with LogLines(Display()), Control(config) as control:
+    """A Control of a cluster that answers, whose log is not shown: what it cannot get over is the command's error.
+
+    Raises:
+        CommandError: no broker answers; while that is not known, the terminal says after a second what is in the way.
+    """
+    servers = ",".join(map(str, config.bootstrap))
+    with LogLines(Display()) as logs, Control(config) as control:
+        try:
+            with logs.waiting_for(f"an answer of {servers}"):
+                control.transaction_version()
+        except TimeoutError as error:
+            why = one_line(str(error.__cause__ or "nothing was reached"))
+            within = f"within {config['max.block.ms'] / 1000:g} s"
+            raise CommandError(f"{servers} did not answer {within}: {why}", FAILED) from error
         yield control
 
 

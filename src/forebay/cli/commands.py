@@ -13,6 +13,7 @@ import click
 from forebay import implementation
 from forebay.cli import flags
 from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandError, exit_code_of, one_line, told
+from forebay.cli.progress import WAIT_S
 
 if TYPE_CHECKING:
     from forebay.cli.produce import ProduceJob
@@ -34,6 +35,13 @@ def version_line() -> str:
     return f"forebay {VERSION} ({implementation}, Python {python})"
 
 
+def show_alone(context: click.Context) -> None:
+    """Ends a group of commands of which none is named: with its help, as a mistake."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+        context.exit(USAGE)
+
+
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, help="Show the version and whether it runs compiled.")
 @click.pass_context
@@ -42,9 +50,7 @@ def cli(context: click.Context, version: bool) -> int:
     if version:
         write(version_line())
         context.exit(OK)
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
-        context.exit(USAGE)
+    show_alone(context)
     return OK
 
 
@@ -67,6 +73,7 @@ def produce(**values: Any) -> int:
             config=config,
             topic=values["topic"],
             paths=values["paths"] or ("-",),
+            wait_s=flags.wait_s(values["wait_s"], config),
             layout=layout,
             key=None if values["key"] is None else os.fsencode(values["key"]),
             headers=flags.header_pairs(values["headers"]),
@@ -142,9 +149,11 @@ def tail(topic: str, **values: Any) -> int:
     return OK
 
 
-@cli.group()
-def transactions() -> None:
+@cli.group(invoke_without_command=True)
+@click.pass_context
+def transactions(context: click.Context) -> None:
     """Transactions of the cluster, those of other producers too."""
+    show_alone(context)
 
 
 @transactions.command("list")
@@ -205,7 +214,10 @@ def controlled(values: Mapping[str, Any]) -> AbstractContextManager[Control]:
     """A Control by the flags of ``flags.CLUSTER``."""
     from forebay.cli import cluster as command
 
-    return command.opened(flags.configuration(flags.given_options(values, "-X"), 0))
+    given = flags.given_options(values, "-X")
+    if values["wait_s"] is not None or "max.block.ms" not in given.values:
+        given = given.plus({"max.block.ms": str(round((values["wait_s"] or WAIT_S) * 1000))}, "--timeout")
+    return command.opened(flags.configuration(given, 0))
 
 
 def produced(job: ProduceJob) -> int:
@@ -247,10 +259,12 @@ def perf(**values: Any) -> int:
         from uuid import uuid4  # slow to import
 
         given = given.plus({"transactional.id": f"performance-producer-{uuid4()}"}, "perf")
+    config = flags.configuration(given, values["verbose"])
     return command.run(
         command.PerfJob(
-            config=flags.configuration(given, values["verbose"]),
+            config=config,
             topic=values["topic"],
+            wait_s=flags.wait_s(values["wait_s"], config),
             records=values["records"],
             record_size=values["record_size"],
             payload_file=values["payload_file"],
@@ -323,9 +337,11 @@ PLACES = {"bootstrap_server": "producer.bootstrap.servers", "master": "spark.mas
 """Flags of ``pipeline run`` that are short for a place in the job file."""
 
 
-@cli.group()
-def pipeline() -> None:
+@cli.group(invoke_without_command=True)
+@click.pass_context
+def pipeline(context: click.Context) -> None:
     """Declared jobs: a source, SQL, a mapping to records, a topic."""
+    show_alone(context)
 
 
 @pipeline.command()

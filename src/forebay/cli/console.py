@@ -40,6 +40,7 @@ def job_of(values: Mapping[str, Any]) -> ProduceJob:
     return ProduceJob(
         config=config,
         topic=values["topic"],
+        wait_s=flags.wait_s(None, config),
         paths=(STDIN,),
         layout=Layout("lines", lines, limit=config["max.request.size"]),
         skip_bad=skip_bad,

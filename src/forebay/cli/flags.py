@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from forebay.cli.failure import CommandError
 from forebay.cli.inputs import FORMATS, Layout
 from forebay.cli.jsonl import JsonFormat
 from forebay.cli.lines import LineFormat, console_format
-from forebay.cli.progress import Display, LogLines
+from forebay.cli.progress import WAIT_S, Display, LogLines
 from forebay.cli.properties import Given, load_properties, pairs
 from forebay.cli.rows import HeaderPairs, unescape
 from forebay.cli.table import TableFormat
@@ -35,6 +36,31 @@ CONSOLE_OPTIONS = {
     "--socket-buffer-size": "send.buffer.bytes",
 }
 """kafka-console-producer's flags that are producer options; not in the help, for -X does the same."""
+
+LONGEST_S = 2**31 // 1000
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+    """A time that is to be waited."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails for what is none, for NaN, and for times that are too short or too long."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not 0.001 <= number <= LONGEST_S:
+            self.fail(f"{value!r}: write seconds, from 0.001 to {LONGEST_S}", param, ctx)
+        return number
+
+
+def _wait(what: str) -> Option:
+    return click.option(
+        "--timeout", "wait_s", type=Seconds(), help=f"Seconds to wait for {what}: max.block.ms if given, else 10."
+    )
+
 
 VERBOSE = click.option("-v", "--verbose", count=True, help="Show the producer's warnings too; twice: what it does.")
 
@@ -90,6 +116,7 @@ PRODUCE: list[Option] = [
     click.option("--key-column", metavar="NAME", help="CSV, Parquet: the column that is the key."),
     click.option("--value-column", metavar="NAME", help="CSV, Parquet: the column that is the value, not the row."),
     click.option("--separator", default=",", metavar="CHAR", help="CSV: between fields (comma; .tsv: tab)."),
+    _wait("the topic"),
     click.option("--skip-bad", is_flag=True, help="Report input that makes no record, and go on after it."),
     click.option(
         "--property",
@@ -117,6 +144,7 @@ def _of_kcat_only(*names: str, takes: str | None = None) -> Option:
 
 CLUSTER: list[Option] = [
     *_connection(("-X", "--command-property"), ("-F", "--command-config")),
+    _wait("each answer"),
     click.option("--json", "as_json", is_flag=True, help="Write JSON, not a table."),
 ]
 
@@ -136,7 +164,13 @@ KCAT: list[Option] = [
     click.option("-Z", "empty_is_null", is_flag=True, help="Send empty keys and values as null."),
     click.option("-z", "codec", metavar="CODEC", help="Compression: gzip, snappy, lz4 or zstd."),
     click.option(
-        "-m", "metadata_s", type=float, default=5.0, show_default=True, metavar="SECONDS", help="To wait for metadata."
+        "-m",
+        "metadata_s",
+        type=Seconds(),
+        default=5.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="To wait for metadata.",
     ),
     click.option("-F", "config_file", metavar="FILE", help="Options; else KCAT_CONFIG or ~/.config/kcat.conf."),
     click.option(
@@ -203,6 +237,7 @@ PERF: list[Option] = [
     click.option("--print-metrics", is_flag=True, help="Write the producer's metrics at the end."),
     click.option("--transactional-id", help="Send in transactions under this id."),
     click.option("--transaction-duration-ms", type=float, help="How long each stays open; 3000 unless said."),
+    _wait("the topic"),
     VERBOSE,
 ]
 
@@ -248,6 +283,13 @@ def given_options(values: Mapping[str, Any], property_flag: str) -> Given:
     if values["bootstrap"] is not None:
         given = given.plus({"bootstrap.servers": values["bootstrap"]}, "--bootstrap-server")
     return given
+
+
+def wait_s(seconds: float | None, config: ProducerConfig) -> float:
+    """How long the cluster is waited for at the beginning, if ``--timeout`` says ``seconds``."""
+    if seconds is not None:
+        return seconds
+    return config["max.block.ms"] / 1000 if config.explicit("max.block.ms") else WAIT_S
 
 
 def configuration(given: Given, verbosity: int) -> ProducerConfig:

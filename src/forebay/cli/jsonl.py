@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,32 @@ class JsonFormat:
 
 class _Wrong(ValueError):
     """Why a line makes no record."""
+
+
+def _no_constant(name: str) -> None:
+    raise _Wrong(f"not JSON: {name} is no value in JSON (null is, and text in quotes)")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _Wrong(f"not readable JSON: the number {text[:60]} is too large")
+    return number
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in document if names.count(name) > 1)
+        raise _Wrong(f"not readable JSON: an object has the field {twice!r} twice")
+    return document
+
+
+_CHECK = json.JSONDecoder(parse_constant=_no_constant)
+"""For lines that stay as they are."""
+_READ = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_named_once)
+"""For lines of which parts are written anew: what would be lost in that is refused."""
 
 
 class JsonInput:
@@ -51,12 +78,12 @@ class JsonInput:
 
     def _row(self, number: int, line: bytes) -> Row | BadRow:
         try:
-            document = json.loads(line.decode())
             if self._format.envelope:
-                return _from_envelope(number, document)
+                return _from_envelope(number, _READ.decode(line.decode()))
             if self._format.key_field is None:
+                _CHECK.decode(line.decode())
                 return Row(number, line)
-            return Row(number, line, _key(document, self._format.key_field))
+            return Row(number, line, _key(_READ.decode(line.decode()), self._format.key_field))
         except json.JSONDecodeError as error:
             return BadRow(number, f"not JSON: {error.msg} (column {error.colno})")
         except UnicodeDecodeError as error:

@@ -90,12 +90,10 @@ def run(
     mode = mode_of(values, paths)
     if mode == "-P" and values["topic"] is None:
         raise CommandError("-t is missing: name the topic")
-    if values["metadata_s"] <= 0:
-        raise CommandError(f"-m {values['metadata_s']:g}: the time must be above 0 s")
     read = _read(options.values)
     # With -E a broker that is away is waited for until the messages are too old.
     wait_ms = read.native["max.block.ms"] if values["go_on"] and mode == "-P" else values["metadata_s"] * 1000
-    config = read.native.replace({"max.block.ms": int(wait_ms), "partitioner.ignore.keys": True})
+    config = read.native.replace({"max.block.ms": round(wait_ms), "partitioner.ignore.keys": True})
     if options.ask == "dump":
         write(config.describe())
         return OK
@@ -204,6 +202,7 @@ def job_of(values: Mapping[str, Any], paths: Sequence[str], config: ProducerConf
     return ProduceJob(
         config=config,
         topic=values["topic"],
+        wait_s=config["max.block.ms"] / 1000,
         paths=tuple(paths) or (STDIN,),
         # A key is split off lines alone.
         layout=Layout("lines", lines, decompress=False, limit=config["max.request.size"])

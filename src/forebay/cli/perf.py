@@ -16,7 +16,7 @@ from forebay._runtime.clock import Clock
 from forebay.cli import payloads, sending
 from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, reason
 from forebay.cli.latency import Stats
-from forebay.cli.progress import Display, LogLines
+from forebay.cli.progress import WAIT_S, Display, LogLines
 from forebay.cli.tally import Tally
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaError, TimeoutError
@@ -36,6 +36,8 @@ class PerfJob:
     config: ProducerConfig
     topic: str
     records: int
+    wait_s: float = WAIT_S
+    """For the topic."""
     record_size: int | None = None
     payload_file: str | None = None
     payload_delimiter: bytes = b"\n"
@@ -87,12 +89,12 @@ def run(
     job.check()
     values = job.payloads(write)
     shown = Display()
-    with sending.sigterm_as_interrupt(), sending.rare_collections(), LogLines(shown, job.verbosity):
+    with sending.sigterm_as_interrupt(), sending.rare_collections(), LogLines(shown, job.verbosity) as logs:
         producer = make(job.config)
         try:
-            sending.partitions_of(producer, job.topic)
+            sending.partitions_of(producer, job.topic, logs, job.wait_s)
             if job.config["transactional.id"] is not None:
-                producer.init_transactions()
+                sending.init_transactions(producer, logs)
         except BaseException:
             sending.abandon(producer)
             raise

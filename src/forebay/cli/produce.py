@@ -20,7 +20,7 @@ from forebay.cli import inputs, sending
 from forebay.cli.blocks import Block, Input, cells_of
 from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, told
 from forebay.cli.inputs import Layout
-from forebay.cli.progress import Display, LogLines, display
+from forebay.cli.progress import WAIT_S, Display, LogLines, display
 from forebay.cli.rows import BadRow, HeaderPairs
 from forebay.cli.tally import Tally
 from forebay.config import ProducerConfig
@@ -31,8 +31,6 @@ _NONE, _OPEN, _ENDING, _COMMITTED = range(4)
 """How far the command's transaction has come."""
 PART = sending.WINDOW // 4
 """The most rows that are sent at once."""
-PLACE_FROM = 256
-"""Rows that were read before an interruption names its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,8 @@ class ProduceJob:
     """Sees the blocks as they were read, before they are sent."""
     quiet: bool = False
     verbosity: int = 0
+    wait_s: float = WAIT_S
+    """For the topic, before the first record."""
 
 
 def run(job: ProduceJob, *, make: Callable[[ProducerConfig], KafkaProducer], clock: Clock) -> int:
@@ -79,8 +79,8 @@ def run(job: ProduceJob, *, make: Callable[[ProducerConfig], KafkaProducer], clo
     bar = not job.quiet and not (inputs.STDIN in job.paths and inputs.is_typed())
     tally = Tally(lambda line: shown.error(line))
     shown = display(lambda: f"{tally.acknowledged:,} acknowledged, {tally.failed:,} failed", wanted=bar)
-    with sending.sigterm_as_interrupt(), sending.rare_collections(), shown, LogLines(shown, job.verbosity):
-        code = _Run(job, make(job.config), tally, shown).whole()
+    with sending.sigterm_as_interrupt(), sending.rare_collections(), shown, LogLines(shown, job.verbosity) as logs:
+        code = _Run(job, make(job.config), tally, shown, logs).whole()
     for line in tally.unsaid():
         shown.error(line)
     if not job.quiet and (tally.settled_count or code == OK):
@@ -100,15 +100,19 @@ def summary(tally: Tally, spent_ms: float) -> str:
 class _Run:
     """One command's way through its inputs; used by the main thread alone."""
 
-    def __init__(self, job: ProduceJob, producer: KafkaProducer, tally: Tally, shown: Display) -> None:
+    def __init__(self, job: ProduceJob, producer: KafkaProducer, tally: Tally, shown: Display, logs: LogLines) -> None:
         self._job = job
         self._producer = producer
         self._tally = tally
         self._shown = shown
+        self._logs = logs
         self._partitions = 0
         # Records that were handed to the producer, or refused.
         self._read = 0
-        self._place = ""
+        # Where what was not handed to the producer begins: an input and a row's number there.
+        self._unsent = ("", 0)
+        # The inputs so far, in their order.
+        self._names: list[str] = []
         # The rows that a call of the producer has not yet answered for.
         self._sending = ""
         self._by_rows = any(job.config[name] is not None for name in ("key.serializer", "value.serializer"))
@@ -141,20 +145,33 @@ class _Run:
             self._shown.line(told(ended).rstrip())
             return FAILED if self._read else exit_code_of(ended)  # USAGE says that nothing was sent
         if interrupted is not None:
-            self._shown.error(f"interrupted{f' near {self._place}' if self._place else ''}: what follows was not sent")
+            self._shown.error(f"interrupted: {self._reached(ended is not None)}")
             if self._sending:
                 self._shown.error(f"it is not known which records of {self._sending} were sent, and none is counted")
             return exit_code_of(interrupted)
         return FAILED if self._tally.failed else OK
 
+    def _reached(self, amid: bool) -> str:
+        """How far it came, when every record that was accepted has its outcome; ``amid`` the input, or at its end."""
+        if not self._read:
+            return "nothing was sent"
+        if self._transactional:
+            return "what follows was not sent"
+        lost = next(((name, self._tally.lost[name]) for name in self._names if name in self._tally.lost), None)
+        first = self._unsent if lost is None else lost
+        if lost is None and not amid:
+            return "all records are acknowledged"
+        behind = "" if not amid or self._sending else ", and those from {}:{} on were not sent".format(*self._unsent)
+        return f"all records before {first[0]}:{first[1]} are acknowledged{behind}"
+
     def _begin(self) -> None:
         job = self._job
         self._shown.show(f"waiting for topic {job.topic}")
-        self._partitions = sending.partitions_of(self._producer, job.topic)
+        self._partitions = sending.partitions_of(self._producer, job.topic, self._logs, job.wait_s)
         if job.partition is not None and job.partition >= self._partitions:
             raise CommandError(f"partition {job.partition} of topic {job.topic!r}: {self._existing()}")
         if self._transactional:
-            self._producer.init_transactions()
+            sending.init_transactions(self._producer, self._logs)
             self._producer.begin_transaction()
             self._transaction = _OPEN
 
@@ -175,6 +192,8 @@ class _Run:
     def _feed(self) -> None:
         with closing(inputs.open_all(self._job.paths, self._job.layout)) as opened:
             for source in opened:
+                self._names.append(source.name)
+                self._unsent = (source.name, 1)
                 self._shown.show(os.path.basename(source.name), 0, source.size)
                 if inputs.STDIN in self._job.paths and source.name == inputs.STDIN_NAME and inputs.is_typed():
                     self._shown.line("forebay: records come from this terminal, a line each; Ctrl-D ends them")
@@ -210,12 +229,11 @@ class _Run:
             for begin in range(0, len(filled.numbers), most):
                 part = filled.part(begin, begin + most)
                 self._read += len(part.numbers)
+                self._unsent = (name, part.numbers[0])
                 send(name, part)
-                here = f"{name}:{part.numbers[-1]}"
+                self._unsent = (name, part.numbers[-1] + 1)
                 if tally.stuck is not None:
-                    raise self._stopped(here)
-                if self._read >= PLACE_FROM:
-                    self._place = here
+                    raise self._stopped(f"{name}:{part.numbers[-1]}")
                 sending.wait_until(self._has_room)
 
     def _has_room(self) -> bool:
@@ -242,6 +260,7 @@ class _Run:
         waiting = [block]
         while waiting:
             part = waiting.pop()
+            self._unsent = (name, part.numbers[0])
             self._sending = f"{name}:{part.numbers[0]} to {part.numbers[-1]}"
             partitions = self._partition_column(part)
             try:
@@ -260,6 +279,8 @@ class _Run:
                 # Ctrl-C: what was accepted counts.
                 if (known := getattr(error, "delivery", None)) is not None:
                     self._follow(name, part, known)
+                    begun = next((run.stop for run in known.taken() if run.start == 0), 0)
+                    self._unsent = (name, [*part.numbers, part.numbers[-1] + 1][begun])
                 raise
             else:
                 self._follow(name, part, delivery)
@@ -316,6 +337,7 @@ class _Run:
             block.timestamps or nothing,
         )
         for number, value, key, headers, partition, timestamp_ms in zip(*columns, strict=True):
+            self._unsent = (name, number)
             on_delivery = partial(settled, name, number)
             try:
                 send(topic, value, key, headers, partition, timestamp_ms, on_delivery=on_delivery)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from forebay.cli.failure import PREFIX
 
@@ -16,6 +18,28 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 LEVELS = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
+WAIT_S = 10.0
+"""How long a command waits for a cluster that does not answer."""
+NOTICE_S = 1.0
+"""After which a command that waits says what for."""
+SILENT = "no answer yet"
+_OF_CLIENT = re.compile(r"^\[[^\]]*\] ")
+"""How lines of the log begin, where they name the client."""
+
+
+class Notice(Protocol):
+    """Something that is done later, unless it is cancelled."""
+
+    def start(self) -> None:
+        """Begins to count."""
+        ...
+
+    def cancel(self) -> None:
+        """It is not done any more."""
+        ...
+
+
+After = Callable[[float, Callable[[], object]], Notice]
 
 
 class Display(AbstractContextManager["Display"]):
@@ -102,25 +126,46 @@ def display(live: Callable[[], str], *, wanted: bool = True, stream: Any = None)
 class LogLines(logging.Handler):
     """Puts what the package logs among the command's own lines; for the time of a ``with``.
 
-    Warnings are for ``-v``: what the producer gets over by itself is no matter of a command's user.
+    Warnings are for ``-v``: what the producer gets over by itself is no matter of a command's user, unless it keeps
+    the command waiting (``waiting_for``).
     """
 
     def __init__(self, shown: Display, verbosity: int = 0) -> None:
-        super().__init__(LEVELS[min(verbosity, len(LEVELS) - 1)])
+        self._shows = LEVELS[min(verbosity, len(LEVELS) - 1)]
+        super().__init__(min(self._shows, logging.WARNING))
         self._shown = shown
         self._logger = logging.getLogger("forebay")
         self._before = (self._logger.level, self._logger.propagate)
+        self._newest = ""
+
+    @contextlib.contextmanager
+    def waiting_for(self, what: str, after: After = threading.Timer) -> Iterator[None]:
+        """Says once that the command still waits for ``what``, with the newest warning, if the block takes a second.
+
+        Args:
+            after: gives what calls a function after so many seconds, unless it is cancelled.
+        """
+        notice = after(NOTICE_S, lambda: self._shown.line(f"forebay: waiting for {what}: {self._newest or SILENT}"))
+        notice.start()
+        try:
+            yield
+        finally:
+            notice.cancel()
+            self._newest = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Without ``-v`` only unexpected errors pass, because the command reports each failed record itself."""
-        return (self.level < logging.ERROR or record.exc_info is not None) and bool(super().filter(record))
+        if record.levelno >= logging.WARNING:
+            self._newest = _OF_CLIENT.sub("", record.getMessage())
+        wanted = record.levelno >= self._shows and (self._shows < logging.ERROR or record.exc_info is not None)
+        return wanted and bool(super().filter(record))
 
     def emit(self, record: logging.LogRecord) -> None:
         """One line, and a traceback only where one is asked for with ``-vvv``."""
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text = f"{text}: {record.exc_info[1]!r}"
-        if record.exc_info and self.level <= logging.DEBUG:
+        if record.exc_info and self._shows <= logging.DEBUG:
             text = f"{text}\n{logging.Formatter().formatException(record.exc_info)}"
         self._shown.line(f"forebay: {record.levelname.lower()}: {text}")
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from forebay.cli.failure import FAILED, CommandError, Terminated, reason
+from forebay.cli.progress import LogLines
 from forebay.errors import KafkaError, TimeoutError
 from forebay.producer import KafkaProducer
 
@@ -23,20 +24,31 @@ which costs more than sending them."""
 NO_ANSWER = "nothing that answers as Kafka does was reached"
 
 
-def partitions_of(producer: KafkaProducer, topic: str) -> int:
-    """How many partitions the topic has; waits at most ``max.block.ms``.
+def partitions_of(producer: KafkaProducer, topic: str, logs: LogLines, wait_s: float) -> int:
+    """How many partitions the topic has; after a second the terminal says what keeps it waiting.
 
     Raises:
-        CommandError: it cannot be had, with the connection's error where that is the reason.
+        CommandError: it cannot be had within ``wait_s``, with the connection's error where that is the reason.
     """
+    servers = ",".join(map(str, producer.config.bootstrap))
     try:
-        return len(producer.partitions_for(topic))
+        with logs.waiting_for(f"topic {topic!r} on {servers}"):
+            return len(producer.partitions_for(topic, timeout=wait_s))
     except KafkaError as error:
-        servers = ",".join(map(str, producer.config.bootstrap))
         why = reason(error)
         if isinstance(error, TimeoutError) and error.__cause__ is None and "last_error" not in error.context:
             why = f"{why.rstrip('.')}: {NO_ANSWER}"
         raise CommandError(f"topic {topic!r} on {servers}: {why}", FAILED) from error
+
+
+def init_transactions(producer: KafkaProducer, logs: LogLines) -> None:
+    """Waits for the coordinator at most ``max.block.ms``; after a second the terminal says so.
+
+    Raises:
+        KafkaError: it cannot be had, or refuses.
+    """
+    with logs.waiting_for(f"the coordinator of transactional.id {producer.config['transactional.id']!r}"):
+        producer.init_transactions()
 
 
 def finish(producer: KafkaProducer, interrupted: BaseException | None) -> BaseException | None:

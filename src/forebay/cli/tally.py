@@ -39,6 +39,8 @@ class Tally:
         self.failed: int = 0
         self.stuck: KafkaError | None = None
         """The first error after which the next record could not do better: it waited ``max.block.ms``, or is fatal."""
+        self.lost: dict[str, int] = {}
+        """For each input the first row that was sent or refused and has no acknowledgement."""
         self._say = say
         self._lock = threading.Lock()
         self._kinds: Counter[str] = Counter()
@@ -85,6 +87,8 @@ class Tally:
         if self.stuck is None and (error.fatal or waited or isinstance(error, IllegalStateError)):
             self.stuck = error
         text = f"{reason(error)}{where}"
+        with self._lock:
+            self.lost[name] = min(self.lost.get(name, numbers[0]), min(numbers))
         said = self._counted(type(error).__name__, len(numbers))
         for number in numbers[: max(0, LINES_PER_KIND - said)]:
             self._say(one_line(f"{name}:{number}: {text}"))

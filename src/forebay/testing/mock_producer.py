@@ -228,8 +228,8 @@ class MockProducer:
             delivery._end_call()
         return delivery  # type: ignore[no-any-return]  # its own methods are not part of the public type
 
-    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """The partitions of a topic; as many as the mock was made with.
+    def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[PartitionInfo, ...]:
+        """The partitions of a topic; as many as the mock was made with, and without a wait.
 
         Raises:
             UnknownTopicOrPartitionError: the mock has no such topic.

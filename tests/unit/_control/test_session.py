@@ -92,9 +92,10 @@ def test_a_wait_that_ran_out_does_not_hide_what_went_wrong_before() -> None:
         world.clock.advance(1000)
         session.refresh(deadline)
 
-    with pytest.raises(TimeoutError, match="loading"):
+    with pytest.raises(TimeoutError, match="loading") as caught:
         session.retry(deadline, attempt)
     assert len(tries) == 2
+    assert isinstance(caught.value.__cause__, CoordinatorLoadInProgressError)
 
 
 def test_what_was_waited_for_is_said_where_nothing_failed() -> None:

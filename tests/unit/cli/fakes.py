@@ -111,6 +111,8 @@ class FakeProducer:
         """Rows of each call of ``send_batch``."""
         self.closes: list[float | None] = []
         self.flushed = 0
+        self.waits: list[float | None] = []
+        """For how many seconds ``partitions_for`` was to wait."""
         self._partitions = partitions
         self._outcome = outcome
         self._unknown = unknown
@@ -129,7 +131,8 @@ class FakeProducer:
         """Itself, as what it stands for."""
         return cast(KafkaProducer, self)
 
-    def partitions_for(self, topic: str) -> tuple[int, ...]:
+    def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[int, ...]:
+        self.waits.append(timeout)
         if self._unknown is not None:
             raise self._unknown
         return tuple(range(self._partitions))

@@ -39,9 +39,21 @@ def test_version_says_which_form_runs(capsys: pytest.CaptureFixture[str]) -> Non
     assert shown.startswith("forebay ") and f"({implementation}, Python 3." in shown
 
 
-def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
-    assert execute([]) == 2
-    assert capsys.readouterr().out.startswith("Usage: forebay")
+def groups(command: click.Command, *words: str) -> list[tuple[str, ...]]:
+    """Every command that has commands below it, by the words that name it."""
+    if not isinstance(command, click.Group):
+        return []
+    return [words, *(found for name, each in command.commands.items() for found in groups(each, *words, name))]
+
+
+def test_a_group_alone_shows_its_help_and_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    found = groups(cli)
+    assert {(), ("pipeline",), ("transactions",)} <= {*found}
+    for words in found:
+        assert execute([*words]) == 2
+        shown = capsys.readouterr()
+        assert shown.out.startswith(" ".join(["Usage: forebay", *words])) and "\n\nCommands:\n" in shown.out
+        assert shown.err == ""
 
 
 @pytest.mark.parametrize(
@@ -83,7 +95,15 @@ def test_no_command_shows_the_help_and_is_a_mistake(capsys: pytest.CaptureFixtur
         ("kcat -P -b h -t t -X acks=7", "Invalid value '7' for option acks"),
         ("kcat -P -b SSL://h -t t", "-b 'SSL://h': give -X security.protocol=ssl too"),
         ("kcat -P -b h:1:2 -t t", "-b 'h:1:2': write host or host:port"),
-        ("kcat -P -b h -t t -m 0", "-m 0: the time must be above 0 s"),
+        *(
+            (f"{command} {seconds}", f"{seconds!r}: write seconds, from 0.001 to 2147483")
+            for command in (
+                *("kcat -P -b h -t t -m", "produce -t t -b h:1 --timeout", "topics -b h:1 --timeout"),
+                *("tail t -b h:1 --timeout", "transactions list --timeout", "transactions describe x --timeout"),
+                *("transactions abort x --timeout", "perf --topic t --num-records 1 --record-size 1 --timeout"),
+            )
+            for seconds in ("0", "-1", "nan", "inf", "1e400", "x", "1e9")
+        ),
         ("kcat -P -b h -t t -F /nonexistent/f", "configuration file '/nonexistent/f' cannot be read: No such file"),
         ("console-producer --topic t", "no broker is named"),
         ("console-producer --bootstrap-server h:1", "--topic is missing"),

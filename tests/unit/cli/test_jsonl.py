@@ -61,10 +61,43 @@ def test_an_envelope_names_every_part() -> None:
         (b'"\xff"', "not UTF-8 (byte 2)"),
         (b"[" * 100_000, "not readable JSON: nested too deeply"),
         (b"9" * 5000, "not readable JSON: Exceeds the limit"),
+        *(
+            (shape % word, f"not JSON: {word.decode()} is no value in JSON")
+            for word in (b"NaN", b"Infinity", b"-Infinity")
+            for shape in (b"%s", b'{"a": %s}', b'[1,{"b":[%s]}]', b'{"value":%s}', b'{"id":%s}')
+        ),
+        *(
+            (line, "not JSON: ")
+            for line in (
+                *(b"nan", b"-NaN", b"inf", b"+1", b".5", b"1.", b"01", b"0x10", b"1_0", b"True", b"None", b"undefined"),
+                *(
+                    b"{'a':1}",
+                    b"{a:1}",
+                    b"[1,]",
+                    b'{"a":1,}',
+                    b"1 2",
+                    b"{}{}",
+                    b"// x",
+                    b'"a\tb"',
+                    b'"\\x41"',
+                    b"\x0c1",
+                ),
+            )
+        ),
     ],
 )
-def test_what_is_not_json(line: bytes, expected: str) -> None:
-    assert reason(line).startswith(expected)
+@pytest.mark.parametrize("layout", [JsonFormat(), JsonFormat("id"), JsonFormat(envelope=True)], ids=str)
+def test_what_is_not_json(line: bytes, expected: str, layout: JsonFormat) -> None:
+    assert reason(line, layout).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"value":{"a":1,"a":2}}', b'{"value":1,"id":1,"id":2}', b'{"value":1e999,"id":[-1e999]}']
+)
+def test_what_would_be_lost_in_a_part_that_is_written_anew(line: bytes) -> None:
+    for layout in (JsonFormat("id"), JsonFormat(envelope=True)):
+        assert reason(line, layout).startswith("not readable JSON: ")
+    assert rows(line) == [Row(1, line)]  # JSON's grammar has it
 
 
 def test_a_missing_key_field_is_told_with_those_there_are() -> None:

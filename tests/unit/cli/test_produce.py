@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -270,8 +271,66 @@ def test_ctrl_c_delivers_what_was_accepted(path: Path, capsys: pytest.CaptureFix
     assert produce(producer, path) == 130
     assert producer.closes == [10]
     first, last = capsys.readouterr().err.splitlines()
-    assert first == "forebay: error: interrupted: what follows was not sent"
+    told = f"all records before {path}:3 are acknowledged, and those from {path}:3 on were not sent"
+    assert first == f"forebay: error: interrupted: {told}"
     assert last.startswith("forebay: 2 records acknowledged, 0 failed")
+
+
+SERIALIZED = CONFIG.replace({"value.serializer": lambda topic, value: value})
+NAMED = re.compile(
+    r"interrupted: all records before (.*):(\d+) are acknowledged(?:, and those from (.*):(\d+) on were not)?"
+)
+
+
+@pytest.mark.parametrize("at", range(9))
+@pytest.mark.parametrize("lost", [(), (b"2",), (b"6", b"5")], ids=str)
+@pytest.mark.parametrize("refused", [(), (b"1",), (b"4", b"7")], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"sync": True}, {"config": SERIALIZED}, {"skip_bad": True, "layout": Layout("json")}], ids=str
+)
+def test_ctrl_c_names_a_line_before_which_all_are_acknowledged(
+    at: int,
+    lost: tuple[bytes, ...],
+    refused: tuple[bytes, ...],
+    options: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Wherever it comes, and whatever became of those before: nine records in two files, some lost, some refused."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.write_text("0\n1\n\n2\n3\n4\n" if "layout" in options else "0\n1\n2\n3\n4\n")
+    second.write_text("5\n6\n7\n8\n")
+    places = [(str(file), n) for file in (first, second) for n, text in enumerate(file.read_text().split(), 1)]
+    if "layout" in options:
+        places = [(name, n + (name == str(first) and n > 2)) for name, n in places]
+
+    def raising(sent: Sent) -> BaseException | None:
+        if sent.value == b"%d" % at:
+            return KeyboardInterrupt()
+        return RecordTooLargeError("no") if sent.value in refused else None
+
+    producer = FakeProducer(outcome=lambda sent: KafkaError("lost") if sent.value in lost else None, raising=raising)
+    assert produce(producer, first, second, **options) == 130
+    match = NAMED.search(capsys.readouterr().err)
+    sent = [sent.value for sent in producer.sent]
+    if match is None:
+        assert at == 0 and sent == []
+        return
+    good = {int(value) for value in sent if value is not None and value not in lost}
+    before = places.index((match[1], int(match[2])))
+    assert set(range(before)) <= good and before not in good  # it names the first of them
+    assert places.index((match[3], int(match[4]))) == at
+
+
+def test_ctrl_c_at_the_end_says_what_is_known_of_all(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text("1\n2\n")
+    assert produce(FakeProducer(closing=[KeyboardInterrupt()]), path) == 130
+    assert "interrupted: all records are acknowledged\n" in capsys.readouterr().err
+    late = FakeProducer(
+        closing=[KeyboardInterrupt()], outcome=lambda sent: KafkaError("no") if sent.value == b"2" else None
+    )
+    assert produce(late, path) == 130
+    assert f"interrupted: all records before {path}:2 are acknowledged\n" in capsys.readouterr().err
 
 
 def test_ctrl_c_that_leaves_records_unknown_says_which(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

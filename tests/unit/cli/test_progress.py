@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Callable
 
 import pytest
 
-from forebay.cli.progress import Bar, Display, LogLines, display
+from forebay.cli.progress import NOTICE_S, Bar, Display, LogLines, display
 
 
 class Terminal(io.StringIO):
@@ -72,3 +73,42 @@ def test_with_vvv_there_are_tracebacks() -> None:
         except ValueError:
             logging.getLogger("forebay.sender").debug("seen", exc_info=True)
     assert stream.getvalue().startswith("forebay: debug: seen: ValueError('oops')\nTraceback")
+
+
+class Later:
+    """Stands for a timer: the test says when it is time."""
+
+    def __init__(self, seconds: float, function: Callable[[], object]) -> None:
+        self.seconds, self.function = seconds, function
+        self.state = "made"
+        LATER.append(self)
+
+    def start(self) -> None:
+        self.state = "started"
+
+    def cancel(self) -> None:
+        self.state = "cancelled"
+
+
+LATER: list[Later] = []
+
+
+def test_who_waits_is_told_after_a_second_what_stands_in_the_way() -> None:
+    stream = io.StringIO()
+    log = logging.getLogger("forebay.network")
+    with LogLines(Display(stream)) as logs:
+        with logs.waiting_for("a topic", Later):
+            assert (LATER[-1].seconds, LATER[-1].state) == (NOTICE_S, "started")
+            LATER[-1].function()
+        assert LATER[-1].state == "cancelled"
+        log.warning("[Producer clientId=x] refused by %s", "a:1")
+        log.info("not in the way")
+        with logs.waiting_for("a topic", Later):
+            LATER[-1].function()
+        with logs.waiting_for("a coordinator", Later):
+            LATER[-1].function()
+    assert stream.getvalue().splitlines() == [
+        "forebay: waiting for a topic: no answer yet",
+        "forebay: waiting for a topic: refused by a:1",
+        "forebay: waiting for a coordinator: no answer yet",
+    ]

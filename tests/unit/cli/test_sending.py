@@ -10,12 +10,17 @@ import pytest
 
 from forebay.cli import sending
 from forebay.cli.failure import CommandError, Terminated
+from forebay.cli.progress import Display, LogLines
 from forebay.errors import DisconnectError, TimeoutError, TopicAuthorizationError
 from tests.unit.cli.fakes import FakeProducer
 
+LOGS = LogLines(Display())
 
-def test_the_number_of_partitions() -> None:
-    assert sending.partitions_of(FakeProducer(7).typed(), "t") == 7
+
+def test_the_number_of_partitions_is_waited_for_as_long_as_the_command_says() -> None:
+    producer = FakeProducer(7)
+    assert sending.partitions_of(producer.typed(), "t", LOGS, 2.5) == 7
+    assert producer.waits == [2.5]
 
 
 def test_a_topic_that_cannot_be_had_is_told_with_the_connection_s_error() -> None:
@@ -27,7 +32,7 @@ def test_a_topic_that_cannot_be_had_is_told_with_the_connection_s_error() -> Non
         (TopicAuthorizationError("not for you"), "not for you"),
     ):
         with pytest.raises(CommandError) as caught:
-            sending.partitions_of(FakeProducer(unknown=error).typed(), "t")
+            sending.partitions_of(FakeProducer(unknown=error).typed(), "t", LOGS, 1)
         assert str(caught.value) == f"topic 't' on localhost:9092: {expected}"
         assert caught.value.exit_code == 1
 
