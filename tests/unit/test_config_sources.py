@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 from pathlib import Path
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from forebay.aio import AsyncKafkaProducer
-from forebay.config import Placeholder, ProducerConfig
-from forebay.config._sources import OF_A_SERVICE
+from forebay.cli.commands import execute
+from forebay.config import Placeholder, ProducerConfig, is_option, table
+from forebay.config._aliases import ALIASES
+from forebay.config._hints import _NO_OPTION, _OTHER_NAMES
+from forebay.config._sources import OF_A_SERVICE, OF_KAFKA
 from forebay.errors import ConfigError
 from forebay.producer import KafkaProducer
 
@@ -120,7 +124,102 @@ def test_no_option_is_taken_for_a_variable_of_kubernetes() -> None:
     assert [name for name in names if OF_A_SERVICE.fullmatch(name)] == []
 
 
-@pytest.mark.parametrize("variable", ["KAFKA_LINGER_MSS", "KAFKA_HEAP_OPTS"])
+SCRIPTS = """
+    HEAP_OPTS OPTS JMX_OPTS JMX_PORT LOG4J_OPTS LOG4J_CMD_OPTS GC_LOG_OPTS JVM_PERFORMANCE_OPTS DEBUG MODE HOME DIR
+    """
+APACHE = """
+    NODE_ID PROCESS_ROLES LISTENERS ADVERTISED_LISTENERS CONTROLLER_QUORUM_VOTERS CONTROLLER_LISTENER_NAMES LOG_DIRS
+    INTER_BROKER_LISTENER_NAME LISTENER_SECURITY_PROTOCOL_MAP OFFSETS_TOPIC_REPLICATION_FACTOR NUM_PARTITIONS
+    TRANSACTION_STATE_LOG_REPLICATION_FACTOR TRANSACTION_STATE_LOG_MIN_ISR GROUP_INITIAL_REBALANCE_DELAY_MS
+    SSL_CLIENT_AUTH SSL_KEYSTORE_FILENAME SSL_KEYSTORE_CREDENTIALS SSL_KEY_CREDENTIALS SSL_TRUSTSTORE_FILENAME
+    SSL_TRUSTSTORE_CREDENTIALS SSL_KEY_CREDENTIALS_LOCATION SSL_TRUSTSTORE_CREDENTIALS_LOCATION JMX_HOSTNAME CLUSTER_ID
+    SSL_KEYSTORE_CREDENTIALS_LOCATION LOG4J_LOGGERS LOG4J_ROOT_LOGLEVEL SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR
+    """
+CONFLUENT = """
+    VERSION ZOOKEEPER_CONNECT BROKER_ID ADVERTISED_HOST ADVERTISED_PORT DATA_DIRS SSL_SECRETS_DIR SUPER_USERS
+    TOOLS_LOG4J_LOGLEVEL SECURITY_INTER_BROKER_PROTOCOL SASL_MECHANISM_INTER_BROKER_PROTOCOL SASL_ENABLED_MECHANISMS
+    AUTHORIZER_CLASS_NAME AUTO_CREATE_TOPICS_ENABLE CONFLUENT_BALANCER_ENABLE CONFLUENT_METADATA_SERVER_LISTENERS
+    LISTENER_NAME_INTERNAL_PLAIN_SASL_JAAS_CONFIG REST_BOOTSTRAP_SERVERS REST_LISTENERS REST_OPTS REST_HOST_NAME
+    SASL_MECHANISM_CONTROLLER_PROTOCOL MIN_INSYNC_REPLICAS DEFAULT_REPLICATION_FACTOR LOG_RETENTION_HOURS
+    """
+BITNAMI = """
+    INTER_BROKER_USER INTER_BROKER_PASSWORD CONTROLLER_USER CONTROLLER_PASSWORD CERTIFICATE_PASSWORD TLS_TRUSTSTORE_FILE
+    TLS_TYPE TLS_CLIENT_AUTH CFG_SASL_ENABLED_MECHANISMS CFG_NODE_ID KRAFT_CLUSTER_ID SKIP_KRAFT_STORAGE_INIT
+    CLIENT_LISTENER_NAME CLIENT_USERS CLIENT_PASSWORDS ZOOKEEPER_PROTOCOL ZOOKEEPER_PASSWORD ZOOKEEPER_USER
+    ZOOKEEPER_TLS_VERIFY_HOSTNAME BASE_DIR VOLUME_DIR DATA_DIR CONF_DIR CONF_FILE MOUNTED_CONF_DIR CERTS_DIR LOG_DIR
+    INITSCRIPTS_DIR DAEMON_USER DAEMON_GROUP ENABLE_KRAFT INITIAL_CONTROLLERS CLIENT_PASSWORDS_FILE
+    INTER_BROKER_PASSWORD_FILE
+    """
+STRIMZI = """
+    EXPORTER_VERSION EXPORTER_HOME EXPORTER_KAFKA_SERVER EXPORTER_TOPIC_REGEX JMX_EXPORTER_ENABLED DIST_DIR
+    CONNECT_JMX_EXPORTER_ENABLED
+    """
+WURSTMEISTER = "CREATE_TOPICS ADVERTISED_HOST_NAME BROKER_RACK"
+OF_IMAGES = [
+    f"KAFKA_{name}" for text in (SCRIPTS, APACHE, CONFLUENT, BITNAMI, STRIMZI, WURSTMEISTER) for name in text.split()
+]
+
+
+@pytest.mark.parametrize("variable", OF_IMAGES)
+def test_what_kafka_s_scripts_and_images_set_is_passed_over(variable: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "forebay.config"):
+        config = ProducerConfig.from_env("KAFKA_", {**BROKER, variable: "x"})
+    assert config.originals() == {"bootstrap.servers": "broker:9092"}
+    assert [record.message for record in caplog.records if variable in record.message] == [
+        f"Environment variables of Kafka's scripts and images are no options: {variable}"
+    ]
+
+
+def test_all_that_is_passed_over_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "forebay.config"):
+        ProducerConfig.from_env("KAFKA_", {**BROKER, **dict.fromkeys(OF_IMAGES, "x")})
+    (line,) = (record.message for record in caplog.records)
+    assert all(variable in line for variable in OF_IMAGES)
+
+
+def test_what_is_an_option_or_has_a_hint_is_not_passed_over() -> None:
+    names = [*(option.name for option in table()), *ALIASES, *_OTHER_NAMES, *_NO_OPTION]
+    taken = [name for name in names if OF_KAFKA.fullmatch("KAFKA_" + name.upper().replace(".", "_"))]
+    assert [name for name in taken if not is_option(name)] == ["debug"]  # Kafka's scripts have it, too
+    environ = {**BROKER, "KAFKA_SSL_KEYSTORE_LOCATION": "/k.jks", "KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"}
+    assert {"ssl.keystore.location", "security.protocol"} < {*ProducerConfig.from_env("KAFKA_", environ).originals()}
+    with pytest.raises(ConfigError, match="^environment variable MY_HEAP_OPTS: Unknown option"):
+        ProducerConfig.from_env("MY_", {"MY_BOOTSTRAP_SERVERS": "broker:9092", "MY_HEAP_OPTS": "x"})
+
+
+SECURE = (
+    "bootstrap.servers=a:1\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=me\nsasl.password=hush\n"
+    "ssl.truststore.type=PEM\nssl.cipher.suites=A\nssl.check.hostname=true\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("sasl.mechanismm=PLAIN", "9: Unknown option 'sasl.mechanismm'"),
+        ("acks=7", "9: Invalid value '7' for option acks"),
+        ("ssl.enabled.protocols=TLSv9", "9: ssl.enabled.protocols: 'TLSv9' is not allowed"),
+        ("ssl.protocol=TLSv9", "9: ssl.protocol is 'TLSv9'"),
+        ("ssl.endpoint.identification.algorithm=x", "Option ssl.endpoint.identification.algorithm is given twice"),
+        ("ssl.keystore.key=x", "9: ssl.keystore.key and ssl.keystore.certificate.chain need each other"),
+        ("sasl.jaas.config=x", "4, {0}:5, {0}:9: sasl.jaas.config and sasl.username, sasl.password cannot both"),
+        ("delivery.timeout.ms=1", "9: delivery.timeout.ms is 1: must be at least"),
+    ],
+)
+def test_a_refusal_names_its_lines_and_nothing_else_is_said(
+    line: str, expected: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = file(tmp_path, f"{SECURE}{line}\n")
+    with pytest.raises(ConfigError) as refused:
+        ProducerConfig.from_properties(path)
+    assert expected.format(path) in str(refused.value) and str(refused.value).startswith(f"{path}:")
+    assert "hush" not in str(refused.value)
+    assert caplog.records == []
+    assert execute(["topics", "-F", str(path)]) == 2  # the same words on the command line
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("variable", ["KAFKA_LINGER_MSS", "KAFKA_GROUP_ID", "KAFKA_BROKER_LIST"])
 def test_an_unknown_name_is_an_error_that_names_the_variable(variable: str) -> None:
     with pytest.raises(ConfigError, match=f"^environment variable {variable}: Unknown option"):
         ProducerConfig.from_env("KAFKA_", {**BROKER, variable: "7"})

@@ -272,7 +272,7 @@ def given_options(values: Mapping[str, Any], property_flag: str) -> Given:
     """Producer options of a command line: files first, then single ones, then flags with a name of their own."""
     given = Given()
     for path in values["files"]:
-        given = given.plus(load_properties(path), path)
+        given = given.with_lines(load_properties(path))
     given = given.plus(pairs(values["options"], property_flag), property_flag)
     for flag, option in CONSOLE_OPTIONS.items():
         value = values.get(flag.strip("-").replace("-", "_"))

@@ -26,8 +26,15 @@ class Given:
 
     def plus(self, values: Mapping[str, str], origin: str) -> Given:
         """These and ``values``; names count as the same in both spellings."""
-        added = {name.replace("_", "."): value for name, value in values.items()}
-        return Given({**self.values, **added}, {**self.origins, **dict.fromkeys(added, origin)})
+        return self.with_lines([(origin, name, value) for name, value in values.items()])
+
+    def with_lines(self, lines: Iterable[tuple[str, str, str]]) -> Given:
+        """These and the options of a file: for each where it stands, its name and its value."""
+        values, origins = {**self.values}, {**self.origins}
+        for origin, name, value in lines:
+            values[name.replace("_", ".")] = value
+            origins[name.replace("_", ".")] = origin
+        return Given(values, origins)
 
     def config(self, environment: Mapping[str, str] = os.environ) -> ProducerConfig:
         """The whole configuration, with the environment's brokers if none is given.
@@ -60,18 +67,22 @@ def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     return found
 
 
-def load_properties(path: str) -> dict[str, str]:
-    """The options of a Java properties file, less serializers of Java's: commands write bytes.
+def read_lines(path: str) -> list[tuple[str, str, str]]:
+    """Place, name and value of each line of a Java properties file.
 
     Raises:
         CommandError: no such file, unreadable, or a line without a name; with file and line.
     """
     try:
-        found = read_properties(path)
+        return [(f"{path}:{number}", name, value) for number, name, value in read_properties(path)]
     except ConfigError as error:
         raise CommandError(error.message) from None
-    return {
-        name: value
-        for _, name, value in found
+
+
+def load_properties(path: str) -> list[tuple[str, str, str]]:
+    """As ``read_lines``, less serializers of Java's: commands write bytes."""
+    return [
+        (place, name, value)
+        for place, name, value in read_lines(path)
         if not (name.endswith(".serializer") and value.startswith(_JAVA_SERIALIZERS))
-    }
+    ]

@@ -178,6 +178,22 @@ def kafka_name(key: str) -> str:
     return name if name in _TABLE else key
 
 
+def is_option(key: str) -> bool:
+    """Whether a name in any spelling is an option's."""
+    return kafka_name(key) in _TABLE
+
+
+def refusal(name: str, value: Any) -> str | None:
+    """Why an option would be refused if it were the only one, or None; nothing is logged."""
+    try:
+        ProducerConfig.__new__(ProducerConfig)._fill(
+            _collect({"bootstrap.servers": "localhost:9092"} | {name: value}, {}, AVAILABLE), AVAILABLE
+        )
+    except ConfigError as error:
+        return error.message
+    return None
+
+
 def unavailable(hint: str) -> str:
     """To be added to a hint that names options: what they need and this version has not, or nothing."""
     return lack(hint, _TABLE, AVAILABLE)
@@ -259,12 +275,14 @@ __all__ = [
     "credentials",
     "kafka_name",
     "kerberos",
+    "is_option",
     "jaas_secret",
     "next_client_id",
     "parse_bootstrap",
     "parse_proxy",
     "properties",
     "read_properties",
+    "refusal",
     "table",
     "tls_versions",
     "token_source",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -21,6 +22,30 @@ OF_A_SERVICE = re.compile(
     r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)", re.ASCII
 )
 """What Kubernetes sets for each service, after a prefix that is the service's name: ``KAFKA_PORT=tcp://10.0.0.1:9092``."""
+
+_BROKER_SETTINGS = """
+    ADVERTISED_ AUTHORIZER_ AUTO_CREATE_ AUTO_LEADER_ BROKER_ID BROKER_RACK BROKER_HEARTBEAT_ BROKER_SESSION_
+    CONFLUENT_ CONTROLLED_ CONTROLLER_ DEFAULT_REPLICATION_ DELETE_TOPIC_ GROUP_CONSUMER_ GROUP_COORDINATOR_
+    GROUP_INITIAL_ GROUP_MAX_ GROUP_MIN_ GROUP_SHARE_ GROUP_STREAMS_ INITIAL_ INTER_BROKER_ LEADER_ LISTENER_ LISTENERS
+    LOG_CLEANER_ LOG_CLEANUP_ LOG_DELETE_ LOG_FLUSH_ LOG_INDEX_ LOG_INITIAL_ LOG_LOCAL_ LOG_MESSAGE_ LOG_PREALLOCATE
+    LOG_RETENTION_ LOG_ROLL_ LOG_SEGMENT_ METADATA_LOG_ MIN_INSYNC_ NODE_ID NUM_ OFFSETS_ PROCESS_ROLES REMOTE_LOG_
+    REPLICA_ SASL_ENABLED_ SASL_MECHANISM_CONTROLLER_ SASL_MECHANISM_INTER_ SECURITY_INTER_ SHARE_COORDINATOR_
+    SSL_CLIENT_AUTH SSL_PRINCIPAL_ SUPER_USERS TRANSACTION_STATE_ UNCLEAN_ ZOOKEEPER_
+"""
+_OF_IMAGES = """
+    CERTIFICATE_ CFG_ CLIENT_LISTENER_ CLIENT_PASSWORDS CLIENT_USERS CLUSTER_ID CONF_FILE CONNECT_JMX_ CREATE_TOPICS
+    DAEMON_ ENABLE_KRAFT EXPORTER_ JMX_ KRAFT_ LOG4J_ REST_ SKIP_KRAFT_ TLS_ TOOLS_
+"""
+_SECRETS_OF_IMAGES = r"SSL_(KEY|KEYSTORE|TRUSTSTORE)_(FILENAME|CREDENTIALS(_LOCATION)?)"
+OF_KAFKA = re.compile(
+    rf"KAFKA_(DEBUG|MODE|VERSION|(\w+_)?(OPTS?|HOME|DIRS?)|{_SECRETS_OF_IMAGES}|"
+    rf"({'|'.join((_BROKER_SETTINGS + _OF_IMAGES).split())})\w*)",
+    re.ASCII,
+)
+"""What Kafka's scripts read (``KAFKA_HEAP_OPTS``), and what images of Kafka set or make a broker's file of: Apache's,
+Confluent's, Bitnami's and Strimzi's."""
+
+_log = logging.getLogger("forebay.config")
 
 
 class FromSources:
@@ -55,7 +80,8 @@ class FromSources:
 
         The rest of a name is the option's, in capitals with ``_`` for ``.``: ``FOREBAY_BOOTSTRAP_SERVERS`` is
         ``bootstrap.servers``.  An empty variable counts as not set.  The variables that Kubernetes sets for a service
-        (``KAFKA_PORT``, ``KAFKA_SERVICE_HOST``) are left alone.
+        (``KAFKA_PORT``, ``KAFKA_SERVICE_HOST``) are left alone.  So are those of Kafka's scripts and images
+        (``KAFKA_HEAP_OPTS``, ``KAFKA_ADVERTISED_LISTENERS``) that no option has the name of; the log names them.
 
         Args:
             prefix: with its underscore, such as ``KAFKA_``.
@@ -68,13 +94,23 @@ class FromSources:
         """
         if not prefix:
             raise ValueError("from_env needs a prefix: without one, each variable of the process would be an option")
+        from forebay.config import is_option
+
         values: dict[str, str] = {}
         origins: dict[str, str] = {}
+        passed: list[str] = []
         for variable, value in sorted((os.environ if environ is None else environ).items()):
-            if variable.startswith(prefix) and value and not _is_other(prefix, variable.removeprefix(prefix)):
-                name = variable.removeprefix(prefix).lower().replace("_", ".")
+            rest = variable.removeprefix(prefix)
+            name = rest.lower().replace("_", ".")
+            if not variable.startswith(prefix) or not value:
+                pass
+            elif OF_KAFKA.fullmatch(variable) and not is_option(name):
+                passed.append(variable)
+            elif not _is_other(prefix, rest):
                 values[name] = value
                 origins[name] = f"environment variable {variable}"
+        if passed:
+            _log.info("Environment variables of Kafka's scripts and images are no options: %s", ", ".join(passed))
         return cls(config_of(values, origins, overrides))  # type: ignore[call-arg]
 
 
@@ -122,27 +158,19 @@ def config_of(
         origins: where each value was given, by its name.
 
     Raises:
-        ConfigError: as ProducerConfig; begins with the origin where a single value is at fault.
+        ConfigError: as ProducerConfig; begins with the origin of what is at fault.
     """
-    from forebay.config import ProducerConfig, kafka_name
+    from forebay.config import ProducerConfig, kafka_name, refusal
 
     replaced = {kafka_name(name) for name in overrides or ()}
     kept = {name: value for name, value in values.items() if kafka_name(name) not in replaced}
     try:
         return ProducerConfig(kept, **(overrides or {}))
     except ConfigError as error:
-        # Alone, an option is refused in the same words; what only clashes with others has no single origin.
-        for name, value in kept.items():
-            if _refusal(name, value) == error.message:
-                raise ConfigError(f"{origins[name]}: {error.message}") from error
-        raise
-
-
-def _refusal(name: str, value: str) -> str | None:
-    from forebay.config import ProducerConfig
-
-    try:
-        ProducerConfig({"bootstrap.servers": "localhost:9092"} | {name: value})
-    except ConfigError as error:
-        return error.message
-    return None
+        # Alone, an option is refused in the same words.  What clashes with others has the origins of those it names.
+        alone = [name for name, value in kept.items() if refusal(name, value) == error.message]
+        words = {*re.findall(r"[a-z0-9_.]*[a-z0-9]", error.message)}
+        found = alone[:1] or [name for name in kept if words & {name, kafka_name(name)}]
+        if not found:
+            raise
+        raise ConfigError(f"{', '.join(dict.fromkeys(origins[name] for name in found))}: {error.message}") from error
