@@ -23,6 +23,7 @@ from forebay._delivery.sender_lock import check_wait, may_wait
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.insight import Insight
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
+from forebay._send.refusals import close_timeout
 from forebay._send.transactional import TransactionalCalls
 from forebay._wire import NOT_UTF8, is_utf8
 from forebay.config import Credentials, FromSources, ProducerConfig, Secret
@@ -253,10 +254,8 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         check_wait("flush()")
         if timeout is not None and timeout < 0:
             raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
-        clock = self._parts.clock
-        begun = clock.now()
-        accumulator = self._parts.accumulator
-        batches = accumulator.begin_flush()
+        clock, accumulator = self._parts.clock, self._parts.accumulator
+        begun, batches = clock.now(), accumulator.begin_flush()
         try:
             self._parts.client.wakeup()
             for batch in batches:
@@ -352,11 +351,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         except Exception as error:
             raise KafkaError(f"Failed to close kafka producer: {error}") from error
         if acknowledged or lost:
-            said = [f"{lost} record(s) were not acknowledged within {timeout} s and failed"] if lost else []
-            if acknowledged:
-                said.append(f"{acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of")
-                said[-1] += " them has not returned"
-            raise caused(TimeoutError("close: " + "; ".join(said)), self._parts.metadata.uncaught_since(begun))
+            raise caused(close_timeout(acknowledged, lost, timeout), self._parts.metadata.uncaught_since(begun))
 
     def __enter__(self) -> Self:
         self._check_open()

@@ -68,7 +68,7 @@ def test_the_same_file_for_java(
     del options["sasl.kerberos.keytab"], options["sasl.kerberos.principal"]
     jaas = f'{JAAS} useKeyTab=true storeKey=true keyTab="{kerberized.keytab}" principal="{CLIENT}";'
     path = written({**options, "sasl.jaas.config": jaas}, tmp_path)
-    with KafkaProducer(load_properties(str(path))) as producer:
+    with KafkaProducer({key: value for _, key, value in load_properties(str(path))}) as producer:
         producer.send(name, b"forebay").result(HANG_S)
     command = kerberized.kafka.tool_command(
         "org.apache.kafka.tools.ConsoleProducer",

@@ -97,7 +97,7 @@ def test_a_file_of_javas(
 ) -> None:
     place = topic(secure.kafka, 1)
     path = written(FILES_OF_JAVA[name](secure), tmp_path)
-    options = load_properties(str(path))
+    options = {key: value for _, key, value in load_properties(str(path))}
     ours(options, place)
     command = secure.kafka.tool_command(
         "org.apache.kafka.tools.ConsoleProducer",
@@ -114,7 +114,9 @@ def test_a_file_of_librdkafkas(
     secure: Secure, topic: TopicFactory, read_back: ReadBackFactory, tmp_path: Path, name: str
 ) -> None:
     place = topic(secure.kafka, 1)
-    options = load_properties(str(written(FILES_OF_LIBRDKAFKA[name](secure), tmp_path)))
+    options = {
+        key: value for _, key, value in load_properties(str(written(FILES_OF_LIBRDKAFKA[name](secure), tmp_path)))
+    }
     ours(options, place)
     theirs: Any = Producer({**options})
     theirs.produce(place, b"confluent-kafka")

@@ -129,7 +129,11 @@ def schema_of_a_job(path: Path) -> Any:
 #: What a user hands over: the file's name, what is in it, and how it is read.
 FILES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
     "properties": ("p.properties", OPTIONS, lambda path: ProducerConfig.from_properties(path).originals()),
-    "properties of a command": ("p.properties", OPTIONS, lambda path: load_properties(str(path))),
+    "properties of a command": (
+        "p.properties",
+        OPTIONS,
+        lambda path: {key: value for _, key, value in load_properties(str(path))},
+    ),
     "properties of a reader": (
         "r.properties",
         "parse.key=true\n",

@@ -77,15 +77,13 @@ class SendPath:
         self.key_serializer, self.value_serializer = users.key_serializer, users.value_serializer
         self.recent: TopicState | None = None
         self.plain_bytes = users.key_serializer.passes_bytes and users.value_serializer.passes_bytes
-        self.interceptors, self.partitioner = users.interceptors or None, users.partitioner
+        self.interceptors, self.for_all = users.interceptors or None, shared_by_all(users.interceptors)
         self.shows_records, self.tells_ends = users.interceptors.shows_records, users.interceptors.tells_ends
-        self.for_all: Acknowledged | None = shared_by_all(users.interceptors)
         self.sensors, self.report, self.unheard = parts.metrics, parts.report, parts.sender.outcomes.unheard
         self.ignore_keys, self.max_block_ms = config["partitioner.ignore.keys"], config["max.block.ms"]
         self.max_record_size = min(config["max.request.size"], config["buffer.memory"])
-        self.topics = TopicFinder(parts)
-        self.node_error = parts.client.states.last_error
-        self.claim = parts.client.gil_claim
+        self.topics, self.partitioner = TopicFinder(parts), users.partitioner
+        self.node_error, self.claim = parts.client.states.last_error, parts.client.gil_claim
         self._state = OPEN
 
     def _set_state(self, state: cython.int) -> None:
@@ -412,9 +410,8 @@ class SendPath:
         """The topic, once metadata knows it (and the partition, if one is asked for)."""
         begun: cython.double = self.clock.now()
         now: cython.double = begun
-        blocking = self._may_block(blocking)
         topics: TopicFinder = self.topics
-        since: Any = topics.known_since(topic)
+        blocking, since = self._may_block(blocking), topics.known_since(topic)
         try:
             while True:
                 state = topics.look_up(topic, partition, since, now)

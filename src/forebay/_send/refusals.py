@@ -110,3 +110,22 @@ def not_in_metadata(
     else:
         what += f" yet, and send_nowait() does not wait for it; it is asked for now: {once}"
     return caused(TimeoutError(what, phase="waiting for metadata", waited_ms=round(waited)), cause)
+
+
+def close_timeout(acknowledged: int, lost: int, timeout: float | None) -> TimeoutError:
+    """A close that ended by force.
+
+    Args:
+        acknowledged: records that lack only their callbacks.
+        lost: records that failed.
+        timeout: of the close, in seconds.
+    """
+    said = []
+    if lost:
+        said.append(f"{lost} record(s) were not acknowledged within {timeout} s and failed")
+    if acknowledged:
+        said.append(
+            f"{acknowledged} record(s) were acknowledged, but not all of their callbacks have run: one of them has "
+            "not returned"
+        )
+    return TimeoutError(f"close: {'; '.join(said)}")

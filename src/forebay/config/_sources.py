@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay._runtime.files import NoTextError, without_mark
+from forebay._wire import is_utf8
 from forebay.config._properties import HALF, EscapeError, properties
-from forebay.config._secret import is_utf8
 from forebay.errors import ConfigError
 
 if TYPE_CHECKING:
