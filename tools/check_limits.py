@@ -73,6 +73,7 @@ SMALL = {
     "forebay/_runtime/backoff.py": "A rule that four packages share.",
     "forebay/_runtime/clock.py": "An interface, and the system's clock; compiled.",
     "forebay/_runtime/clock_source.py": TWIN,
+    "forebay/_runtime/extras.py": "A rule that five packages share.",
     "forebay/_runtime/files.py": "A rule that four packages share.",
     "forebay/_runtime/gil.py": TWIN,
     "forebay/_runtime/memory.py": TWIN,

@@ -23,6 +23,7 @@ from forebay._delivery.future import RecordFuture
 from forebay._lifecycle import time_left
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.event_loop import LoopCallback, LoopTicket, handover_of, is_there, on_own_thread, running_loop
+from forebay._runtime.hints import ASYNC_PRODUCER, hinted, without_hints
 from forebay._send.pending import PendingSend, pending_send
 from forebay._send.transactional import Call
 from forebay.config import FromSources, ProducerConfig
@@ -49,6 +50,7 @@ LONGEST_HOLD_S = 0.001
 """How long sends that need not wait may go on before the loop's other tasks get their turn."""
 
 
+@hinted(ASYNC_PRODUCER)
 class AsyncKafkaProducer(FromSources):
     """A Kafka producer for asyncio and uvloop; used by the tasks of any event loop of the process.
 
@@ -436,6 +438,9 @@ class AsyncKafkaProducer(FromSources):
             self._producer._check_outcome(call, is_known)
         finally:
             self._producer._note_time(call.sensor, call.begun)
+
+    def __dir__(self) -> list[str]:
+        return without_hints(type(self), super().__dir__())
 
     def __repr__(self) -> str:
         return f"<AsyncKafkaProducer of {self._producer!r}>"

@@ -13,9 +13,10 @@ import sys
 import threading
 from collections.abc import Mapping
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forebay import _lifecycle
+from forebay._runtime.hints import PRODUCER, no_attribute
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError, IllegalStateError
 from forebay.producer import KafkaProducer
@@ -71,6 +72,14 @@ class PerProcess:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PerProcess, (self.config, self._token)
+
+    if not TYPE_CHECKING:  # a type checker would take it for an attribute of any name
+
+        def __getattr__(self, name: str) -> Any:
+            is_one = not name.startswith("_") and (name in PRODUCER or hasattr(KafkaProducer, name))
+            wanted = "send" if name in PRODUCER else name
+            hint = f"call it for this process's producer, as in producer().{wanted}(...)"
+            raise no_attribute(type(self).__name__, name, hint if is_one else None)
 
     def __repr__(self) -> str:
         return f"<PerProcess {self.config['client.id']}: {_made.get(self._token, 'not used in this process')!r}>"

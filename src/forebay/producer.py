@@ -20,6 +20,7 @@ from forebay._assembly import Surroundings, assemble, not_made, system_surroundi
 from forebay._columnar import BatchDelivery, send_table
 from forebay._delivery.future import RecordFuture
 from forebay._delivery.sender_lock import check_wait, may_wait
+from forebay._runtime.hints import PRODUCER, hinted, without_hints
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.insight import Insight
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
@@ -53,6 +54,7 @@ FORCED_CLOSE_MS = 300.0
 """How long close() waits for a thread that it has told to end at once; not ended then, a callback holds it."""
 
 
+@hinted(PRODUCER)
 class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
     """A Kafka producer; safe to use from many threads.
 
@@ -385,7 +387,8 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
     def __dir__(self) -> list[str]:
         # In the interpreted form Python sees what ``send`` is made of.
         inner = getattr(self, "_inner", ())
-        return [name for name in super().__dir__() if name.startswith("_") or name not in inner]
+        names = [name for name in super().__dir__() if name.startswith("_") or name not in inner]
+        return without_hints(type(self), names)
 
     # Guards
 

@@ -25,6 +25,7 @@ from forebay import (
     TransactionIdentity,
     model,
 )
+from forebay._runtime.hints import Hint
 from forebay.errors import BufferExhaustedError, TimeoutError
 from tests.fakes.world import World
 from tests.unit._control.world import ControlWorld
@@ -223,8 +224,9 @@ def test_values_of_the_model_show_their_fields(value: Any) -> None:
     ],
 )
 def test_the_classes_themselves(kind: type, names: set[str]) -> None:
-    """``help()`` shows these."""
-    assert shown(kind) == names
+    """``help()`` shows these, and hints for names of other clients."""
+    hints = {name for name, value in vars(kind).items() if isinstance(value, Hint)}
+    assert shown(kind) == {*names, *hints} and not names & hints
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -23,6 +23,7 @@ from cython.cimports.forebay._runtime.ticket import ThreadTicket
 
 from forebay._delivery.callback_thread import call_done_callback, check_done_callback
 from forebay._delivery.unheard import REFUSED
+from forebay._runtime.hints import FUTURE, no_attribute
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 
@@ -174,6 +175,11 @@ class RecordFuture:
         # A callback may read its own future.  All other code waits until all callbacks ran.
         batch: BatchResult = self._batch.leaf(self._index)
         return batch.state == DONE or (batch.state == COMPLETING and batch.completing_thread == thread_ident())
+
+    if not TYPE_CHECKING:  # a type checker would take it for an attribute of any name
+
+        def __getattr__(self, name: str) -> Any:
+            raise no_attribute("RecordFuture", name, FUTURE.get(name))
 
     def __reduce__(self) -> Any:
         raise TypeError(

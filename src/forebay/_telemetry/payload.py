@@ -11,7 +11,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, MetricsData
+from forebay._runtime.extras import of_extra
+
+with of_extra(__name__, "telemetry"):
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, MetricsData
 
 from forebay._metrics.names import OLD_NAMES, telemetry_name
 from forebay._metrics.registry import Kind, MetricName, Reading

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-import click
+from forebay._runtime.extras import of_extra
+
+with of_extra(__name__, "cli"):
+    import click
 
 from forebay import implementation
 from forebay.cli import flags

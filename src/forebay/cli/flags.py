@@ -7,7 +7,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import click
+from forebay._runtime.extras import of_extra
+
+with of_extra(__name__, "cli"):
+    import click
 
 from forebay.cli.failure import CommandError
 from forebay.cli.inputs import FORMATS, Layout

@@ -20,6 +20,8 @@ UNITS = {"ms": ("seconds", 1e-3), "ns": ("seconds", 1e-9), "s": ("seconds", 1.0)
 UNIT_WORDS = frozenset({"ns", "byte", "bytes"})
 ENDINGS = {Kind.TOTAL: "-total", Kind.COUNT_TOTAL: "-total", Kind.AVG: "-avg"}
 """What a kind adds to the name of its quantity."""
+PLURALS = {"connection-count": "connections"}
+"""In Prometheus ``_count`` is the end of what belongs to a summary or a histogram."""
 SUMMED = frozenset({"io-wait-time-ns-avg", "io-time-ns-avg"})
 """Averages of quantities that have a total of their own."""
 
@@ -122,7 +124,7 @@ def prometheus_name(name: MetricName) -> str:
     left_out = name.kind in (Kind.RATE, Kind.COUNT_RATE, Kind.RATIO, Kind.FACT)
     if left_out or name.group not in PREFIXES or name.name in names.OLD_NAMES or name.name in SUMMED:
         return ""
-    words = name.name.removesuffix(ENDINGS.get(name.kind, "")).split("-")
+    words = PLURALS.get(name.name, name.name).removesuffix(ENDINGS.get(name.kind, "")).split("-")
     if words[-1] in UNIT_WORDS:
         words.pop()
     unit = UNITS[name.unit][0] if name.unit else ""

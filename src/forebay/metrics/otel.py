@@ -18,9 +18,12 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from opentelemetry import propagate, trace
-from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
+from forebay._runtime.extras import of_extra
+
+with of_extra(__name__, "otel"):
+    from opentelemetry import propagate, trace
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter
+    from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 
 from forebay._metrics import names
 from forebay._metrics.names import telemetry_name

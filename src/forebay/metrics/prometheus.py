@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-    Metric,
-    SummaryMetricFamily,
-)
-from prometheus_client.registry import Collector
+from forebay._runtime.extras import of_extra
+
+with of_extra(__name__, "prometheus"):
+    from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        InfoMetricFamily,
+        Metric,
+        SummaryMetricFamily,
+    )
+    from prometheus_client.registry import Collector
 
 from forebay._metrics import names
 from forebay._metrics.registry import Kind, MetricName, Reading
@@ -52,6 +57,9 @@ LABELS: dict[str, tuple[str, ...]] = {
 }
 BOUNDS = [*(repr(bound / 1000) for bound in BOUNDS_MS), "+Inf"]
 """Of the histogram's buckets, in seconds."""
+_lock = threading.RLock()
+_served: weakref.WeakSet[CollectorRegistry] = weakref.WeakSet()
+"""Registries that ``serve`` has given a collector; under ``_lock``."""
 
 
 class ProducerCollector(Collector):
@@ -90,7 +98,8 @@ class ProducerCollector(Collector):
 def serve(port: int, address: str = "0.0.0.0", registry: CollectorRegistry = REGISTRY) -> WSGIServer | None:
     """Registers a collector, and serves the registry by HTTP on a thread of its own.
 
-    A metric must not keep a service from its work: where the port is taken, a warning says so, and no more happens.
+    Called again it serves the same registry on another port, with the same collector.  A metric must not keep a service
+    from its work: where the port is taken, a warning says so, and no more happens.
 
     Args:
         port: 0 for a free one.
@@ -99,9 +108,17 @@ def serve(port: int, address: str = "0.0.0.0", registry: CollectorRegistry = REG
         The server, whose ``shutdown`` ends it and whose ``server_port`` is the port; None where there is none.
 
     Raises:
-        ValueError: the registry has a collector already, or metrics with the same names.
+        ValueError: the registry has a ProducerCollector of your own, or other metrics with the same names.
     """
-    registry.register(ProducerCollector())
+    with _lock:
+        try:
+            registry.register(ProducerCollector())
+        except ValueError:
+            if registry not in _served:
+                text = "serve: the registry has metrics named forebay_... already, as of a ProducerCollector that was"
+                raise ValueError(f"{text} registered; serve it with prometheus_client.start_http_server") from None
+        else:
+            _served.add(registry)
     try:
         return start_http_server(port, address, registry)[0]
     except OSError as error:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from forebay.spark.batches import write_batches
-from forebay.spark.failure import reason
-from forebay.spark.repartition import repartition
-from forebay.spark.source import ForebayDataSource
+from forebay._runtime.extras import of_extra
+
+with of_extra(__name__, "spark"):
+    from forebay.spark.batches import write_batches
+    from forebay.spark.failure import reason
+    from forebay.spark.repartition import repartition
+    from forebay.spark.source import ForebayDataSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

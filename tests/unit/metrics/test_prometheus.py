@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.request
 from typing import Any
 
@@ -11,9 +12,16 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from forebay.metrics.prometheus import ProducerCollector, serve
+from forebay.metrics.prometheus import FAMILIES, ProducerCollector, serve
 from tests.support.pace import HANG_S
 from tests.unit.metrics.test_exported import Known
+
+ABBREVIATED = {"s", "ms", "us", "ns", "sec", "m", "min", "h", "d", "b", "kb", "mb", "gb", "tb", "pb"}
+NO_BASE_UNITS = ABBREVIATED | {
+    *("milliseconds", "microseconds", "nanoseconds", "minutes", "hours", "days", "weeks"),
+    *("kilobytes", "megabytes", "gigabytes", "terabytes", "kibibytes", "mebibytes", "bits", "percent", "kelvins"),
+}
+"""Of promtool: units that are no base units, and abbreviations of units."""
 
 
 def scraped(*collectors: Collector) -> dict[str, Any]:
@@ -70,9 +78,9 @@ def test_the_histogram_is_in_seconds_and_adds_up() -> None:
 def test_several_producers_and_one_that_ends() -> None:
     one, two = Known(client_id="same"), Known(client_id="same")
     collector = ProducerCollector([one.producer, two.producer])
-    assert set(values(scraped(collector)["forebay_connection_count"])) == {("same",), ("same#2",)}
+    assert set(values(scraped(collector)["forebay_connections"])) == {("same",), ("same#2",)}
     one.end()
-    assert set(values(scraped(collector)["forebay_connection_count"])) == {("same#2",)}
+    assert set(values(scraped(collector)["forebay_connections"])) == {("same#2",)}
     two.end()
     assert scraped(collector) == {}
 
@@ -92,13 +100,55 @@ def test_names_that_clash_are_refused_at_registration() -> None:
     CollectorRegistry().register(ProducerCollector())
 
 
+@pytest.mark.parametrize("kind", sorted(set(FAMILIES.values()), key=str), ids=lambda kind: kind.__name__)
+def test_promtool_has_nothing_to_say(kind: Any) -> None:
+    """The rules of ``promtool check metrics`` for names, ends, units, types and help."""
+    families = [family for family in ProducerCollector([]).describe() if isinstance(family, kind)]
+    assert families
+    for family in families:
+        words = family.name.split("_")
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", family.name) and family.documentation
+        assert not {"total", "sum", "count", "bucket", "info", "created"} & {words[-1]}, family.name
+        assert not set(words) & NO_BASE_UNITS, family.name
+        assert not {"counter", "gauge", "summary", "untyped", "histogram"} & set(words[1:]), family.name
+        assert all(unit not in words or words[-1] == unit for unit in ("seconds", "bytes")), family.name
+        assert all(re.fullmatch(r"[a-z][a-z0-9_]*", label) for label in family._labelnames)
+        assert not {"le", "quantile"} & set(family._labelnames)
+
+
+def test_serve_again_has_the_same_collector(caplog: pytest.LogCaptureFixture) -> None:
+    world = Known(client_id="served")
+    registry = CollectorRegistry()
+    servers = [serve(0, "127.0.0.1", registry) for _ in range(2)]
+    try:
+        for server in servers:
+            assert server is not None
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=HANG_S) as answer:
+                assert answer.read().decode().count('forebay_connections{client_id="served"}') == 1
+        assert servers[0] is not None and serve(servers[0].server_port, "127.0.0.1", registry) is None
+    finally:
+        for server in servers:
+            assert server is not None
+            server.shutdown()
+            server.server_close()
+    assert len(caplog.messages) == 1 and world.producer.metrics()
+
+
+def test_serve_beside_a_collector_of_one_s_own_is_one_sentence() -> None:
+    registry = CollectorRegistry()
+    registry.register(ProducerCollector())
+    with pytest.raises(ValueError, match="^serve: the registry has metrics named forebay_... already") as refused:
+        serve(0, "127.0.0.1", registry)
+    assert len(str(refused.value)) < 250
+
+
 def test_a_port_that_is_taken_is_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     world = Known(client_id="served")
     server = serve(0, "127.0.0.1", CollectorRegistry())
     assert server is not None
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=HANG_S) as answer:
-            assert 'forebay_connection_count{client_id="served"}' in answer.read().decode()
+            assert 'forebay_connections{client_id="served"}' in answer.read().decode()
         assert serve(server.server_port, "127.0.0.1", CollectorRegistry()) is None
     finally:
         server.shutdown()

@@ -9,7 +9,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import types as T
+from forebay._runtime.extras import of_extra
+
+with of_extra(__name__, "spark"):
+    from pyspark.sql import types as T
 
 from forebay._arrow.checks import check_once
 from forebay.errors import IllegalArgumentError, KafkaError

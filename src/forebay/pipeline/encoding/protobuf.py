@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from pyspark.sql import types as T
+from forebay._runtime.extras import of_extra
+
+with of_extra(__name__, "spark"):
+    from pyspark.sql import types as T
 
 from forebay.pipeline.table import JobError
 from forebay.rows.tables import reason
