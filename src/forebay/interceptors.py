@@ -68,8 +68,10 @@ class ProducerInterceptors:
         self._acknowledgement = tuple(
             (name, method, _takes_headers(method)) for name, method in _methods(self._all, "on_acknowledgement")
         )
-        self.shows_records, self.tells_ends = bool(self._on_send), bool(self._acknowledgement)
-        """Whether one has ``on_send``, for which a record is made, and whether one has ``on_acknowledgement``."""
+        self.shows_records: bool = bool(self._on_send)
+        """Whether one has ``on_send``, for which a record is made."""
+        self.tells_ends: bool = bool(self._acknowledgement)
+        """Whether one has ``on_acknowledgement``."""
         self.takes_headers: bool = any(takes for _, _, takes in self._acknowledgement)
         """Whether headers have to be kept for ``on_acknowledgement``."""
         self._remaining = list(self._all)

@@ -87,7 +87,7 @@ def topic_of(text: str) -> str:
     if {"-L", "-C", "-Q", "-V"} & {*words}:
         return ""
     for at, word in enumerate(words):
-        if word in ("-t", "--topic"):
+        if word in ("-t", "--topic", "-topic"):
             return words[at + 1]
     return "t" if "--topic=t" in words else ""
 

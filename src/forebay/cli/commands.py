@@ -106,7 +106,7 @@ def kcat(paths: Sequence[str], **values: Any) -> int:
     return command.run(values, paths, produce=produced, describe=described, write=write)
 
 
-@cli.command("console-producer")
+@cli.command("console-producer", cls=flags.ConsoleCommand)
 @flags.apply(flags.CONSOLE)
 def console_producer(**values: Any) -> int:
     """Write lines of standard input as kafka-console-producer does, with its flags."""

@@ -10,9 +10,7 @@ from forebay.cli.failure import CommandError
 from forebay.cli.inputs import STDIN, Layout
 from forebay.cli.lines import LineFormat, console_format
 from forebay.cli.produce import ProduceJob
-from forebay.cli.properties import pairs
-from forebay.config import read_properties
-from forebay.errors import ConfigError
+from forebay.cli.properties import Given, pairs, read_lines
 
 READERS = ("org.apache.kafka.tools.LineMessageReader", "kafka.tools.ConsoleProducer$LineMessageReader")
 """Kafka's own reader, by its new and its old name."""
@@ -36,7 +34,8 @@ def job_of(values: Mapping[str, Any]) -> ProduceJob:
     if values["linger"] is not None:
         given = given.plus({"linger.ms": values["linger"]}, "--timeout")
     config = flags.configuration(given, 0)
-    lines, skip_bad = console_format(_reader(values), LineFormat())
+    reader = _reader(values)
+    lines, skip_bad = console_format(reader.values, LineFormat(text=True), reader.origins, escapes=False)
     return ProduceJob(
         config=config,
         topic=values["topic"],
@@ -50,12 +49,9 @@ def job_of(values: Mapping[str, Any]) -> ProduceJob:
     )
 
 
-def _reader(values: Mapping[str, Any]) -> dict[str, str]:
+def _reader(values: Mapping[str, Any]) -> Given:
     """The reader's properties: files first, then single ones."""
-    found: dict[str, str] = {}
+    found = Given()
     for path in values["reader_files"]:
-        try:
-            found.update((name, value) for _, name, value in read_properties(path))
-        except ConfigError as error:
-            raise CommandError(error.message) from None
-    return {**found, **pairs(values["reader"], "--reader-property")}
+        found = found.with_lines(read_lines(path))
+    return found.plus(pairs(values["reader"], "--reader-property"), "--reader-property")

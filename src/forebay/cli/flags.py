@@ -163,7 +163,7 @@ KCAT: list[Option] = [
     click.option("-H", "headers", multiple=True, metavar="NAME=VALUE", help="A header for each message; NAME: null."),
     click.option("-l", "by_line", is_flag=True, help="A file is read by lines; else it is one message."),
     click.option("-T", "tee", is_flag=True, help="Copy the messages to standard output."),
-    click.option("-c", "count", type=click.IntRange(1), metavar="N", help="End after N messages."),
+    click.option("-c", "count", type=int, metavar="N", help="End after N messages; of files as a whole all are sent."),
     click.option("-Z", "empty_is_null", is_flag=True, help="Send empty keys and values as null."),
     click.option("-z", "codec", metavar="CODEC", help="Compression: gzip, snappy, lz4 or zstd."),
     click.option(
@@ -245,14 +245,58 @@ PERF: list[Option] = [
 ]
 
 
-class GreedyCommand(click.Command):
+class AbbreviatedCommand(click.Command):
+    """A command whose flags may be cut short where that leaves one of them alone, as in Kafka's tools."""
+
+    dashes: tuple[str, ...] = ("--",)
+    """What a flag may begin with."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Writes the flags out, which is what click understands."""
+        return super().parse_args(ctx, self.spelled(ctx, args))
+
+    def spelled(self, ctx: click.Context, args: Sequence[str]) -> list[str]:
+        """The arguments with whole names of flags; values stay as they are."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        found: list[str] = []
+        rest = list(args)
+        while rest:
+            argument = rest.pop(0)
+            name, equals, value = argument.partition("=")
+            option = next((each for each in options if name in each.opts), None)
+            if option is None and (whole := self._whole(name, options)) is not None:
+                option, name = whole
+                argument = f"{name}{equals}{value}"
+            found.append(argument)
+            if argument == "--":
+                break
+            if option is not None and not equals and not option.is_flag and rest and not rest[0].startswith("-"):
+                found.append(rest.pop(0))
+        return found + rest
+
+    def _whole(self, name: str, options: Sequence[click.Option]) -> tuple[click.Option, str] | None:
+        begin = next((dash for dash in self.dashes if name.startswith(dash)), None)
+        text = "" if begin is None else name[len(begin) :]
+        fits = {each: [full for full in each.opts if text and full.startswith(f"--{text}")] for each in options}
+        exact = [(each, full) for each, names in fits.items() for full in names if full == f"--{text}"]
+        some = exact or [(each, names[0]) for each, names in fits.items() if names]
+        return some[0] if len(some) == 1 else None
+
+
+class ConsoleCommand(AbbreviatedCommand):
+    """kafka-console-producer's, which takes one dash as it takes two."""
+
+    dashes = ("--", "-")
+
+
+class GreedyCommand(AbbreviatedCommand):
     """A command whose options may take every ``name=value`` that follows, as in Kafka's tools."""
 
     greedy: frozenset[str] = frozenset({"--producer-props", "--command-property"})
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Puts the flag before each of its values, which is what click understands."""
-        return super().parse_args(ctx, spread(args, self.greedy))
+    def spelled(self, ctx: click.Context, args: Sequence[str]) -> list[str]:
+        """Puts the flag before each of its values, too."""
+        return spread(super().spelled(ctx, args), self.greedy)
 
 
 def spread(args: Sequence[str], greedy: frozenset[str]) -> list[str]:
@@ -316,7 +360,8 @@ def layout(values: Mapping[str, Any], limit: int) -> tuple[Layout, bool]:
     )
     skip = values["skip_bad"]
     if values["reader"]:
-        lines, ignored = console_format(pairs(values["reader"], "--property"), lines)
+        reader = pairs(values["reader"], "--property")
+        lines, ignored = console_format(reader, lines, dict.fromkeys(reader, "--property"))
         skip = skip or ignored
     table = TableFormat(values["key_column"], values["value_column"], values["separator"])
     json = JsonFormat(values["key_field"], values["envelope"])

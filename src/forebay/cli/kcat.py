@@ -22,31 +22,36 @@ from forebay.cli.flags import header_pairs
 from forebay.cli.inputs import STDIN, Layout, is_typed
 from forebay.cli.lines import LineFormat
 from forebay.cli.produce import ProduceJob
+from forebay.cli.progress import Display, LogLines
 from forebay.cli.properties import BROKERS, pairs
 from forebay.cli.rows import unescape
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import KafkaException
 from forebay.compat._librdkafka_partitioner import PARTITIONERS, hash_partition
 from forebay.config import ProducerConfig
+from forebay.errors import KafkaError
 from forebay.model import ClusterDescription, TopicDescription
 
 PORT = 9092
 METADATA_S = 5.0
 """kcat's own limit for metadata and transactional calls; -m changes it."""
 FILES = (".config/kcat.conf", ".config/kafkacat.conf")
-READING = {
-    "consume": "-C",
-    "group": "-G",
-    "query": "-Q",
-    "offset": "-o",
-    "until_end": "-e",
-    "form": "-f",
-    "show_offsets": "-O",
-    "unbuffered": "-u",
-    "deserializer": "-s",
-    "registry": "-r",
+READING = {"consume": "-C", "group": "-G", "query": "-Q", "deserializer": "-s", "registry": "-r"}
+"""Flags of kcat that ask for a reading mode or need one, by their names here.  Of the others that only those modes
+have (-e, -f, -o, -O, -u), kcat takes no notice where it writes or lists."""
+NO_FILE = ("-", "none")
+"""In the place of a configuration file."""
+ASKS = {"list": "list", "help": "list", "dump": "dump"}
+"""What -X may ask for."""
+NO_LEADER = 5
+ERRORS = {
+    3: "Unknown topic or partition",
+    NO_LEADER: "Leader not available",
+    9: "Replica not available",
+    17: "Invalid topic",
+    29: "Topic authorization failed",
 }
-"""Flags of kcat that only its reading modes have, by their names here."""
+"""librdkafka's words for what a broker says of a topic or partition."""
 OF_CONSUMERS = re.compile(
     r"group\.|fetch\.|(auto\.)?offset\.|queued\.|enable\.auto\.|auto\.commit\.|session\.timeout|heartbeat\.|"
     r"partition\.assignment|coordinator\.query|isolation\.level|enable\.partition\.eof|check\.crcs|max\.partition\.fetch"
@@ -59,6 +64,8 @@ class Options(NamedTuple):
     """librdkafka's options of a command line, and what is asked about them."""
 
     values: dict[str, str]
+    origins: dict[str, str]
+    """The line of those that come from a file."""
     ask: str
     """``list`` or ``dump`` (-X), or nothing."""
 
@@ -90,16 +97,17 @@ def run(
     mode = mode_of(values, paths)
     if mode == "-P" and values["topic"] is None:
         raise CommandError("-t is missing: name the topic")
-    read = _read(options.values)
+    read = _read(options)
     # With -E a broker that is away is waited for until the messages are too old.
     wait_ms = read.native["max.block.ms"] if values["go_on"] and mode == "-P" else values["metadata_s"] * 1000
-    config = read.native.replace({"max.block.ms": round(wait_ms), "partitioner.ignore.keys": True})
+    with LogLines(Display(), verbosity_of(values)):
+        config = read.native.replace({"max.block.ms": round(wait_ms), "partitioner.ignore.keys": True})
     if options.ask == "dump":
         write(config.describe())
         return OK
     if mode == "-L":
         found = describe(config, values["topic"])
-        write(as_json(found, values["topic"]) if values["as_json"] else listing(found, config, values["topic"]))
+        write(as_json(found, config, values["topic"]) if values["as_json"] else listing(found, config, values["topic"]))
         return OK
     return produce(job_of(values, paths, config, PARTITIONERS[read.partitioner]))
 
@@ -128,9 +136,10 @@ def mode_of(values: Mapping[str, Any], paths: Sequence[str]) -> str:
 
 def options_of(values: Mapping[str, Any], environment: Mapping[str, str]) -> Options:
     """From a file (-F, KCAT_CONFIG or in the home folder), then -X, then the flags for single options."""
-    found = file_options(values["config_file"], environment)
-    asks = [text for text in values["options"] if text in ("list", "dump")]
-    given = pairs([text for text in values["options"] if text not in ("list", "dump")], "-X")
+    lines = file_options(values["config_file"], environment)
+    found = {name: value for _, name, value in lines}
+    asks = [ASKS[text] for text in values["options"] if text in ASKS]
+    given = pairs([text for text in values["options"] if text not in ASKS], "-X")
     found.update((name.removeprefix("topic."), value) for name, value in given.items())
     if values["codec"] is not None:
         found.pop("compression.type", None)
@@ -141,32 +150,36 @@ def options_of(values: Mapping[str, Any], environment: Mapping[str, str]) -> Opt
         found["bootstrap.servers"] = with_ports(brokers, found.get("security.protocol", "plaintext"))
     elif asks != ["list"]:
         raise CommandError(f"-b is missing: name a broker, or set {BROKERS}")
-    return Options(found, asks[0] if asks else "")
+    origins = {name: place for place, name, value in lines if found.get(name) == value}
+    return Options(found, origins, asks[0] if asks else "")
 
 
-def file_options(path: str | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """The options of the file that kcat would read; those of consumers are left out."""
+def file_options(path: str | None, environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Place, name and value of each option in the file that kcat would read; those of consumers are left out."""
+    if path in NO_FILE:
+        return []
     path = path or environment.get("KCAT_CONFIG") or environment.get("KAFKACAT_CONFIG")
     if path is None:
         home = Path(environment.get("HOME") or "/nonexistent")
         path = next((str(home / name) for name in FILES if (home / name).is_file()), None)
         if path is None:
-            return {}
+            return []
     try:
         lines = text_of(Path(path).read_bytes()).splitlines()
     except OSError as error:
         raise CommandError(f"configuration file {path!r} cannot be read: {error.strerror}") from None
     except NoTextError as error:
         raise CommandError(f"configuration file {path!r} {error}") from None
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, str, str]] = {}
     for number, line in enumerate(lines, 1):
         name, equals, value = line.strip().partition("=")
         if not name or name.startswith("#"):
             continue
         if not equals:
             raise CommandError(f"{path}:{number}: write property=value")
-        found[name.strip().removeprefix("topic.")] = value.strip()
-    return {name: value for name, value in found.items() if not OF_CONSUMERS.match(name)}
+        name = name.strip().removeprefix("topic.")
+        found[name] = (f"{path}:{number}", name, value.strip())
+    return [line for name, line in found.items() if not OF_CONSUMERS.match(name)]
 
 
 def with_ports(brokers: str, protocol: str = "plaintext") -> str:
@@ -186,11 +199,20 @@ def with_ports(brokers: str, protocol: str = "plaintext") -> str:
     return ",".join(found)
 
 
-def _read(values: Mapping[str, str]) -> LibrdkafkaOptions:
+def _read(options: Options) -> LibrdkafkaOptions:
     try:
-        return read_options(values)
+        with LogLines(Display()):  # it is logged where the whole configuration is made
+            return read_options(options.values)
     except KafkaException as error:
-        raise CommandError(error.args[0].str()) from None
+        text = error.args[0].str()
+        words = re.findall(r"[a-z0-9_.]*[a-z0-9]", text)
+        places = dict.fromkeys(options.origins[word] for word in words if word in options.origins)
+        raise CommandError(f"{', '.join(places)}: {text}" if places else text) from None
+
+
+def verbosity_of(values: Mapping[str, Any]) -> int:
+    """How much of the producer's log is shown."""
+    return 0 if values["quiet"] else max(0, values["verbose"] - 1, 2 * bool(values["debug"]))
 
 
 def job_of(values: Mapping[str, Any], paths: Sequence[str], config: ProducerConfig, partitioner: int) -> ProduceJob:
@@ -214,11 +236,12 @@ def job_of(values: Mapping[str, Any], paths: Sequence[str], config: ProducerConf
         empty_is_null=values["empty_is_null"],
         skip_bad=values["go_on"],
         skip_flag="-E",
-        count=values["count"],
+        # As there: 0 and less are no limit, and files as a whole are not counted.
+        count=values["count"] if by_line and (values["count"] or 0) > 0 else None,
         partitioner=partial(hash_partition_of, partitioner),
         tee=partial(copy_out, key_delimiter or b"", sys.stdout.buffer) if values["tee"] and by_line else None,
         quiet=values["quiet"] or not values["verbose"],
-        verbosity=0 if values["quiet"] else max(0, values["verbose"] - 1, 2 * bool(values["debug"])),
+        verbosity=verbosity_of(values),
     )
 
 
@@ -243,8 +266,8 @@ def copy_out(delimiter: bytes, stream: Any, block: Block) -> None:
 
 def listing(found: ClusterDescription, config: ProducerConfig, topic: str | None) -> str:
     """The cluster as kcat lists it."""
-    first = config.bootstrap[0]
-    lines = [f"Metadata for {topic or 'all topics'} (from broker -1: {first.host}:{first.port}/bootstrap):"]
+    number, name = originating(found, config)
+    lines = [f"Metadata for {topic or 'all topics'} (from broker {number}: {name}):"]
     lines.append(f" {len(found.nodes)} brokers:")
     for node in found.nodes:
         controller = " (controller)" if found.controller is not None and node.id == found.controller.id else ""
@@ -255,32 +278,53 @@ def listing(found: ClusterDescription, config: ProducerConfig, topic: str | None
     return "\n".join(lines)
 
 
+def originating(found: ClusterDescription, config: ProducerConfig) -> tuple[int, str]:
+    """Number and name of the broker that was asked, as librdkafka has them: -1 if it is none of the cluster's."""
+    for address in config.bootstrap:
+        for node in found.nodes:
+            if (node.host, node.port) == (address.host, address.port):
+                return node.id, f"{node.host}:{node.port}/{node.id}"
+    return -1, f"{config.bootstrap[0]}/bootstrap"
+
+
+def error_text(error: KafkaError) -> str:
+    """librdkafka's words; for what it does not say of topics, Kafka's own."""
+    code = getattr(error, "code", None)
+    return f"Broker: {ERRORS[code]}" if code in ERRORS else f"Broker: {error.message}"
+
+
 def _topic_lines(topic: TopicDescription) -> list[str]:
-    wrong = "" if topic.error is None else f" {topic.error.message}"
+    wrong = "" if topic.error is None else f" {error_text(topic.error)}"
+    if getattr(topic.error, "code", None) == NO_LEADER:
+        wrong += " (try again)"
     lines = [f'  topic "{topic.name}" with {len(topic.partitions)} partitions:{wrong}']
     for one in topic.partitions:
         leader = -1 if one.leader is None else one.leader.id
         replicas, in_sync = (",".join(map(str, ids)) for ids in (one.replicas, one.in_sync_replicas))
-        lines.append(f"    partition {one.partition}, leader {leader}, replicas: {replicas}, isrs: {in_sync}")
+        lost = "" if one.leader is not None else f", Broker: {ERRORS[NO_LEADER]}"
+        lines.append(f"    partition {one.partition}, leader {leader}, replicas: {replicas}, isrs: {in_sync}{lost}")
     return lines
 
 
-def as_json(found: ClusterDescription, topic: str | None) -> str:
+def as_json(found: ClusterDescription, config: ProducerConfig, topic: str | None) -> str:
     """The same as kcat's JSON."""
     topics = []
     for one in found.topics:
         partitions = [
             {
                 "partition": part.partition,
+                **({} if part.leader is not None else {"error": f"Broker: {ERRORS[NO_LEADER]}"}),
                 "leader": -1 if part.leader is None else part.leader.id,
                 "replicas": [{"id": number} for number in part.replicas],
                 "isrs": [{"id": number} for number in part.in_sync_replicas],
             }
             for part in one.partitions
         ]
-        wrong = {} if one.error is None else {"error": one.error.message}
+        wrong = {} if one.error is None else {"error": error_text(one.error)}
         topics.append({"topic": one.name, **wrong, "partitions": partitions})
+    number, name = originating(found, config)
     document = {
+        "originating_broker": {"id": number, "name": name},
         "query": {"topic": topic or "*"},
         "controllerid": -1 if found.controller is None else found.controller.id,
         "brokers": [{"id": node.id, "name": f"{node.host}:{node.port}"} for node in found.nodes],

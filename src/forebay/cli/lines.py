@@ -40,6 +40,11 @@ class LineFormat:
     headers: HeaderSyntax | None = None
     null_marker: bytes | None = None
     """A field that is equal to it becomes null."""
+    lenient: bool = False
+    """Where a delimiter is missing, there are no headers, no key, or a header without a value (ignore.error)."""
+    text: bool = False
+    """Lines end as Java's reader ends them, at a line feed, a carriage return, or both.  They are UTF-8, or bad: that
+    reader would put other characters in the place of such bytes."""
     skip_empty: bool = False
     """Empty lines are no records (kcat)."""
 
@@ -62,6 +67,18 @@ class Run(NamedTuple):
             return self
         numbers = [number for number, line in zip(self.numbers, self.lines, strict=True) if line]
         return Run(numbers, [line for line in self.lines if line], self.size)
+
+
+NO_TEXT = "not UTF-8: kafka-console-producer would replace those bytes; `forebay produce` sends them as they are"
+
+
+def is_text(data: bytes) -> bool:
+    """Whether bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def too_long(what: str, limit: int) -> str:
@@ -126,12 +143,27 @@ class LineInput(StreamInput):
     def __init__(self, name: str, stream: Any, layout: LineFormat, **reading: Any) -> None:
         super().__init__(name, stream, **reading)
         self._format = layout
+        self._after_return = False
+
+    def _next(self) -> bytes:
+        """The next chunk, with line feeds where lines of text end."""
+        data = self.chunk()
+        while self._format.text and data:
+            if self._after_return and data.startswith(b"\n"):
+                # The line ended with the chunk before, which nobody waited behind.
+                data = data[1:]
+                self._after_return = False
+                data = data or self.chunk()
+                continue
+            self._after_return = data.endswith(b"\r")
+            return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return data
 
     def blocks(self) -> Iterator[Block | BadRow]:
         """The records of each read; what was typed or piped in slowly is not held."""
         layout = self._format
         simple = layout.headers is None and layout.null_marker is None and not layout.key_required
-        for run in self.runs():
+        for run in self._checked():
             if not isinstance(run, BadRow) and layout.skip_empty:
                 run = run.without_empty()
             if isinstance(run, BadRow):
@@ -146,12 +178,24 @@ class LineInput(StreamInput):
             else:
                 yield _keyed(run, layout.key_delimiter)
 
+    def _checked(self) -> Iterator[Run | BadRow]:
+        for run in self.runs():
+            if isinstance(run, BadRow) or not self._format.text or is_text(b"\n".join(run.lines)):
+                yield run
+                continue
+            for fits, group in groupby(zip(run.numbers, run.lines, strict=True), lambda pair: is_text(pair[1])):
+                pairs = list(group)
+                if fits:
+                    yield Run.of(pairs[0][0], [line for _, line in pairs], sum(len(line) for _, line in pairs))
+                else:
+                    yield from (BadRow(number, NO_TEXT) for number, _ in pairs)
+
     def runs(self) -> Iterator[Run | BadRow]:
         """The complete lines of each read; a BadRow in the place of one that is too long."""
         delimiter, limit = self._format.delimiter, self._limit
         number, skipping = 1, False
         rest = bytearray()
-        while chunk := self.chunk():
+        while chunk := self._next():
             held = len(rest)
             lines = _cut(rest, chunk, delimiter)
             if lines:
@@ -218,37 +262,42 @@ def _keyed(run: Run, delimiter: bytes) -> Block:
 def _fields(number: int, line: bytes, layout: LineFormat) -> Row | BadRow:
     headers: HeaderPairs = ()
     if layout.headers is not None:
-        text, found, line = line.partition(layout.headers.end)
-        if not found:
+        text, found, rest = line.partition(layout.headers.end)
+        if not found and not layout.lenient:
             return BadRow(number, f"no headers: {layout.headers.end!r} is not in the line")
-        parsed = _headers(text, layout.headers, layout.null_marker)
-        if isinstance(parsed, str):
-            return BadRow(number, parsed)
-        headers = parsed
+        if found:
+            parsed = _headers(text, layout)
+            if isinstance(parsed, str):
+                return BadRow(number, parsed)
+            headers, line = parsed, rest
     key: bytes | None = None
     if layout.key_delimiter is not None:
         before, found, after = line.partition(layout.key_delimiter)
         if found:
             key, line = before, after
-        elif layout.key_required:
+        elif layout.key_required and not layout.lenient:
             return BadRow(number, f"no key: {layout.key_delimiter!r} is not in the line")
     marker = layout.null_marker
     return Row(number, None if line == marker else line, None if key == marker else key, headers)
 
 
-def _headers(text: bytes, syntax: HeaderSyntax, marker: bytes | None) -> HeaderPairs | str:
+def _headers(text: bytes, layout: LineFormat) -> HeaderPairs | str:
     """The headers, or what is wrong with them."""
-    if not text or text == marker:
+    syntax, marker = layout.headers or HeaderSyntax(), layout.null_marker
+    if text == marker:
         return ()
+    parts = text.split(syntax.between)
+    while text and parts and not parts[-1]:  # as Java splits: nothing stands behind the last separators
+        parts.pop()
     pairs: list[tuple[str, bytes | None]] = []
-    for part in text.split(syntax.between):
+    for part in parts:
         name, found, value = part.partition(syntax.after_key)
-        if not found:
+        if not found and not layout.lenient:
             return f"header {part!r} has no {syntax.after_key!r}"
-        if name == marker:
+        if found and name == marker:
             return "a header's name cannot be null"
         try:
-            pairs.append((name.decode(), None if value == marker else value))
+            pairs.append((name.decode(), value if found and value != marker else None))
         except UnicodeDecodeError:
             return f"the header's name {name!r} is not UTF-8"
     return pairs
@@ -272,45 +321,102 @@ class WholeInput(StreamInput):
 
 CONSOLE_PROPERTIES = {
     "parse.key": "false",
-    "key.separator": r"\t",
+    "key.separator": "\t",
     "parse.headers": "false",
-    "headers.delimiter": r"\t",
+    "headers.delimiter": "\t",
     "headers.separator": ",",
     "headers.key.separator": ":",
-    "null.marker": "",
     "ignore.error": "false",
 }
-"""kafka-console-producer's reader properties and their defaults."""
+"""kafka-console-producer's reader properties and their defaults; ``null.marker`` has none."""
+MARKER = "null.marker"
+AT_ODDS = (
+    ("headers.delimiter", "headers.separator"),
+    ("headers.delimiter", "headers.key.separator"),
+    ("headers.separator", "headers.key.separator"),
+    (MARKER, "key.separator"),
+    (MARKER, "headers.separator"),
+    (MARKER, "headers.delimiter"),
+    (MARKER, "headers.key.separator"),
+)
+"""Properties that may not be equal, whether they are used or not."""
+_IN_EXPRESSIONS = frozenset(r"\.[]{}()*+?^$|")
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def console_format(given: Mapping[str, str], base: LineFormat) -> tuple[LineFormat, bool]:
-    """``base`` with kafka-console-producer's reader properties, and whether bad lines are passed over.
+def console_format(
+    given: Mapping[str, str], base: LineFormat, origins: Mapping[str, str], *, escapes: bool = True
+) -> tuple[LineFormat, bool]:
+    r"""``base`` with kafka-console-producer's reader properties, and whether ``ignore.error`` is among them.
+
+    Args:
+        origins: where each property was given, for messages.
+        escapes: ``\t`` and its like stand for one byte; in Kafka's tool they do not.
 
     Raises:
         CommandError: an unknown property, or a value that cannot be.
     """
     for name in given:
-        if name not in CONSOLE_PROPERTIES:
-            near = difflib.get_close_matches(name, CONSOLE_PROPERTIES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(CONSOLE_PROPERTIES)}"
-            raise CommandError(f"--property {name!r}: unknown; {hint}")
+        if name not in CONSOLE_PROPERTIES and name != MARKER:
+            known = [*CONSOLE_PROPERTIES, MARKER]
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise CommandError(f"{origins[name]} {name!r}: unknown; {hint}")
     values = {**CONSOLE_PROPERTIES, **given}
-    flags = {name: _flag(name, values[name]) for name in ("parse.key", "parse.headers", "ignore.error")}
-    fields = {name: unescape(values[name], f"--property {name}") for name in values if "separator" in name}
-    end = unescape(values["headers.delimiter"], "--property headers.delimiter")
+    flags = {name: _flag(name, values[name], origins) for name in ("parse.key", "parse.headers", "ignore.error")}
+    fields: dict[str, bytes] = {}
+    for name in values:
+        if name in flags:
+            continue
+        if not values[name] and name != MARKER:
+            raise CommandError(f"{origins[name]} {name}: a delimiter cannot be empty")
+        text = values[name]
+        if name == "headers.separator" and not escapes and flags["parse.headers"]:
+            text = _literal(text, origins.get(name, ""))
+        fields[name] = (
+            unescape(text, f"{origins[name]} {name}") if escapes and text and name in given else text.encode()
+        )
+    for one, other in AT_ODDS:
+        if one in fields and (fields[one] == fields[other] if escapes else values[one] == values[other]):
+            where = origins.get(one) or origins.get(other)
+            raise CommandError(f"{where} {one} and {other} may not be equal; both are {values[one]!r}")
     layout = LineFormat(
         base.delimiter,
         fields["key.separator"] if flags["parse.key"] else base.key_delimiter,
         flags["parse.key"],
-        HeaderSyntax(end, fields["headers.separator"], fields["headers.key.separator"])
+        HeaderSyntax(fields["headers.delimiter"], fields["headers.separator"], fields["headers.key.separator"])
         if flags["parse.headers"]
         else None,
-        values["null.marker"].encode() or None,
+        fields.get(MARKER),
+        lenient=flags["ignore.error"],
+        text=base.text,
     )
     return layout, flags["ignore.error"]
 
 
-def _flag(name: str, value: str) -> bool:
-    if value.lower() not in ("true", "false"):
-        raise CommandError(f"--property {name}={value!r}: write true or false")
-    return value.lower() == "true"
+def _flag(name: str, value: str, origins: Mapping[str, str]) -> bool:
+    if value.strip().lower() not in ("true", "false"):
+        raise CommandError(f"{origins[name]} {name}={value!r}: write true or false")
+    return value.strip().lower() == "true"
+
+
+def _literal(text: str, origin: str) -> str:
+    """What a regular expression of Java's matches, if that is one text.
+
+    Raises:
+        CommandError: it may match others.
+    """
+    found, signs = "", iter(text)
+    for sign in signs:
+        escaped = sign == "\\"
+        sign = next(signs, "") if escaped else sign
+        if escaped and sign in _CONTROLS:
+            found += _CONTROLS[sign]
+        elif (escaped and (not sign or sign.isalnum())) or (not escaped and sign in _IN_EXPRESSIONS):
+            raise CommandError(
+                f"{origin} headers.separator={text!r}: it is a regular expression there, and this one matches more "
+                f"than one text; write a backslash before each of {''.join(sorted(_IN_EXPRESSIONS))}"
+            )
+        else:
+            found += sign
+    return found

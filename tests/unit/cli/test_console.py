@@ -28,7 +28,7 @@ def job(*arguments: str) -> ProduceJob:
 def test_plain_lines_of_standard_input() -> None:
     plain = job()
     assert (plain.topic, plain.paths, plain.sync, plain.skip_bad, plain.quiet) == ("t", ("-",), False, False, True)
-    assert plain.layout == Layout("lines", LineFormat(), limit=plain.config["max.request.size"])
+    assert plain.layout == Layout("lines", LineFormat(text=True), limit=plain.config["max.request.size"])
     assert plain.skip_flag == "--property ignore.error=true"
 
 

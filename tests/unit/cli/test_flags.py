@@ -112,3 +112,55 @@ def test_what_a_configuration_adjusts_is_told_with_v_only(capsys: pytest.Capture
     assert capsys.readouterr().err == ""
     flags.configuration(given, 3)
     assert capsys.readouterr().err.startswith("forebay: ")
+
+
+def spelled(*arguments: str, kind: type[flags.AbbreviatedCommand], options: list[flags.Option]) -> list[str]:
+    @click.command(cls=kind)
+    @flags.apply(options)
+    def command(**values: Any) -> None: ...
+
+    assert isinstance(command, flags.AbbreviatedCommand)
+    return command.spelled(click.Context(command), list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(flags.ConsoleCommand, flags.CONSOLE), (flags.GreedyCommand, flags.PERF)],
+    ids=["console-producer", "perf"],
+)
+def test_every_beginning_of_a_flag_that_fits_one_alone_is_that_flag(
+    kind: type[flags.AbbreviatedCommand], options: list[flags.Option]
+) -> None:
+    @click.command()
+    @flags.apply(options)
+    def command(**values: Any) -> None: ...
+
+    names = {full: param for param in command.params for full in param.opts if full.startswith("--")}
+    for full, param in names.items():
+        for end in range(3, len(full) + 1):
+            begin = full[:end]
+            meant = {param} if begin in names else {each for name, each in names.items() if name.startswith(begin)}
+            for dashes in kind.dashes:
+                given = f"{dashes}{begin[2:]}"
+                if given in ("-b", "-t", "-F", "-X"):
+                    continue
+                (found,) = spelled(f"{given}=x=y", kind=kind, options=options)
+                name, _, value = found.partition("=")
+                assert value == "x=y"
+                if begin in names or len(meant) == 1:
+                    assert names[name] is names.get(begin, param)
+                else:
+                    assert name == given
+
+
+def test_values_are_no_flags() -> None:
+    given = ("--reader-p", "--topic", "--request-required", "-1", "--", "--top")
+    expected = ["--reader-property", "--topic", "--request-required-acks", "-1", "--", "--top"]
+    assert spelled(*given, kind=flags.ConsoleCommand, options=flags.CONSOLE) == expected
+    one = ("-topic", "-t", "--boot", "top")  # a value like a flag's beginning
+    assert spelled(*one, kind=flags.ConsoleCommand, options=flags.CONSOLE) == [
+        "--topic",
+        "-t",
+        "--bootstrap-server",
+        "top",
+    ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ from forebay.cli.inputs import Layout
 from forebay.cli.lines import LineFormat
 from forebay.cli.produce import ProduceJob
 from forebay.config import ProducerConfig
-from forebay.errors import UnknownTopicOrPartitionError
+from forebay.errors import ConfigError, UnknownTopicOrPartitionError
 from forebay.model import ClusterDescription, Node, PartitionInfo, TopicDescription
 
 NODES = (Node(1, "a", 9092), Node(2, "b", 9093))
@@ -69,6 +71,11 @@ def job(*arguments: str, environment: dict[str, str] | None = None) -> ProduceJo
     assert outside.run("-P", "-t", "t", *arguments, environment=environment) == 7
     (found,) = outside.jobs
     return found
+
+
+def same(job: ProduceJob, other: ProduceJob) -> bool:
+    """But for the partitioner, a partial, which is equal to itself alone."""
+    return dataclasses.replace(job, partitioner=None) == dataclasses.replace(other, partitioner=None)
 
 
 def test_lines_files_and_whole_files() -> None:
@@ -150,7 +157,43 @@ def test_a_terminal_without_a_mode_is_where_kcat_would_read(monkeypatch: pytest.
     assert Outside().run("-b", "h", "-t", "t") == 7
 
 
-@pytest.mark.parametrize("flag", ["-C", "-Gg", "-Q", "-o-5", "-e", "-f%s", "-O", "-u", "-ss", "-rx"])
+@pytest.mark.parametrize("flags", ["-e", "-o -5", "-o end", "-o s@17", "-f %s", "-O", "-u", "-J", "-e -u -o 5 -O"])
+def test_flags_that_kcat_takes_no_notice_of_where_it_writes_or_lists(flags: str) -> None:
+    assert same(job("-b", "h", *flags.split()), job("-b", "h"))
+    assert Outside().run("-L", "-b", "h", *flags.split()) == 0
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "-99999999999"])
+def test_no_count_is_no_limit(count: str) -> None:
+    assert same(job("-b", "h", "-c", count), job("-b", "h"))
+    assert job("-b", "h", "-l", "x", "-c", "2").count == 2
+    assert job("-b", "h", "x", "y", "-c", "1").count is None  # files as a whole are not counted
+
+
+def test_no_file_may_be_asked_for(tmp_path: Path) -> None:
+    (tmp_path / ".config").mkdir()
+    (tmp_path / ".config" / "kcat.conf").write_text("linger.ms=1\n")
+    for none in ("none", "-"):
+        found = job("-b", "h", "-F", none, environment={"HOME": str(tmp_path)})
+        assert found.config == job("-b", "h").config
+
+
+@pytest.mark.parametrize("line", ["nope=1", "acks=7", "linger.ms=x"])
+def test_a_refused_option_of_a_file_names_its_line(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.conf"
+    path.write_text(f"# mine\n\nclient.id=x\n{line}\n")
+    with pytest.raises((CommandError, ConfigError), match=f"^{re.escape(str(path))}:4: "):
+        job("-b", "h", "-F", str(path))
+
+
+def test_what_the_options_adjust_is_for_v(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+    for given, lines in (((), 0), (("-q", "-vv"), 0), (("-vv",), 1)):
+        job("-b", "h", "-X", "acks=1", *given)
+        assert capsys.readouterr().err.count("Idempotence is switched off") == lines
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("flag", ["-C", "-Gg", "-Q", "-ss", "-rx"])
 def test_flags_for_reading_are_refused_by_name(flag: str) -> None:
     with pytest.raises(CommandError, match=f"^{flag[:2]} is for reading"):
         Outside().run("-b", "h", "-t", "t", flag)
@@ -173,10 +216,10 @@ def test_a_cluster_is_listed_as_kcat_lists_it() -> None:
   broker 1 at a:9092 (controller)
   broker 2 at b:9093
  2 topics:
-  topic "gone" with 0 partitions: not there
+  topic "gone" with 0 partitions: Broker: Unknown topic or partition
   topic "t" with 2 partitions:
     partition 0, leader 2, replicas: 1,2, isrs: 2
-    partition 1, leader -1, replicas: , isrs: """
+    partition 1, leader -1, replicas: , isrs: , Broker: Leader not available"""
     ]
     assert outside.run("-L", "-J", "-b", "h", "-t", "t") == 0
     assert outside.asked[1][1] == "t"
@@ -184,7 +227,13 @@ def test_a_cluster_is_listed_as_kcat_lists_it() -> None:
     assert (document["query"], document["controllerid"]) == ({"topic": "t"}, 1)
     assert document["brokers"] == [{"id": 1, "name": "a:9092"}, {"id": 2, "name": "b:9093"}]
     gone, known = document["topics"]
-    assert gone == {"topic": "gone", "error": "not there", "partitions": []}
+    assert gone == {"topic": "gone", "error": "Broker: Unknown topic or partition", "partitions": []}
+    assert known["partitions"][1]["error"] == "Broker: Leader not available"
+    assert document["originating_broker"] == {"id": -1, "name": "h:9092/bootstrap"}
+    assert outside.run("-L", "-J", "-b", "x,b:9093") == 0
+    assert json.loads(outside.written[2])["originating_broker"] == {"id": 2, "name": "b:9093/2"}
+    assert outside.run("-L", "-b", "a") == 0
+    assert outside.written[3].startswith("Metadata for all topics (from broker 1: a:9092/1):\n")
     assert known["partitions"][0] == {
         "partition": 0,
         "leader": 2,

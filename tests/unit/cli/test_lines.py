@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.cli.failure import CommandError
-from forebay.cli.lines import HeaderSyntax, LineFormat, LineInput, WholeInput, console_format
+from forebay.cli.lines import (
+    CONSOLE_PROPERTIES,
+    MARKER,
+    NO_TEXT,
+    HeaderSyntax,
+    LineFormat,
+    LineInput,
+    WholeInput,
+    console_format,
+)
 from forebay.cli.rows import BadRow, Row
 from tests.unit.cli.fakes import Trickle, rows_of
+
+AT = dict.fromkeys([*CONSOLE_PROPERTIES, MARKER, "parse.keys", "zzz"], "--property")
 
 
 def rows(data: bytes, layout: LineFormat | None = None, limit: int = 1000) -> list[Row | BadRow]:
@@ -93,13 +107,14 @@ def test_any_pieces_give_the_lines_of_the_whole(texts: list[bytes], delimiter: b
 
 
 def test_console_properties_as_kafka_console_producer_has_them() -> None:
-    layout, ignore = console_format({"parse.key": "true", "parse.headers": "TRUE", "null.marker": "NUL"}, LineFormat())
+    given = {"parse.key": "true", "parse.headers": "TRUE", "null.marker": "NUL"}
+    layout, ignore = console_format(given, LineFormat(), AT)
     assert layout == LineFormat(b"\n", b"\t", True, HeaderSyntax(), b"NUL")
     assert not ignore
     assert rows(b"h:v,n:NUL\tk\tv\nNUL\tNUL\tNUL\n\tk\tv\n", layout) == [
         Row(1, b"v", b"k", [("h", b"v"), ("n", None)]),
         Row(2, None, None, ()),
-        Row(3, b"v", b"k", ()),
+        BadRow(3, "header b'' has no b':'"),
     ]
 
 
@@ -115,14 +130,14 @@ def test_console_properties_as_kafka_console_producer_has_them() -> None:
 )
 def test_lines_that_lack_what_was_asked_for(line: bytes, reason: str) -> None:
     given = {"parse.key": "true", "key.separator": "|", "parse.headers": "true", "null.marker": "-"}
-    layout, ignore = console_format({**given, "ignore.error": "true"}, LineFormat())
-    assert ignore
+    layout, ignore = console_format(given, LineFormat(), AT)
+    assert not ignore
     assert rows(line, layout) == [BadRow(1, reason)]
 
 
 def test_without_console_properties_the_key_is_that_of_the_flag() -> None:
     base = LineFormat(b";", b"=")
-    assert console_format({}, base) == (base, False)
+    assert console_format({}, base, {}) == (base, False)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +147,59 @@ def test_without_console_properties_the_key_is_that_of_the_flag() -> None:
         ("zzz", "1", "there are parse.key, key.separator"),
         ("parse.key", "yes", "write true or false"),
         ("key.separator", "", "cannot be empty"),
+        ("headers.separator", ":", "headers.separator and headers.key.separator may not be equal"),
+        ("null.marker", "\\t", "null.marker and key.separator may not be equal"),
     ],
 )
 def test_console_properties_that_cannot_be(name: str, value: str, reason: str) -> None:
-    with pytest.raises(CommandError, match=reason):
-        console_format({name: value}, LineFormat())
+    with pytest.raises(CommandError, match=f"^--property .*{reason}"):
+        console_format({name: value}, LineFormat(), AT)
+
+
+@pytest.mark.parametrize("text", ["|", ".", "a+", "[,;]", "\\d", "\\"])
+def test_a_separator_that_java_takes_for_an_expression_is_refused_unless_it_is_one_text(text: str) -> None:
+    given = {"parse.headers": "true", "headers.separator": text}
+    with pytest.raises(CommandError, match="regular expression there, and this one matches more than one text"):
+        console_format(given, LineFormat(), AT, escapes=False)
+    console_format({"headers.separator": text}, LineFormat(), AT, escapes=False)  # it is not used
+    for same in (r"\|", r"\.", ";", r"\t"):
+        console_format({**given, "headers.separator": same, "headers.delimiter": "~"}, LineFormat(), AT, escapes=False)
+
+
+READER = [json.loads(line) for line in Path(__file__).with_name("console_reader.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "case", READER, ids=lambda case: " ".join(f"{name}={value}" for name, value in case[0].items())
+)
+def test_each_property_of_the_reader_alone_and_in_pairs_does_what_java_s_tool_does(case: list[Any]) -> None:
+    """What Kafka 4.3's LineMessageReader makes of the bytes with these properties: records, and whether it ends so."""
+    properties, text, expected, fails = case
+    data = text.encode("latin-1")
+    try:
+        layout, _ = console_format(properties, LineFormat(text=True), AT, escapes=False)
+    except CommandError:
+        assert fails and not expected
+        return
+    for step in (1, 2, len(data)):
+        pieces = [data[at : at + step] for at in range(0, len(data), step)]
+        found: list[Any] = []
+        bad = False
+        for row in rows_of(LineInput("x", Trickle(*pieces), layout, limit=1000).blocks()):
+            if bad := isinstance(row, BadRow):
+                break
+            assert isinstance(row, Row)
+            found.append([*(plain(each) for each in (row.key, row.value)), [[n, plain(v)] for n, v in row.headers]])
+        assert (found, bad) == (expected, fails)
+
+
+def plain(data: bytes | None) -> str | None:
+    return None if data is None else data.decode()
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xc0\x80", b"\x80\r"])
+def test_bytes_that_java_s_tool_would_replace_are_refused(bad: bytes) -> None:
+    text = LineFormat(text=True)
+    expected = [Row(1, b"one"), BadRow(2, NO_TEXT), Row(3, b"two"), BadRow(4, NO_TEXT)]
+    assert rows(b"one\n" + bad + b"\ntwo\r" + bad, text) == expected
+    assert rows(bad) == [Row(1, bad)]

@@ -286,7 +286,9 @@ NAMED = re.compile(
 @pytest.mark.parametrize("lost", [(), (b"2",), (b"6", b"5")], ids=str)
 @pytest.mark.parametrize("refused", [(), (b"1",), (b"4", b"7")], ids=str)
 @pytest.mark.parametrize(
-    "options", [{}, {"sync": True}, {"config": SERIALIZED}, {"skip_bad": True, "layout": Layout("json")}], ids=str
+    "options",
+    [{}, {"sync": True}, {"config": SERIALIZED}, {"skip_bad": True, "layout": Layout("json")}],
+    ids=["columns", "sync", "rows", "json"],
 )
 def test_ctrl_c_names_a_line_before_which_all_are_acknowledged(
     at: int,
