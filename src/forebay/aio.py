@@ -42,7 +42,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-logger = logging.getLogger("forebay.producer")
+_log = logging.getLogger("forebay.producer")
 
 SENDS_BETWEEN_LOOKS = 16
 """How many sends go by between two looks at the loop's clock."""
@@ -328,7 +328,7 @@ class AsyncKafkaProducer(FromSources):
                 return
             if error is None:
                 raise
-            logger.exception("While closing a producer after the error that ended its with block")
+            _log.exception("While closing a producer after the error that ended its with block")
 
     # Transactions
 

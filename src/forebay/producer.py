@@ -24,7 +24,7 @@ from forebay._runtime.hints import PRODUCER, hinted, without_hints
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.insight import Insight
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
-from forebay._send.refusals import close_timeout
+from forebay._send.refusals import check_timeout, close_timeout
 from forebay._send.transactional import TransactionalCalls
 from forebay._wire import NOT_UTF8, is_utf8
 from forebay.config import Credentials, FromSources, ProducerConfig, Secret
@@ -122,8 +122,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._check_open()
-        if timeout is not None and not timeout >= 0:
-            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        check_timeout(timeout)
         wait_ms = self._parts.config["max.block.ms"] if timeout is None else timeout * 1000
         self._topic_for_sending(topic, -1, True, self._parts.clock.now() + wait_ms)
         return self._parts.metadata.cluster().partitions(topic)
@@ -254,8 +253,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         if self._on_sender_thread():
             raise IllegalStateError("flush() cannot be called from a delivery callback: it would wait for itself")
         check_wait("flush()")
-        if timeout is not None and timeout < 0:
-            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        check_timeout(timeout)
         clock, accumulator = self._parts.clock, self._parts.accumulator
         begun, batches = clock.now(), accumulator.begin_flush()
         try:
@@ -327,8 +325,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
 
     def _close_steps(self, timeout: float | None) -> Generator[float, bool, None]:
         """What ``close`` is made of, without its waits: yields for how many ms the thread's end may be waited for."""
-        if timeout is not None and timeout < 0:
-            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        check_timeout(timeout)
         if self._state == FORKED:
             return
         self._set_state(CLOSED)

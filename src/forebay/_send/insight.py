@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from forebay._assembly import Parts
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.registry import MetricsSnapshot
-from forebay.errors import IllegalArgumentError, IllegalStateError, TimeoutError
+from forebay._send.refusals import check_timeout
+from forebay.errors import IllegalStateError, TimeoutError
 from forebay.errors._base import own_copy
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class Insight:
     def _instance_call(self, timeout: float | None) -> tuple[TransactionalResult, float]:
         """What is waited for, and how many ms at most."""
         self._check_not_forked()
-        if timeout is not None and timeout < 0:
-            raise IllegalArgumentError(f"The timeout cannot be negative: {timeout}")
+        check_timeout(timeout)
         telemetry = self._parts.telemetry
         if telemetry is None:
             raise IllegalStateError("Telemetry is not enabled: set enable.metrics.push to true")

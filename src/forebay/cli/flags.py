@@ -43,7 +43,7 @@ CONSOLE_OPTIONS = {
 LONGEST_S = 2**31 // 1000
 
 
-class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+class _Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     """A time that is to be waited."""
 
     name = "seconds"
@@ -61,7 +61,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
 
 def _wait(what: str) -> Option:
     return click.option(
-        "--timeout", "wait_s", type=Seconds(), help=f"Seconds to wait for {what}: max.block.ms if given, else 10."
+        "--timeout", "wait_s", type=_Seconds(), help=f"Seconds to wait for {what}: max.block.ms if given, else 10."
     )
 
 
@@ -169,7 +169,7 @@ KCAT: list[Option] = [
     click.option(
         "-m",
         "metadata_s",
-        type=Seconds(),
+        type=_Seconds(),
         default=5.0,
         show_default=True,
         metavar="SECONDS",
