@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from forebay._runtime.ticket import Latch
+from forebay._wire import shown, topic_fault
 from forebay.errors import IllegalArgumentError
 from forebay.testing._forward import Forwarder
 from forebay.testing.broker import EmbeddedBroker, EmbeddedBrokerError
@@ -82,6 +83,8 @@ def _topic(text: str, partitions: int) -> tuple[str, int]:
     name, colon, count = text.partition(":")
     if not name or (colon and not count.isdecimal()):
         raise IllegalArgumentError(f"topic {text!r}: write a name, or a name and its partitions as in orders:6")
+    if (fault := topic_fault(name)) is not None:
+        raise IllegalArgumentError(f"topic '{shown(name)}' cannot be: {fault}")
     return name, int(count) if colon else partitions
 
 

@@ -12,6 +12,7 @@ from forebay._runtime.extras import of_extra
 with of_extra(__name__, "cli"):
     import click
 
+from forebay._wire import shown, topic_fault
 from forebay.cli.failure import CommandError
 from forebay.cli.inputs import FORMATS, Layout
 from forebay.cli.jsonl import JsonFormat
@@ -59,6 +60,19 @@ class _Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
         return number
 
 
+class Topic(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+    """A topic's name, which Kafka allows."""
+
+    name = "topic"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name; fails for one that no topic can have, before any broker is asked."""
+        fault = topic_fault(value)
+        if fault is not None:
+            self.fail(f"'{shown(value)}' names no topic that can be: {fault}", param, ctx)
+        return str(value)
+
+
 def _wait(what: str) -> Option:
     return click.option(
         "--timeout", "wait_s", type=_Seconds(), help=f"Seconds to wait for {what}: max.block.ms if given, else 10."
@@ -100,7 +114,7 @@ def _connection(property_flags: Sequence[str], file_flags: Sequence[str]) -> lis
 
 
 PRODUCE: list[Option] = [
-    click.option("-t", "--topic", required=True, help="The topic to write to."),
+    click.option("-t", "--topic", type=Topic(), required=True, help="The topic to write to."),
     *_connection(("-X", "--command-property", "--producer-property"), ("-F", "--command-config", "--producer.config")),
     click.option(
         "--format", "form", type=click.Choice(FORMATS), help="Of all inputs; else each file's suffix says it."
@@ -199,7 +213,7 @@ KCAT: list[Option] = [
 ]
 
 CONSOLE: list[Option] = [
-    click.option("--topic", help="The topic to write to."),
+    click.option("--topic", type=Topic(), help="The topic to write to."),
     *_connection(("--command-property", "--producer-property"), ("--command-config", "--producer.config")),
     click.option("--sync", is_flag=True, help="Wait for the acknowledgement of each record."),
     click.option("--timeout", "linger", metavar="MS", help="linger.ms."),
@@ -225,7 +239,7 @@ CONSOLE: list[Option] = [
 ]
 
 PERF: list[Option] = [
-    click.option("--topic", "-t", required=True, help="The topic to write to."),
+    click.option("--topic", "-t", type=Topic(), required=True, help="The topic to write to."),
     click.option("--num-records", "records", type=int, required=True, help="How many records."),
     click.option("--record-size", type=int, help="Bytes of a record, random letters."),
     click.option("--payload-file", metavar="FILE", help="Values are drawn from this file."),

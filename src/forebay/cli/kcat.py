@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay._runtime.files import NoTextError, text_of
+from forebay._wire import shown, topic_fault
 from forebay.cli.blocks import Block
 from forebay.cli.failure import OK, CommandError
 from forebay.cli.flags import header_pairs
@@ -97,6 +98,8 @@ def run(
     mode = mode_of(values, paths)
     if mode == "-P" and values["topic"] is None:
         raise CommandError("-t is missing: name the topic")
+    if (fault := None if values["topic"] is None else topic_fault(values["topic"])) is not None:
+        raise CommandError(f"-t '{shown(values['topic'])}' names no topic that can be: {fault}")
     read = _read(options)
     # With -E a broker that is away is waited for until the messages are too old.
     wait_ms = read.native["max.block.ms"] if values["go_on"] and mode == "-P" else values["metadata_s"] * 1000

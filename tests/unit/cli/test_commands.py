@@ -18,6 +18,7 @@ from forebay import implementation
 from forebay.cli.__main__ import main
 from forebay.cli.commands import cli, confirmed, execute
 from forebay.cli.failure import CommandError
+from tests.fakes.names import FORBIDDEN_TOPICS
 
 
 def test_help_lists_every_command_and_documents_every_flag() -> None:
@@ -129,6 +130,39 @@ def test_mistakes(arguments: str, expected: str, capsys: pytest.CaptureFixture[s
     assert shown.out == ""
     assert shown.err.startswith("forebay: error: ") and expected in shown.err
     assert shown.err.count("\n") == 1
+
+
+OF_A_TOPIC = (
+    "produce -b h:1 -t",
+    "perf -b h:1 --num-records 1 --record-size 1 --topic",
+    "kcat -P -b h -t",
+    "kcat -L -b h -t",
+    "console-producer --bootstrap-server h:1 --topic",
+    "topics -b h:1",
+    "tail -b h:1",
+    "broker --topics",
+)
+"""What stands before a topic's name."""
+
+
+@pytest.mark.parametrize("name", [name for name in FORBIDDEN_TOPICS if "\0" not in name], ids=ascii)
+@pytest.mark.parametrize("command", OF_A_TOPIC)
+def test_a_name_that_no_topic_has_is_a_mistake(command: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if command.startswith("broker") and (not name or name != name.strip() or {*name} & {",", ":"}):
+        return  # there they stand between names
+    assert execute([*command.split(), *(["--"] if command[:4] in ("topi", "tail") else []), name]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("forebay: error: ") and shown.err.count("\n") == 1 and len(shown.err) < 300
+
+
+def test_every_command_that_takes_a_topic_is_among_them() -> None:
+    takers = {
+        name
+        for name, command in cli.commands.items()
+        if any({"topic", "topics"} & {param.name or ""} for param in command.params)
+    }
+    assert takers == {line.split()[0] for line in OF_A_TOPIC}
 
 
 def test_a_bad_job_file_is_a_mistake_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
