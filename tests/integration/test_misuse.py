@@ -164,15 +164,15 @@ def test_a_topic_that_is_not_there(strict_kafka: RealKafka) -> None:
         assert ours.send("missing", b"v").result(WAIT_S).offset == 0
 
 
-@pytest.mark.parametrize("name", ["with space", "slash/", "ä", "x" * 250, ".."])
+@pytest.mark.parametrize("name", ["", "with space", "slash/", "ä", "x" * 250, ".."])
 def test_a_topic_name_that_cannot_be(strict_kafka: RealKafka, name: str) -> None:
     with producer(strict_kafka.bootstrap_servers) as ours:
         error = failure(ours, name)
         assert isinstance(error, InvalidTopicError)
-        assert name in str(error)
+        assert name[:40] in str(error)
 
 
-@pytest.mark.parametrize("name", ["", None, 5, b"bytes"])
+@pytest.mark.parametrize("name", [None, 5, b"bytes"])
 def test_a_topic_that_is_no_name(embedded: EmbeddedBroker, name: Any) -> None:
     with producer(embedded.bootstrap_servers) as ours, pytest.raises((TypeError, ValueError), match="topic must be a"):
         ours.send(name, b"v")

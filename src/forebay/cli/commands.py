@@ -120,7 +120,7 @@ def console_producer(**values: Any) -> int:
 
 @cli.command()
 @flags.apply(flags.CLUSTER)
-@click.argument("topic", type=flags.Topic(), required=False)
+@click.argument("topic", type=flags.TOPIC, required=False)
 def topics(topic: str | None, as_json: bool, **values: Any) -> int:
     """List the topics, or with TOPIC its partitions.  It makes no topic."""
     from forebay.cli import cluster as command
@@ -141,7 +141,7 @@ def topics(topic: str | None, as_json: bool, **values: Any) -> int:
     show_default=True,
     help="Whether records of open and aborted transactions are left out.",
 )
-@click.argument("topic", type=flags.Topic())
+@click.argument("topic", type=flags.TOPIC)
 def tail(topic: str, **values: Any) -> int:
     """Show the newest records of a topic, the oldest of them first."""
     from forebay.cli import cluster as command

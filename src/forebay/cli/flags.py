@@ -60,7 +60,7 @@ class _Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
         return number
 
 
-class Topic(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
+class _Topic(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
     """A topic's name, which Kafka allows."""
 
     name = "topic"
@@ -71,6 +71,10 @@ class Topic(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has none
         if fault is not None:
             self.fail(f"'{shown(value)}' names no topic that can be: {fault}", param, ctx)
         return str(value)
+
+
+TOPIC: Any = _Topic()
+"""The type of every option and argument that names a topic."""
 
 
 def _wait(what: str) -> Option:
@@ -114,7 +118,7 @@ def _connection(property_flags: Sequence[str], file_flags: Sequence[str]) -> lis
 
 
 PRODUCE: list[Option] = [
-    click.option("-t", "--topic", type=Topic(), required=True, help="The topic to write to."),
+    click.option("-t", "--topic", type=TOPIC, required=True, help="The topic to write to."),
     *_connection(("-X", "--command-property", "--producer-property"), ("-F", "--command-config", "--producer.config")),
     click.option(
         "--format", "form", type=click.Choice(FORMATS), help="Of all inputs; else each file's suffix says it."
@@ -213,7 +217,7 @@ KCAT: list[Option] = [
 ]
 
 CONSOLE: list[Option] = [
-    click.option("--topic", type=Topic(), help="The topic to write to."),
+    click.option("--topic", type=TOPIC, help="The topic to write to."),
     *_connection(("--command-property", "--producer-property"), ("--command-config", "--producer.config")),
     click.option("--sync", is_flag=True, help="Wait for the acknowledgement of each record."),
     click.option("--timeout", "linger", metavar="MS", help="linger.ms."),
@@ -239,7 +243,7 @@ CONSOLE: list[Option] = [
 ]
 
 PERF: list[Option] = [
-    click.option("--topic", "-t", type=Topic(), required=True, help="The topic to write to."),
+    click.option("--topic", "-t", type=TOPIC, required=True, help="The topic to write to."),
     click.option("--num-records", "records", type=int, required=True, help="How many records."),
     click.option("--record-size", type=int, help="Bytes of a record, random letters."),
     click.option("--payload-file", metavar="FILE", help="Values are drawn from this file."),
@@ -300,7 +304,7 @@ class AbbreviatedCommand(click.Command):
 class ConsoleCommand(AbbreviatedCommand):
     """kafka-console-producer's, which takes one dash as it takes two."""
 
-    dashes = ("--", "-")
+    dashes: tuple[str, ...] = ("--", "-")
 
 
 class GreedyCommand(AbbreviatedCommand):

@@ -15,7 +15,7 @@ Change = Callable[[Any], Any]
 """From a value as ``values_of`` has it to what is written; raises ValueError for one that the logical type forbids."""
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 MILLIS = ("timestamp-millis", "local-timestamp-millis")
-NEVER = {"type": "fixed", "name": "never", "size": -1}
+NEVER: Mapping[str, Any] = {"type": "fixed", "name": "never", "size": -1}
 """In the place of a branch of a union, whose number is written, that no value is written as."""
 _JSON: Mapping[str, tuple[type, ...]] = {
     "null": (type(None),), "boolean": (bool,), "int": (int,), "long": (int,), "float": (int, float),

@@ -57,7 +57,7 @@ NO_LEADER = -1
 START_TIMEOUT_S = 20.0
 CALL_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 5.0
-READER = {"client.id": "forebay-testing", "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}
+READER: dict[str, Any] = {"client.id": "forebay-testing", "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}
 """Options of what reads topics.  A node that was down answers at once when it is up, so nobody need be spared."""
 LIBRARY_PATTERNS = (
     "confluent_kafka.libs/librdkafka*.so*",  # Linux wheels
