@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from forebay._send.path import CLOSED
 from forebay.errors import (
     ClusterAuthorizationError,
     IllegalStateError,
@@ -299,7 +300,7 @@ def test_only_close_after_init_timed_out() -> None:
 def test_no_transactional_call_after_close() -> None:
     """H testTransactionalMethodThrowsWhenSenderClosed."""
     world = TransactionalWorld(2)
-    world.producer._set_state(1)
+    world.producer._set_state(CLOSED)
     with pytest.raises(ProducerClosedError):
         world.producer.init_transactions()
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from forebay._delivery.future import RecordFuture
+from forebay._send.path import CLOSED, OPEN
 from forebay.errors import (
     IllegalArgumentError,
     KafkaError,
@@ -212,15 +213,15 @@ def test_the_error_of_a_block_is_not_replaced_when_the_producer_was_closed_in_it
 
     def failing() -> None:
         with producer.transaction():
-            producer._set_state(1)
+            producer._set_state(CLOSED)
             raise LookupError("the block's own")
 
     def closing() -> None:
         with producer.transaction():
-            producer._set_state(1)
+            producer._set_state(CLOSED)
 
     assert isinstance(meanwhile(world, failing), LookupError)
-    producer._set_state(0)
+    producer._set_state(OPEN)
     world.abort()
     assert isinstance(meanwhile(world, closing), ProducerClosedError)
 

@@ -7,11 +7,9 @@ read it.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from forebay._arrow.abi import schema_metadata
 from forebay.errors import IllegalArgumentError
 
 EXTENSION = b"ARROW:extension:name"
@@ -52,6 +50,8 @@ def check_extension(name: str, schema: int) -> None:
     Raises:
         IllegalArgumentError: it has one without a published form.
     """
+    from forebay._arrow.abi import schema_metadata  # with ctypes, which few need
+
     for key, value in _metadata(schema_metadata(schema)):
         if key == EXTENSION and value.decode(errors="replace") not in PUBLIC:
             raise foreign(name, f"the extension type {value.decode(errors='replace')!r}")
@@ -99,6 +99,8 @@ def _within(kind: Any) -> Iterator[str]:
 
 def _metadata(address: int) -> Iterator[tuple[bytes, bytes]]:
     """Pairs of keys and values, as the C data interface has them: counts and sizes in 32 bits before the bytes."""
+    import ctypes  # rare
+
     at = address
 
     def number() -> int:

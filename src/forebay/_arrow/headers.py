@@ -103,7 +103,7 @@ class HeadersColumn(Column):
             self.first = load_integer(self.offsets, at, self.width)
             self.last = load_integer(self.ends, at, self.width)
             if self.relative:
-                self.last += self.first
+                self.last = self.first + self.last
 
     @cython.cfunc
     @cython.nogil

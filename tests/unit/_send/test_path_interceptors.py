@@ -112,7 +112,6 @@ def test_all_hear_of_what_fails(kind: type[Any], call: str) -> None:
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        (("", b"v"), IllegalArgumentError),
         ((5, b"v"), TypeError),
         (("t", b"v", None, None, -1), IllegalArgumentError),
         (("t", b"v", None, None, None, -1), IllegalArgumentError),
