@@ -1,8 +1,7 @@
 """How a command ends: exit codes, and one line on stderr for an error.
 
-0: success.  1: records or input failed.  2: the command line, an option, a topic's name or a
-named file is wrong.  130 and 143: Ctrl-C
-or SIGTERM ended it.  Only ``FOREBAY_DEBUG=1`` shows a traceback.
+0: success.  1: records or input failed.  2: the command line, an option, a topic's name or a named file is wrong.  130
+and 143: Ctrl-C or SIGTERM ended it.  Only ``FOREBAY_DEBUG=1`` shows a traceback.
 """
 
 from __future__ import annotations
