@@ -85,10 +85,14 @@ def findings(found: list[Run], tests: Marks) -> list[str]:
 
 @pytest.fixture(scope="module")
 def tests(tmp_path_factory: pytest.TempPathFactory) -> Marks:
-    """Of all that pytest finds one test of each kind, with its marks: a command chooses by folder and marks alone."""
+    """Of all that pytest finds one test of each kind, with its marks: a command chooses by folder and marks alone.
+
+    Found in the interpreted form: this part of ``make test`` begins while the modules are still being compiled.
+    """
     file = tmp_path_factory.mktemp("collected") / "marks.json"
     command = [sys.executable, "-m", "pytest", "-p", "tests.support.collected", "--collect-only", "-qq", "tests"]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, VARIABLE: str(file)}, capture_output=True, text=True)
+    environment = {**os.environ, VARIABLE: str(file), "FOREBAY_INTERPRETED": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
     found: Marks = json.loads(file.read_text())
     kinds = {(test.split("/")[1], *marks): test for test, marks in found.items()}
