@@ -25,6 +25,7 @@ from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.event_loop import LoopCallback, LoopTicket, handover_of, is_there, on_own_thread, running_loop
 from forebay._runtime.hints import ASYNC_PRODUCER, hinted, without_hints
 from forebay._send.pending import PendingSend, pending_send
+from forebay._send.refusals import check_timeout
 from forebay._send.transactional import Call
 from forebay.config import FromSources, ProducerConfig
 from forebay.errors import ForkedProducerError, KafkaError, ProducerClosedError, TimeoutError
@@ -119,15 +120,17 @@ class AsyncKafkaProducer(FromSources):
         """As ``KafkaProducer.set_sasl_credentials``; it waits for nothing."""
         self._producer.set_sasl_credentials(username, password)
 
-    async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """The partitions of ``topic``; waits for metadata at most ``max.block.ms``.
+    async def partitions_for(self, topic: str, *, timeout: float | None = None) -> tuple[PartitionInfo, ...]:
+        """The partitions of ``topic``; waits for metadata ``timeout`` seconds at most, or ``max.block.ms``.
 
         Raises:
             TimeoutError: metadata did not come, or does not know the topic (its last error is the cause).
             KafkaError: the topic's name is invalid or it is forbidden to us; or no broker lets us in.
         """
         self._producer._check_open()
-        pending = PendingSend(self._producer, ProducerRecord(topic, None), None)
+        check_timeout(timeout)
+        wait_ms = None if timeout is None else timeout * 1000
+        pending = PendingSend(self._producer, ProducerRecord(topic, None), None, wait_ms)
         ticket = LoopTicket(running_loop())
         try:
             while not pending.find_topic(ticket):

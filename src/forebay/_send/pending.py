@@ -40,12 +40,13 @@ class PendingSend:
         path: the producer.
         record: as the interceptors left it, if there are any.
         callback: the record's ``on_delivery``.
+        wait_ms: instead of ``max.block.ms``.
 
     Raises:
         IllegalArgumentError, TypeError: a partition or timestamp that cannot be.
     """
 
-    def __init__(self, path: SendPath, record: ProducerRecord, callback: Any) -> None:
+    def __init__(self, path: SendPath, record: ProducerRecord, callback: Any, wait_ms: float | None = None) -> None:
         self.path = path
         self.record = record
         self.callback = callback
@@ -55,7 +56,7 @@ class PendingSend:
         self.state: TopicState | None = None
         self.since = path.topics.known_since(self.topic)
         self.begun = path.clock.now()
-        self.deadline = self.begun + path.max_block_ms
+        self.deadline = self.begun + (path.max_block_ms if wait_ms is None else wait_ms)
         self.is_serialized = False
         self.awaits_memory = False
         self.key: bytes | None = None
