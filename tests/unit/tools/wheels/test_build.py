@@ -48,7 +48,9 @@ NOT_IN_A_WHEEL = (".c", ".h", ".pxd", ".pyc", ".so")  # .so: of other Pythons
 
 
 @pytest.mark.skipif(forebay.implementation != "compiled", reason="weighs the compiled modules")
-@pytest.mark.skipif("FOREBAY_BUILD_CHECKED" in os.environ, reason="weighs what a wheel holds, which is never this build")
+@pytest.mark.skipif(
+    "FOREBAY_BUILD_CHECKED" in os.environ, reason="weighs what a wheel holds, which is never this build"
+)
 @pytest.mark.skipif(sys.platform != "linux", reason="strips modules with the options of GNU's tools")
 def test_a_wheel_of_these_modules_would_be_allowed(tmp_path: Path) -> None:
     """Each file as a wheel has it, which takes minutes to make: modules without symbols, everything deflated."""
