@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forebay.compat.aiokafka import AIOKafkaProducer
-from forebay.errors import KafkaError, ProducerClosedError, TimeoutError
+from forebay.errors import IllegalArgumentError, KafkaError, ProducerClosedError, TimeoutError
 from tests.fakes.broker import PRODUCE
 from tests.fakes.loop import drive
 from tests.fakes.world import PumpedThread, World
@@ -87,6 +87,14 @@ def test_an_end_that_is_cancelled_is_left(name: str) -> None:
     world.cluster.brokers[0].held.clear()
     world.advance(6000)
     assert thread.join(math.inf) and future.exception(0) is None
+
+
+@pytest.mark.parametrize(("call", "arguments"), [("close", ()), ("flush", ()), ("partitions_for", ("test",))])
+def test_negative_time_limits(call: str, arguments: tuple[str, ...]) -> None:
+    world = World()
+    with pytest.raises(IllegalArgumentError, match="The timeout cannot be negative: -1"):
+        drive(world, lambda: getattr(ours(world), call)(*arguments, timeout=-1))
+    assert world.send() is not None
 
 
 @pytest.mark.parametrize("stuck", [False, True])
