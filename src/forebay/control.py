@@ -224,7 +224,8 @@ class Control:
         """The brokers, and one topic or (None) all topics, as any broker has them.  No topic is made.
 
         Returns:
-            If there is no such topic, it has an ``error`` and no partitions.
+            If there is no such topic, it has an ``error`` and no partitions.  A topic that is named tells its
+            ``operations``.
         """
         if topic is not None:
             _require_text("topic", topic)

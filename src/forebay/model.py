@@ -96,13 +96,15 @@ class PartitionInfo(NamedTuple):
 class TopicDescription(NamedTuple):
     """A topic as a broker describes it; ``error`` says why it has no partitions, such as that there is no such topic.
 
-    ``is_internal`` is True for topics of Kafka's own.
+    ``is_internal`` is True for topics of Kafka's own.  ``operations`` are what this client may do to the topic, in
+    Kafka's words (``WRITE``, ``READ`` ...); None if that was not asked, or the brokers are older than 2.3 (KIP-430).
     """
 
     name: str
     partitions: tuple[PartitionInfo, ...]
     is_internal: bool
     error: KafkaError | None
+    operations: frozenset[str] | None = None
 
 
 class ClusterDescription(NamedTuple):

@@ -83,6 +83,8 @@ class Topic:
     partitions: list[Partition] = field(default_factory=list)
     error: int = 0
     topic_id: uuid.UUID | None = None
+    operations: int = 1 << 4 | 1 << 8
+    """What the client may do, by the codes of Kafka's AclOperation: WRITE and DESCRIBE."""
 
 
 class ScriptedBroker:
@@ -250,12 +252,13 @@ class ScriptedCluster:
             brokers=tuple(brokers),
             cluster_id=self.cluster_id,
             controller_id=1,
-            topics=tuple(self._topic(module, name) for name in asked),
+            topics=tuple(self._topic(module, name, request) for name in asked),
             error_code=error_code(self.error),
         )
 
-    def _topic(self, module: Any, name: str) -> Any:
+    def _topic(self, module: Any, name: str, request: Received) -> Any:
         topic = self.topics.get(name, Topic(error=3))
+        asked = request.version >= 8 and request.body.include_topic_authorized_operations
         partitions = [
             make(
                 module,
@@ -278,6 +281,7 @@ class ScriptedCluster:
             topic_id=topic.topic_id,
             is_internal=False,
             partitions=tuple(partitions),
+            topic_authorized_operations=topic.operations if asked else -(2**31),
         )
 
 

@@ -7,12 +7,17 @@ from operator import attrgetter
 
 from forebay._control.session import ControlSession, Deadline, Question, raise_for
 from forebay._protocol.create_topics import BROKER_DEFAULT, decode_create_topics, encode_create_topics
-from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode_metadata
+from forebay._protocol.metadata import NOT_TOLD, MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay.errors import error_for
 from forebay.model import ClusterDescription, PartitionInfo, TopicDescription
 
 _TOPIC_ALREADY_EXISTS = 36
+# Kafka's AclOperation, by its code.
+_OPERATIONS = (
+    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION"),
+    *("DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
+)
 # The first version with defaults of the broker.
 _WITH_DEFAULTS = 4
 # The first version that asks without making the topic.
@@ -74,7 +79,9 @@ def describe_topics(
     names = None if name is None else [name]
     question = Question(
         ApiKey.METADATA,
-        lambda version: encode_metadata(version, names, allow_auto_topic_creation=create),
+        lambda version: encode_metadata(
+            version, names, allow_auto_topic_creation=create, topic_operations=name is not None
+        ),
         decode_metadata,
         (oldest if create else max(oldest, _WITHOUT_CREATION), newest),
     )
@@ -104,6 +111,7 @@ def described(answer: MetadataResponse) -> ClusterDescription:
             ),
             topic.is_internal,
             error_for(topic.error_code, topic=topic.name),
+            _operations(topic.operations),
         )
         for topic in answer.topics
     ]
@@ -113,3 +121,9 @@ def described(answer: MetadataResponse) -> ClusterDescription:
         tuple(sorted(answer.brokers)),
         tuple(sorted(topics, key=attrgetter("name"))),
     )
+
+
+def _operations(bits: int) -> frozenset[str] | None:
+    if bits == NOT_TOLD:
+        return None
+    return frozenset(name for code, name in enumerate(_OPERATIONS) if bits >> code & 1)

@@ -16,6 +16,8 @@ from forebay.errors import UnsupportedVersionError
 from forebay.model import Node
 
 UNKNOWN = -1
+NOT_TOLD = -(2**31)
+"""Instead of operations that a client may do: before v8, or where the request did not ask."""
 NO_TOPIC_ID = bytes(UUID_SIZE)
 
 # error, partition, leader; from v7 on the leader's epoch
@@ -43,6 +45,7 @@ class MetadataTopic(NamedTuple):
     """A topic; ``topic_id`` is its 16 bytes, None before v10 or when the topic does not exist.
 
     ``name`` is None only in v12 and later, for topics that were asked for by id, which forebay never does.
+    ``operations`` has a bit for each of Kafka's AclOperation that this client may do (KIP-430), or is ``NOT_TOLD``.
     """
 
     error_code: int
@@ -50,6 +53,7 @@ class MetadataTopic(NamedTuple):
     topic_id: bytes | None
     is_internal: bool
     partitions: tuple[MetadataPartition, ...]
+    operations: int = NOT_TOLD
 
 
 class MetadataResponse(NamedTuple):
@@ -64,13 +68,18 @@ class MetadataResponse(NamedTuple):
 
 
 def encode_metadata(
-    version: int, topics: Sequence[str] | None, *, allow_auto_topic_creation: bool = True
+    version: int,
+    topics: Sequence[str] | None,
+    *,
+    allow_auto_topic_creation: bool = True,
+    topic_operations: bool = False,
 ) -> list[bytes]:
     """The request's body.
 
     Args:
         topics: names; None asks for all topics, an empty sequence for the brokers only.
         allow_auto_topic_creation: before v4 the broker's own setting counts.
+        topic_operations: what this client may do to each topic, too; before v8 no broker tells.
 
     Raises:
         UnsupportedVersionError: ``version`` is not one of ours, or cannot say what is asked.
@@ -95,7 +104,7 @@ def encode_metadata(
     if 8 <= version <= 10:
         writer.boolean(False)
     if version >= 8:
-        writer.boolean(False)
+        writer.boolean(topic_operations)
     writer.tags()
     return [writer.take()]
 
@@ -154,10 +163,10 @@ class _Parse:
         for found in partitions:
             if not 0 <= found.partition <= highest:
                 reader.fail(f"partition {found.partition} of topic {name!r}, of which {len(partitions)} are listed")
-        if version >= 8:
-            reader.int32()
+        operations = reader.int32() if version >= 8 else NOT_TOLD
         reader.tags()
-        return MetadataTopic(error_code, name, None if topic_id == NO_TOPIC_ID else topic_id, is_internal, partitions)
+        known_id = None if topic_id == NO_TOPIC_ID else topic_id
+        return MetadataTopic(error_code, name, known_id, is_internal, partitions, operations)
 
     def _partition(self) -> MetadataPartition:
         reader, version = self._reader, self._version

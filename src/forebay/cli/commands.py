@@ -336,6 +336,16 @@ def top(where: str | None, interval: float, once: bool) -> int:
     return command.run(where, interval * 1000, once=once, write=write, wait=never.wait)
 
 
+@cli.command()
+@flags.apply(flags.DOCTOR)
+def doctor(topic: str | None, master: str | None, spark: bool, **values: Any) -> int:
+    """Say what keeps a Spark job from writing; it starts Spark, and with -b it asks the brokers from a task."""
+    from forebay.cli import doctor as command
+
+    given = flags.given_options(values, "-X").values
+    return command.run({f"kafka.{name}": value for name, value in given.items()}, topic, master, write)
+
+
 PLACES = {"bootstrap_server": "producer.bootstrap.servers", "master": "spark.master", "report": "sink.report"}
 """Flags of ``pipeline run`` that are short for a place in the job file."""
 

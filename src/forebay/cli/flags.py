@@ -169,6 +169,15 @@ CLUSTER: list[Option] = [
     click.option("--json", "as_json", is_flag=True, help="Write JSON, not a table."),
 ]
 
+DOCTOR: list[Option] = [
+    click.option(
+        "--spark", is_flag=True, required=True, help="What writes of Spark need; nothing else is looked at yet."
+    ),
+    click.option("--master", metavar="URL", help="Spark's master; else that of Spark's own configuration."),
+    click.option("-t", "--topic", type=TOPIC, help="A topic that is to be written."),
+    *_connection(("-X", "--command-property"), ("-F", "--command-config")),
+]
+
 KCAT: list[Option] = [
     click.option("-P", "produce", is_flag=True, help="Write; what it does if it is not said."),
     click.option("-L", "metadata", is_flag=True, help="List brokers and topics."),

@@ -7,7 +7,11 @@ where rows are written, in a task.
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from forebay._runtime.extras import of_extra
 
@@ -20,13 +24,49 @@ with of_extra(__name__, "spark"):
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ForebayDataSource", "reason", "register", "repartition", "write_batches"]
+    from forebay.spark.diagnosis import Diagnosis
+
+__all__ = ["ForebayDataSource", "doctor", "reason", "register", "repartition", "write_batches"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
 def register(session: SparkSession) -> None:
-    """Registers the format with ``session``; needed only where Spark's own look-up of ``pyspark_*`` fails."""
+    """Makes the format known to ``session``, and the session to the calling thread; call it as often as you like.
+
+    Needed where Spark's own look-up fails: on a thread that did not make the session (Spark looks Python sources up in
+    the thread's active session), and in a local session whose Python was not chosen (no activated environment, no
+    ``PYSPARK_PYTHON``): its workers then run with this process' interpreter.  Elsewhere it changes nothing.
+    """
+    from forebay.spark.diagnosis import classic_context
+
+    context = classic_context(session)
+    if context is not None:
+        if context.master.startswith("local") and not os.environ.get("PYSPARK_PYTHON"):
+            context.pythonExec = sys.executable
+        session._jvm.SparkSession.setActiveSession(session._jsparkSession)
     session.dataSource.register(ForebayDataSource)
+    _registered.add(session)
+
+
+def doctor(session: SparkSession, options: Mapping[str, str] | None = None) -> Diagnosis:
+    """Says what keeps a write from working: ``print(forebay.spark.doctor(spark))``.
+
+    It looks at the Pythons of driver, planner and executors, their versions of this package, and the calling thread.
+    It runs one small Spark job, and writes nothing.
+
+    Args:
+        options: those of a write.  Then each executor that ran a part of the job also asks the brokers, and whether
+            the option ``topic`` names a topic that may be written.
+
+    Raises:
+        ConfigError: an option is wrong.
+    """
+    from forebay.spark.diagnosis import diagnose
+
+    return diagnose(session, options, registered=session in _registered)

@@ -28,6 +28,24 @@ _OURS = frozenset(name.lower() for name in OURS)
 # Spark adds these to a stream's options by itself; they mean nothing here.
 SPARKS = ("checkpointlocation", "queryname")
 
+OF_THE_SOURCE = frozenset(
+    (
+        *("subscribe", "subscribepattern", "assign", "failondataloss", "groupidprefix", "minpartitions"),
+        *("startingoffsets", "startingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy", "startingtimestamp"),
+        *("endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp", "maxrecordsperpartition"),
+        *("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"),
+        *("kafkaconsumer.polltimeoutms", "fetchoffset.numretries", "fetchoffset.retryintervalms"),
+        *("kafka.allow.auto.create.topics", "kafka.auto.commit.interval.ms", "kafka.auto.offset.reset"),
+        *("kafka.check.crcs", "kafka.client.rack", "kafka.default.api.timeout.ms", "kafka.enable.auto.commit"),
+        *("kafka.exclude.internal.topics", "kafka.fetch.max.bytes", "kafka.fetch.max.wait.ms", "kafka.fetch.min.bytes"),
+        *("kafka.group.id", "kafka.group.instance.id", "kafka.group.protocol", "kafka.group.remote.assignor"),
+        *("kafka.heartbeat.interval.ms", "kafka.isolation.level", "kafka.key.deserializer"),
+        *("kafka.max.partition.fetch.bytes", "kafka.max.poll.interval.ms", "kafka.max.poll.records"),
+        *("kafka.partition.assignment.strategy", "kafka.session.timeout.ms", "kafka.value.deserializer"),
+    )
+)
+"""Options of Spark's Kafka source, and those that only a consumer has: a dict may serve a reader, too."""
+
 REFUSED = {
     "repartition": "a Python data source gets its rows as Spark split them and cannot move them to other tasks; "
     "write forebay.spark.repartition(df, options) instead of df, or set repartition = true in a job file's [sink]",
@@ -80,11 +98,13 @@ def parse(
     Raises:
         ConfigError: unknown, refused or missing, or the producer's own refusal; names the option as it was given.
     """
-    given = {key.lower(): value for key, value in options.items()}
+    given = {key.lower(): value for key, value in options.items() if key.lower() not in OF_THE_SOURCE}
     for key in sorted(given):
         _refuse(key)
     if not given.get(BOOTSTRAP, "").strip():
-        raise ConfigError(f"Option '{BOOTSTRAP}' must be specified for writing to Kafka: host:port[,host:port...]")
+        raise ConfigError(
+            f"Option '{BOOTSTRAP}' must be specified for writing to Kafka: host:port[,host:port...]{_of_table(given)}"
+        )
     producer = {key.removeprefix(PREFIX): value for key, value in given.items() if key.startswith(PREFIX)}
     exactly_once = settings.parse(given, streaming=streaming)
     extra = {}
@@ -102,6 +122,20 @@ def parse(
     if exactly_once is not None:
         settings.check_timeout(producer[settings.TIMEOUT])
     return SinkOptions(tuple(sorted(producer.items())), _topic(given), _metrics_path(given), exactly_once)
+
+
+def _of_table(given: Mapping[str, str]) -> str:
+    if any(key.startswith(PREFIX) or key == TOPIC for key in given):
+        return ""
+    return (
+        ". Spark hands the options of a table to no sink in Python, so SQL's INSERT INTO cannot work: use "
+        'df.write.format("forebay")'
+    )
+
+
+def ignored(options: Mapping[str, str]) -> list[str]:
+    """The names, as they are written, of options that only a source has; Spark's own sink passes over them, too."""
+    return sorted(key for key in options if key.lower() in OF_THE_SOURCE)
 
 
 def _refuse(key: str) -> None:

@@ -87,6 +87,10 @@ class ForebayDataSource(DataSource):
 
     def _sink(self, schema: StructType, *, streaming: bool) -> SinkOptions:
         parsed = options.parse(self.options, streaming=streaming)
+        if unused := options.ignored(self.options):
+            # A stream comes here for each micro-batch.
+            level = logging.INFO if streaming else logging.WARNING
+            logger.log(level, "Options of a source are ignored: %s", ", ".join(unused))
         inline = self.options.get(secrets.ALLOW_INLINE_KEY, "").strip().lower() == "true"
         secrets.check(dict(parsed.producer), inline, secrets.session_conf())
         columns.check(schema, parsed.topic)

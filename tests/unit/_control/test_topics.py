@@ -92,3 +92,15 @@ def test_a_cluster_is_described_without_making_a_topic() -> None:
     assert named.body.allow_auto_topic_creation is False
     with pytest.raises(IllegalArgumentError, match="topic must be a non-empty str"):
         world.control.describe_cluster("")
+
+
+@pytest.mark.parametrize(
+    ("newest", "bits", "told"),
+    [(13, 1 << 4 | 1 << 8, {"WRITE", "DESCRIBE"}), (8, 1 << 3, {"READ"}), (8, 0, set()), (7, 1 << 4, None)],
+)
+def test_a_named_topic_tells_what_may_be_done_to_it(newest: int, bits: int, told: set[str] | None) -> None:
+    world = ControlWorld()
+    world.cluster.topics["t"].operations = bits
+    world.broker().ranges[ApiKey.METADATA] = (0, newest)
+    assert [topic.operations for topic in world.control.describe_cluster("t").topics] == [told]
+    assert [topic.operations for topic in world.control.describe_cluster().topics if topic.name == "t"] in ([], [None])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from forebay._protocol.metadata import (
+    NOT_TOLD,
     MetadataPartition,
     MetadataResponse,
     MetadataTopic,
@@ -35,6 +36,7 @@ topics = st.builds(
     st.none() | st.binary(min_size=16, max_size=16).filter(any),
     st.booleans(),
     st.lists(partitions, max_size=4).map(tuple),
+    int32,
 )
 brokers = st.builds(Node, int32, st.text(max_size=20), int32, st.none() | st.text(max_size=5))
 responses = st.builds(
@@ -71,7 +73,7 @@ def kio_topic(module: Any, topic: MetadataTopic) -> Any:
         topic_id=topic.topic_id and uuid.UUID(bytes=topic.topic_id),
         is_internal=topic.is_internal,
         partitions=tuple(found),
-        topic_authorized_operations=7,
+        topic_authorized_operations=topic.operations,
     )
 
 
@@ -110,6 +112,7 @@ def as_seen(version: int, said: MetadataResponse) -> MetadataResponse:
             topic_id=found.topic_id if version >= 10 else None,
             is_internal=found.is_internal if version >= 1 else False,
             partitions=tuple(partition(part) for part in found.partitions),
+            operations=found.operations if version >= 8 else NOT_TOLD,
         )
 
     return MetadataResponse(
@@ -132,13 +135,13 @@ def test_responses_by_kio(version: int, said: MetadataResponse) -> None:
     assert decode_metadata(version, memoryview(payload)) == as_seen(version, said)
 
 
-@given(st.sampled_from(VERSIONS), st.none() | st.lists(st.text(max_size=20), max_size=5), st.booleans())
-def test_requests_are_read_by_kio(version: int, names: list[str] | None, auto_create: bool) -> None:
+@given(st.sampled_from(VERSIONS), st.none() | st.lists(st.text(max_size=20), max_size=5), st.booleans(), st.booleans())
+def test_requests_are_read_by_kio(version: int, names: list[str] | None, auto_create: bool, operations: bool) -> None:
     if version == 0 and names is not None and not names:
         names = ["t"]
     if version < 4:
         auto_create = True
-    body = b"".join(encode_metadata(version, names, allow_auto_topic_creation=auto_create))
+    body = b"".join(encode_metadata(version, names, allow_auto_topic_creation=auto_create, topic_operations=operations))
     found = decode(schema("metadata", version, "request").MetadataRequest, body)
     if version == 0 and names is None:
         assert found.topics == ()
@@ -147,7 +150,7 @@ def test_requests_are_read_by_kio(version: int, names: list[str] | None, auto_cr
     if version >= 4:
         assert found.allow_auto_topic_creation == auto_create
     if version >= 8:
-        assert found.include_topic_authorized_operations is False
+        assert found.include_topic_authorized_operations is operations
     if version >= 10:
         assert all(topic.topic_id is None for topic in found.topics or ())
 

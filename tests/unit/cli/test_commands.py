@@ -25,7 +25,7 @@ def test_help_lists_every_command_and_documents_every_flag() -> None:
     runner = CliRunner()
     shown = runner.invoke(cli, ["--help"])
     assert shown.exit_code == 0
-    own = {"produce", "kcat", "console-producer", "perf", "broker", "top", "topics", "tail"}
+    own = {"produce", "kcat", "console-producer", "perf", "broker", "top", "topics", "tail", "doctor"}
     assert set(cli.commands) == own | {"config", "pipeline", "transactions"}
     assert all(f"\n  {name} " in shown.output for name in cli.commands)
     for name in sorted(own):
@@ -141,6 +141,7 @@ OF_A_TOPIC = (
     "topics -b h:1",
     "tail -b h:1",
     "broker --topics",
+    "doctor --spark -b h:1 -t",
 )
 """What stands before a topic's name."""
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from forebay.config import table
 from forebay.errors import ConfigError
-from forebay.spark.options import SinkOptions, parse
+from forebay.spark.options import OF_THE_SOURCE, SinkOptions, ignored, parse
 from tests.fakes.names import FORBIDDEN_TOPICS
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -22,6 +23,19 @@ def test_producer_options_lose_their_prefix() -> None:
 def test_keys_in_any_case_and_what_spark_adds_itself() -> None:
     given = {"Kafka.Bootstrap.Servers": "h:1", "includeHeaders": "true", "checkpointLocation": "c", "queryName": "q"}
     assert parse(given) == SinkOptions((("bootstrap.servers", "h:1"),))
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_SOURCE))
+def test_a_dict_may_serve_a_reader_too(name: str) -> None:
+    """Spark's own sink passes over these; each alone, in capitals, and beside a misspelt one."""
+    assert parse({**SERVERS, name: "x"}) == parse({**SERVERS, name.upper(): "x"}) == parse(SERVERS)
+    assert ignored({**SERVERS, name.upper(): "x"}) == [name.upper()] and ignored(SERVERS) == []
+    with pytest.raises(ConfigError, match="Unknown option"):
+        parse({**SERVERS, f"{name}x": "x"})
+
+
+def test_no_option_of_a_producer_is_passed_over() -> None:
+    assert not OF_THE_SOURCE & {f"kafka.{option.name}" for option in table()}
 
 
 def test_options_pickle_and_serve_as_a_key() -> None:
@@ -38,6 +52,9 @@ def test_values_are_not_shown() -> None:
 def test_servers_are_needed() -> None:
     with pytest.raises(ConfigError, match="Option 'kafka.bootstrap.servers' must be specified"):
         parse({"topic": "t"})
+    for given in ({}, {"path": "x"}):
+        with pytest.raises(ConfigError, match="INSERT INTO cannot work|Unknown option 'path'"):
+            parse(given)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 from pathlib import Path
 
@@ -34,6 +35,16 @@ def test_spark_finds_it_by_the_name_of_a_module() -> None:
     import pyspark_forebay
 
     assert pyspark_forebay.DefaultSource is ForebayDataSource
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_options_of_a_reader_are_named_once(streaming: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "forebay.spark")
+    shared = source(subscribe="t", startingOffsets="earliest", **{"kafka.group.id": "g"})
+    (shared.streamWriter if streaming else shared.writer)(VALUE, False)
+    ((_, level, words),) = caplog.record_tuples
+    assert level == (logging.INFO if streaming else logging.WARNING)
+    assert words == "Options of a source are ignored: kafka.group.id, startingoffsets, subscribe"
 
 
 def test_a_batch_writer_goes_to_the_tasks_and_to_the_commit_as_a_pickle(tmp_path: Path) -> None:
