@@ -273,6 +273,7 @@ GOALS: tuple[Goal, ...] = (
     Goal("2, 4, 8 threads", "records/s of the worst over one", False, 1, fewest_of_threads(False)),
     Goal("2, 4, 8 threads, callback", "records/s of the worst over one", False, 1, fewest_of_threads(True)),
     Goal("import, construct, first ack", "ms", True, 150, plain("startup", "forebay", "total_ms")),
+    Goal("100 producers in a process", "ms of CPU each", True, 3, plain("many", "forebay", "cpu_ms")),
     *of_tls(),
     *of_tls_sink(),
     *(Goal("exporters, 100 topics", f"% of one processor: {name}", True, 2,

@@ -84,6 +84,10 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
         "Looking at a producer",
         (Bars("A look", "look_ms", "ms of CPU"), Bars("A record", "record_us", "µs")),
     ),
+    "many": (
+        "Many producers in a process",
+        (Bars("To one delivered record", "cpu_ms", "ms of CPU"), Bars("Resident", "kib", "KiB")),
+    ),
     "startup": ("Import, construct, first acknowledgement", (Bars("Together", "total_ms", "ms"),)),
     "tls": ("TLS and logins", (CPU, RATE, Bars("Handshake", "handshake_ms", "ms of CPU"))),
     "tls-sink": (

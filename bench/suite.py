@@ -23,6 +23,7 @@ from bench import (
     guarantees,
     instructions,
     latency,
+    many,
     memory,
     page,
     partitions,
@@ -44,7 +45,7 @@ PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, partitions, threads, startup,
-        append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
+        many, append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
     )
 }  # fmt: skip
 
@@ -69,6 +70,7 @@ STEPS = (
             "partitions",
             "threads",
             "startup",
+            "many",
             "append",
             "memory",
             "spark",

@@ -96,11 +96,11 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             raise
         except Exception as error:
             raise not_made("kafka producer", error) from error
-        self._parts = parts
-        self._thread = parts.thread
+        self._parts, self._thread = parts, parts.thread
         self._prepare(parts)
         self._inner = {*vars(SendPath), *vars(self)} - {"send", "send_nowait"}
-        logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("Producer %s starts with\n%s", parts.client_id, config.describe())
 
     # What it knows
 

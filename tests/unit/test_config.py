@@ -161,6 +161,15 @@ def test_immutable() -> None:
     assert made["linger.ms"] == 5
 
 
+def test_items_and_values_are_those_of_single_look_ups() -> None:
+    made = config(linger_ms=7)
+    assert dict(made.items()) == {name: made[name] for name in made} == {**made}
+    assert list(made.values()) == [made[name] for name in made]
+    assert made["linger_ms"] == made["linger.ms"] == 7
+    with pytest.raises(KeyError, match=r"linger\.mss"):
+        made["linger_mss"]
+
+
 def test_replace_and_copy() -> None:
     made = config(linger_ms=7).replace(client_id="me")
     assert (made["linger.ms"], made["client.id"]) == (7, "me")

@@ -59,21 +59,26 @@ def _gauges(parts: Parts) -> None:
         parts.metrics.gauge(name, gauge)
 
 
+class _Snapshot:
+    """The inside of a producer as text; looked at only for a line that is written."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def __str__(self) -> str:
+        from forebay._description.reading import describe
+        from forebay._description.text import as_text
+
+        return as_text(describe(self._parts))
+
+
 def _snapshots(parts: Parts, prefix: str) -> Callable[[float], object]:
     """Logs the inside of the producer when records have expired, at most once a minute."""
     limited = RateLimitedLogger("forebay.describe", prefix=prefix, interval_ms=SNAPSHOT_INTERVAL_MS)
-
-    class Snapshot:
-        def __str__(self) -> str:  # only of a line that is written
-            from forebay._description.reading import describe
-            from forebay._description.text import as_text
-
-            return as_text(describe(parts))
-
     waiting: list[float] = []  # the time of a line that is to be written; at most one, as more would be left out
 
     def write(missing: Exception | None) -> None:
-        limited.warning("expired", waiting.pop(), "Records have expired. %s", missing or Snapshot())
+        limited.warning("expired", waiting.pop(), "Records have expired. %s", missing or _Snapshot(parts))
 
     def expired(now: float) -> None:
         if not waiting:

@@ -140,7 +140,7 @@ def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
 def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Parts:
     client_id = next_client_id(config, _client_numbers)
     prefix = f"[Producer clientId={client_id}] "
-    users = make_user_parts(config, {**config, "client.id": client_id}, around.random, built.keep)
+    users = make_user_parts(config, {**dict(config.items()), "client.id": client_id}, around.random, built.keep)
     clock = around.clock
     metrics = built.keep(_metrics(config, client_id, clock))
     accumulator = _accumulator(config, around)

@@ -68,11 +68,13 @@ def tls_settings(config: ProducerConfig) -> TlsSettings:
 
 def credential_files(config: ProducerConfig) -> Callable[[], object] | None:
     """A function whose value changes when a file of keys or passwords does; None: there are no such files."""
+    if config["security.protocol"] == "PLAINTEXT":
+        return None
     names = ("ssl.truststore.location", "ssl.keystore.location", "ssl.key.location", "ssl.crl.location")
     paths = [config[name] for name in names if config[name]]
     for value in config.values():
         paths.extend(value.files() if isinstance(value, Placeholder) else ())
-    if config["security.protocol"] == "PLAINTEXT" or not paths:
+    if not paths:
         return None
     return lambda: [_file_now(path) for path in paths]
 

@@ -7,6 +7,7 @@ the state changes.  Sensors of topics and nodes are made on first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from forebay._metrics.names import (
     APP_INFO,
@@ -22,10 +23,43 @@ from forebay._metrics.names import (
     TOPIC_ROWS,
     Row,
 )
-from forebay._metrics.registry import Kind, MetricName, MetricsRegistry, MetricsSnapshot, MetricValue, Reading
+from forebay._metrics.registry import (
+    AnySensor,
+    Kind,
+    Measured,
+    MetricName,
+    MetricsRegistry,
+    MetricsSnapshot,
+    MetricValue,
+    Reading,
+)
 from forebay._metrics.sensor import NODE_FIELDS, TOPIC_FIELDS, NodeSensors, Sensor, SharedSensor, TopicSensors
 
 _Tags = tuple[tuple[str, str], ...]
+
+
+class _Table(NamedTuple):
+    """The rows of a group, and the sensors that they are read from."""
+
+    group: str
+    rows: tuple[Row, ...]
+    fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, group: str, rows: tuple[Row, ...]) -> _Table:
+        return cls(group, rows, tuple(dict.fromkeys(row.sensor for row in rows)))
+
+    def measured(self, sensors: dict[str, AnySensor], tags: _Tags) -> Measured:
+        """The metrics, with their sensors."""
+        return [
+            (MetricName(row.name, self.group, row.description, tags, row.kind, row.unit), sensors[row.sensor])
+            for row in self.rows
+        ]
+
+
+_OF_PRODUCER = _Table.of(PRODUCER, PRODUCER_ROWS)
+_OF_TOPIC = _Table.of(TOPIC, TOPIC_ROWS)
+_OF_NODE = _Table.of(NODE, NODE_ROWS)
 
 
 class ProducerMetrics:
@@ -89,9 +123,7 @@ class ProducerMetrics:
         # Only the sender's thread adds to them (in a Control, the thread that calls).
         self._topics: dict[str, TopicSensors] = {}
         self._nodes: dict[int, NodeSensors] = {}
-        for field, wanted in _named(PRODUCER_ROWS, PRODUCER, self._tags).items():
-            make = self.registry.shared_sensor if field in SHARED else self.registry.sensor
-            setattr(self, field, make(now, wanted))
+        vars(self).update(self._make(_OF_PRODUCER, self._tags, now))
         count = MetricName("count", COUNT, "Metrics there are.", self._tags)
         self.registry.gauge(count, lambda: len(self.registry))
 
@@ -102,7 +134,7 @@ class ProducerMetrics:
             tags = (*self._tags, ("topic", topic))
             row = TOPIC_HISTOGRAM
             name = MetricName(row.name, TOPIC, row.description, tags, row.kind, row.unit)
-            sensors = self._make(TOPIC_ROWS, TOPIC, tags, now)
+            sensors = self._make(_OF_TOPIC, tags, now)
             found = self._topics[topic] = TopicSensors(**sensors, ack_time=self.registry.histogram(name))
         return found
 
@@ -111,7 +143,7 @@ class ProducerMetrics:
         found = self._nodes.get(node_id)
         if found is None:
             tags = (*self._tags, ("node-id", f"node-{node_id}"))
-            found = self._nodes[node_id] = NodeSensors(**self._make(NODE_ROWS, NODE, tags, now))
+            found = self._nodes[node_id] = NodeSensors(**self._make(_OF_NODE, tags, now))
         return found
 
     def topics(self) -> list[tuple[str, TopicSensors]]:
@@ -150,17 +182,12 @@ class ProducerMetrics:
         """Removes every metric; a later record() is harmless."""
         self.registry.clear()
 
-    def _make(self, rows: tuple[Row, ...], group: str, tags: _Tags, now: float) -> dict[str, Sensor]:
-        return {field: self.registry.sensor(now, wanted) for field, wanted in _named(rows, group, tags).items()}
-
-
-def _named(rows: tuple[Row, ...], group: str, tags: _Tags) -> dict[str, list[MetricName]]:
-    """What is read from each sensor, by its field."""
-    names: dict[str, list[MetricName]] = {}
-    for row in rows:
-        name = MetricName(row.name, group, row.description, tags, row.kind, row.unit)
-        names.setdefault(row.sensor, []).append(name)
-    return names
+    def _make(self, table: _Table, tags: _Tags, now: float) -> dict[str, Any]:
+        sensors: dict[str, AnySensor] = {
+            field: SharedSensor(now) if field in SHARED else Sensor(now) for field in table.fields
+        }
+        self.registry.add(sensors.values(), len(table.rows), lambda: table.measured(sensors, tags))
+        return sensors
 
 
 def _constant(value: MetricValue) -> Callable[[], MetricValue]:

@@ -9,12 +9,13 @@ step, and a sensor ignores a second close of the same window.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from forebay._metrics.sensor import Histogram, Sensor, SharedSensor
 
 MetricValue = float | int | str
+AnySensor = Sensor | SharedSensor
 
 
 class Kind(enum.Enum):
@@ -80,6 +81,28 @@ class MetricsSnapshot(dict[MetricName, MetricValue]):
         return self[found[0]]
 
 
+Measured = Sequence[tuple["MetricName", AnySensor]]
+"""Metrics, each with the sensor that it is read from."""
+
+
+class _Group:
+    """Metrics whose names are made when they are first read: a process may have many producers that nobody reads."""
+
+    __slots__ = ("_made", "_make", "size")
+
+    def __init__(self, size: int, make: Callable[[], Measured]) -> None:
+        self.size = size
+        self._make = make
+        self._made: Measured | None = None
+
+    def measured(self) -> Measured:
+        """Any thread; two at the same time make equal names."""
+        made = self._made
+        if made is None:
+            made = self._made = self._make()
+        return made
+
+
 class MetricsRegistry:
     """Sensors with their windows, and what is read from them."""
 
@@ -88,29 +111,19 @@ class MetricsRegistry:
         self._window_ms = max(window_ms, 1.0)  # 0 is allowed by the option; a window still has to have a length
         self._window_start = now
         # Written by the thread that makes the producer, later by the sender's thread (in a Control by the caller's).
-        self._sensors: list[Sensor | SharedSensor] = []
-        self._measured: dict[MetricName, Sensor | SharedSensor] = {}
+        self._sensors: list[AnySensor] = []
+        self._groups: list[_Group] = []
         self._gauges: dict[MetricName, Callable[[], MetricValue]] = {}
         self._histograms: dict[MetricName, Histogram] = {}
 
-    def sensor(self, now: float, names: Iterable[MetricName]) -> Sensor:
-        """A new sensor that is read under ``names``."""
-        sensor = Sensor(now)
-        self.measure(sensor, names)
-        return sensor
+    def add(self, sensors: Iterable[AnySensor], size: int, measured: Callable[[], Measured]) -> None:
+        """Takes new sensors, and the ``size`` metrics that are read from them.
 
-    def shared_sensor(self, now: float, names: Iterable[MetricName]) -> SharedSensor:
-        """As ``sensor``, for a quantity that several threads record."""
-        sensor = SharedSensor(now)
-        self.measure(sensor, names)
-        return sensor
-
-    def measure(self, sensor: Sensor | SharedSensor, names: Iterable[MetricName]) -> None:
-        """Reads ``sensor`` under further names, too."""
-        if not any(known is sensor for known in self._sensors):
-            self._sensors.append(sensor)
-        for name in names:
-            self._measured[name] = sensor
+        Args:
+            measured: called once by a reader, on its thread; gives the metrics.
+        """
+        self._sensors.extend(sensors)
+        self._groups.append(_Group(size, measured))
 
     def histogram(self, name: MetricName) -> Histogram:
         """A new histogram.  ``readings`` has it, ``snapshot`` has not: it is no single value."""
@@ -146,10 +159,10 @@ class MetricsRegistry:
             wanted: says which metrics to read; without it all.
         """
         self.roll(now)
-        for name, sensor in list(self._measured.items()):
-            if not wanted(name):
-                continue
-            yield Reading(name, self._read(sensor, name.kind, now), sensor.total, sensor.count)
+        for group in list(self._groups):
+            for name, sensor in group.measured():
+                if wanted(name):
+                    yield Reading(name, self._read(sensor, name.kind, now), sensor.total, sensor.count)
         for name, read in list(self._gauges.items()):
             if not wanted(name):
                 continue
@@ -167,17 +180,17 @@ class MetricsRegistry:
     def clear(self) -> None:
         """Forgets every metric (the producer was closed); sensors may still be recorded to."""
         self._sensors.clear()
-        self._measured.clear()
+        self._groups.clear()
         self._gauges.clear()
         self._histograms.clear()
 
     def __len__(self) -> int:
-        return len(self._measured) + len(self._gauges)
+        return sum(group.size for group in list(self._groups)) + len(self._gauges)
 
     def _expired(self, now: float) -> float:
         return now - self._samples * self._window_ms
 
-    def _read(self, sensor: Sensor | SharedSensor, kind: Kind, now: float) -> MetricValue:
+    def _read(self, sensor: AnySensor, kind: Kind, now: float) -> MetricValue:
         if kind is Kind.TOTAL:
             return sensor.total
         if kind is Kind.COUNT_TOTAL:

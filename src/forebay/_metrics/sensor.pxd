@@ -4,6 +4,7 @@ from forebay._runtime.mutex cimport Mutex
 
 
 @cython.final
+@cython.no_gc
 cdef class Sensor:
     cdef readonly double total
     cdef readonly long long count
@@ -15,9 +16,10 @@ cdef class Sensor:
     cdef list closed
     cpdef void record(self, double value) noexcept
     cpdef void record_many(self, double total, long long count, double maximum) noexcept
-    cdef int close_into(self, list window, double next_start, double expired) except? -1
+    cdef int close_into(self, list windows, double next_start, double expired) except? -1
 
 
+@cython.no_gc
 cdef class SharedSensor:
     cdef Mutex lock
     cdef Sensor sensor

@@ -16,6 +16,9 @@ from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 _NOTHING = float("-inf")
 
 
+# Neither this nor SharedSensor is tracked by the garbage collector, which would walk those of all producers again and
+# again.  They refer to numbers alone.
+@cython.no_gc
 @cython.cclass
 class Sensor:
     """Sum, number and maximum of the recorded values, since ever and for the last windows."""
@@ -29,7 +32,7 @@ class Sensor:
         self.base_total = 0.0
         self.base_count = 0
         self.opened = now
-        self.closed: list[list[Any]] = []  # by ``new_window``, the oldest first
+        self.closed: list[list[Any]] | None = None  # by ``room``, the oldest first; None until a window is over
 
     @cython.ccall
     @cython.exceptval(check=False)
@@ -56,28 +59,32 @@ class Sensor:
         A value that another thread records meanwhile goes into the old or the new window.  In the interpreted form
         the maximum may miss it.
         """
-        self.close_into(new_window(), next_start, expired)
+        self.close_into(room(), next_start, expired)
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def close_into(self, window: list[Any], next_start: cython.double, expired: cython.double) -> cython.int:
-        """As ``close_window``, with a ``new_window()`` to fill.
+    def close_into(self, windows: list[Any], next_start: cython.double, expired: cython.double) -> cython.int:
+        """As ``close_window``, with ``room()`` to fill.
 
         Makes no object that the garbage collector tracks, so compiled it runs no finaliser: a lock may be held.
         """
         if next_start <= self.opened:
             return 0
         if self.opened > expired:
+            window: list[Any] = windows[0]
             window[0] = self.opened
             window[1] = self.total - self.base_total
             window[2] = self.count - self.base_count
             window[3] = self.maximum
-            self.closed.append(window)
+            if self.closed is None:
+                self.closed = windows
+            else:
+                self.closed.append(window)
         self.maximum = _NOTHING
         self.base_total = self.total
         self.base_count = self.count
         self.opened = next_start
-        while len(self.closed) > 0 and self.closed[0][0] <= expired:
+        while self.closed and self.closed[0][0] <= expired:
             del self.closed[0]
         return 0
 
@@ -87,7 +94,7 @@ class Sensor:
         count: cython.longlong = self.count - self.base_count
         maximum: cython.double = self.maximum
         start: cython.double = self.opened
-        for window in self.closed:
+        for window in self.closed or ():
             if window[0] > expired:
                 total += window[1]
                 count += window[2]
@@ -96,12 +103,13 @@ class Sensor:
         return total, count, maximum, start
 
 
-def new_window() -> list[Any]:
-    """Room for what is kept of a closed window: its start, sum, number and maximum."""
-    return [0.0, 0.0, 0, _NOTHING]
+def room() -> list[Any]:
+    """A list of one window, for what is kept of it once it is closed: its start, sum, number and maximum."""
+    return [[0.0, 0.0, 0, _NOTHING]]
 
 
 @cython.final
+@cython.no_gc
 @cython.cclass
 class SharedSensor:
     """As ``Sensor``, for several writers: for rare or slow events such as waits, refusals and failures.
@@ -146,10 +154,10 @@ class SharedSensor:
 
     def close_window(self, next_start: cython.double, expired: cython.double) -> None:
         """As ``Sensor.close_window``; a value that is recorded meanwhile still counts for the maximum."""
-        window: list[Any] = new_window()  # before the lock is taken: the garbage collector may run here
+        windows: list[Any] = room()  # before the lock is taken: the garbage collector may run here
         acquire(self.lock)
         try:
-            self.sensor.close_into(window, next_start, expired)
+            self.sensor.close_into(windows, next_start, expired)
         finally:
             release(self.lock)
 

@@ -1,21 +1,24 @@
 """Host names to numeric addresses, off the sender's thread.
 
-``getaddrinfo`` blocks for seconds if a name server does not answer, so helper threads do the look-ups.  They start with
-the resolver and not at the first look-up, because no thread can be started while the interpreter exits.  A caller gets
-a ``Resolution`` at once and reads ``done``; a numeric host is done from the start and needs no thread.
+``getaddrinfo`` blocks for seconds if a name server does not answer, so helper threads do the look-ups.  All resolvers
+of a process share them.  The first two start with the first resolver and not at the first look-up, because no thread
+can be started while the interpreter exits.  A caller gets a ``Resolution`` at once and reads ``done``; a numeric host
+is done from the start and needs no thread.
 """
 
 from __future__ import annotations
 
 import _socket  # never replaced by gevent
 import logging
+import os
 import socket
-from _queue import Empty, SimpleQueue
+import weakref
+from _queue import SimpleQueue
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from forebay._network.transport import Address
-from forebay._runtime.threads import start_thread
+from forebay._runtime.threads import RLock, run_apart, start_thread
 from forebay.errors import KafkaError, NetworkError
 
 log = logging.getLogger("forebay.network")
@@ -28,7 +31,7 @@ NameOf = Callable[[tuple[Any, ...], int], tuple[str, str]]
 FAMILIES: dict[str, int | None] = {"any": None, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 """The values of ``broker.address.family``."""
 THREADS = 2
-"""More than one, because a name server that does not answer must not delay the next bootstrap server."""
+"""At least; more than one, because a name server that does not answer must not delay the next bootstrap server."""
 
 
 class Resolution:
@@ -104,33 +107,132 @@ def system_lookup(host: str, port: int, *, type: int, flags: int) -> list[Any]:
     return _socket.getaddrinfo(host.encode() if host.isascii() else host, port, type=type, flags=flags)
 
 
+class Helpers:
+    """Threads that look up, for any number of resolvers; they end with this object.
+
+    A look-up for which no thread is free gets one more, up to ``threads`` for each resolver.  So no resolver waits for
+    another's name server.  The road not taken: two threads for each resolver.  To start them is a large part of what a
+    producer costs, and most never look a name up twice.
+    """
+
+    def __init__(self, threads: int = THREADS) -> None:
+        # The threads refer to the work and not to this object, so that it can be collected and end them.
+        self._work = _Work(threads)
+        try:
+            for number in range(threads):
+                start_thread(self._work.serve, f"forebay-resolver-{number}")
+        except BaseException:
+            self._work.end()  # not left to __del__: the error's traceback keeps this object, and so the started threads
+            raise
+
+    def join(self) -> None:
+        """A resolver begins to use them."""
+        self._work.change_users(1)
+
+    def leave(self) -> None:
+        """A resolver does not use them any more."""
+        self._work.change_users(-1)
+
+    def do(self, task: _Task) -> None:
+        """Has a thread run it."""
+        self._work.add(task)
+
+    def __del__(self) -> None:
+        # May run on any thread at any moment: it takes no lock of ours.
+        if hasattr(self, "_work"):
+            self._work.end()
+
+
+class _Work:
+    """What is to be looked up, and how many threads there are for it."""
+
+    def __init__(self, threads: int) -> None:
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        # Re-entrant, because a signal handler may make a Control while its thread holds the lock.  Guards all below.
+        self._lock = RLock()
+        self._least = self._threads = threads
+        self._users = 0
+        self._open = 0
+        """Tasks that are not done."""
+
+    def change_users(self, by: int) -> None:
+        with self._lock:
+            self._users += by
+
+    def add(self, task: _Task) -> None:
+        with self._lock:
+            self._open += 1
+            more = self._threads < min(self._open, self._least * self._users)
+            self._threads += more
+        self._tasks.put(task)
+        if more:
+            try:
+                run_apart(self.serve)
+            except RuntimeError:
+                # The interpreter exits, or the system has a limit: the task waits for its turn.
+                with self._lock:
+                    self._threads -= 1
+
+    def serve(self) -> None:
+        """What a thread does."""
+        while (task := self._tasks.get()) is not None:
+            task.run()
+            del task  # an idle thread keeps no callback alive
+            with self._lock:
+                self._open -= 1
+                if self._threads > max(self._least, self._open):
+                    self._threads -= 1
+                    return
+        self.end()  # the next one, too
+
+    def end(self) -> None:
+        self._tasks.put(None)
+
+
+_of_process: weakref.ref[Helpers] | None = None
+
+
+def helpers_of_process() -> Helpers:
+    """The helpers that all resolvers share, started if there are none."""
+    global _of_process
+    found = None if _of_process is None else _of_process()
+    if found is None:
+        # Two threads, or a signal handler in between, may make two: each keeps its own.
+        found = Helpers()
+        _of_process = weakref.ref(found)
+    return found
+
+
+def _forget_in_child() -> None:
+    # A forked child has no threads.
+    global _of_process
+    _of_process = None
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
 class Resolver:
     """Resolves on helper threads.
 
     Args:
         lookup: ``socket.getaddrinfo`` or its like.
         name_of: ``socket.getnameinfo`` or its like.
-        threads: how many look-ups may block at a time.
+        helpers: the threads; None for those of the process.
     """
 
     def __init__(
         self,
         lookup: Lookup = system_lookup,
         name_of: NameOf = _socket.getnameinfo,
-        threads: int = THREADS,
+        helpers: Helpers | None = None,
     ) -> None:
         self._lookup = lookup
         self._name_of = name_of
-        self._closed = False
-        # The threads refer to the queue and not to this object, so that it can be collected and end them.
-        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
-        self._threads = threads
-        try:
-            for number in range(threads):
-                start_thread(_work, f"forebay-resolver-{number}", self._tasks)
-        except BaseException:
-            self.close()  # not left to __del__: the error's traceback keeps this object, and so the started threads
-            raise
+        self._helpers: Helpers | None = helpers or helpers_of_process()
+        self._helpers.join()
+        self._waiting: set[_Task] = set()
+        """Tasks that no thread has begun.  Who removes one has it: a thread, or ``close``."""
 
     def resolve(self, host: str, port: int, ticket_wake: Callable[[], None]) -> Resolution:
         """See ``NameResolver.resolve``.  Never raises for a host: the error is in the resolution."""
@@ -148,7 +250,7 @@ class Resolver:
             if not resolution.addresses:
                 raise OSError("it has no IPv4 or IPv6 address")
 
-        return self._begin(_Task(resolution, fill, ticket_wake))
+        return self._begin(resolution, fill, ticket_wake)
 
     def canonical(self, host: str, port: int, ticket_wake: Callable[[], None]) -> Resolution:
         """See ``NameResolver.canonical``: the answer is in ``names``."""
@@ -158,82 +260,74 @@ class Resolver:
         def fill() -> None:
             resolution.names = canonical_names(host, port, lookup, name_of)
 
-        return self._begin(_Task(resolution, fill, ticket_wake))
+        return self._begin(resolution, fill, ticket_wake)
 
     def close(self) -> None:
-        """Ends the helper threads once they are idle; does not wait for a blocked look-up."""
-        if self._closed:
-            return
-        self._closed = True
-        for task in _waiting(self._tasks):
-            task.finish(NetworkError(f"cannot resolve {task.resolution.host!r}: the resolver is closed"))
-        self._end_threads()
+        """Ends what waits; does not wait for a blocked look-up.  The last of the resolvers ends idle threads."""
+        helpers, self._helpers = self._helpers, None
+        if helpers is not None:
+            helpers.leave()
+        for task in list(self._waiting):
+            task.refuse()
 
-    def __del__(self) -> None:
-        # May run on any thread at any moment, so it calls no callback and leaves the rest to the threads.
-        if not getattr(self, "_closed", True):
-            self._end_threads()
-
-    def _end_threads(self) -> None:
-        for _ in range(self._threads):
-            self._tasks.put(None)
-
-    def _begin(self, task: _Task) -> Resolution:
-        if self._closed:
-            task.finish(NetworkError(f"cannot resolve {task.resolution.host!r}: the resolver is closed"))
+    def _begin(self, resolution: Resolution, fill: Callable[[], None], wake: Callable[[], None]) -> Resolution:
+        task, helpers = _Task(resolution, fill, wake, self._waiting), self._helpers
+        self._waiting.add(task)
+        if helpers is None:
+            task.refuse()
         else:
-            self._tasks.put(task)
-        return task.resolution
+            helpers.do(task)
+        return resolution
 
 
 class _Task:
     """One look-up: ``fill`` blocks and writes the answer into the resolution."""
 
-    __slots__ = ("fill", "resolution", "wake")
+    __slots__ = ("_fill", "_resolution", "_waiting", "_wake")
 
-    def __init__(self, resolution: Resolution, fill: Callable[[], None], wake: Callable[[], None]) -> None:
-        self.resolution = resolution
-        self.fill = fill
-        self.wake = wake
+    def __init__(
+        self, resolution: Resolution, fill: Callable[[], None], wake: Callable[[], None], waiting: set[_Task]
+    ) -> None:
+        self._resolution = resolution
+        self._fill = fill
+        self._wake = wake
+        self._waiting = waiting
 
     def run(self) -> None:
         """On a helper thread."""
+        if not self._take():
+            return
         try:
-            self.fill()
+            self._fill()
         except (OSError, UnicodeError) as error:  # UnicodeError: it cannot be a name at all
-            self.finish(NetworkError(f"cannot resolve {self.resolution.host!r}: {_reason(error)}"))
+            self._finish(NetworkError(f"cannot resolve {self._resolution.host!r}: {_reason(error)}"))
         except Exception as error:
             # The thread must not end: later look-ups would get no answer.
-            log.exception("resolving %s failed", self.resolution.host)
-            self.finish(NetworkError(f"cannot resolve {self.resolution.host!r}: {error!r}"))
+            log.exception("resolving %s failed", self._resolution.host)
+            self._finish(NetworkError(f"cannot resolve {self._resolution.host!r}: {error!r}"))
         else:
-            self.finish(None)
+            self._finish(None)
 
-    def finish(self, error: KafkaError | None) -> None:
-        self.resolution.error = error
-        self.resolution.done = True
+    def refuse(self) -> None:
+        """The resolver is closed."""
+        if self._take():
+            self._finish(NetworkError(f"cannot resolve {self._resolution.host!r}: the resolver is closed"))
+
+    def _take(self) -> bool:
         try:
-            self.wake()
+            self._waiting.remove(self)
+        except KeyError:
+            return False
+        return True
+
+    def _finish(self, error: KafkaError | None) -> None:
+        self._resolution.error = error
+        self._resolution.done = True
+        try:
+            self._wake()
         except Exception:
-            log.exception("the wake-up after resolving %s failed", self.resolution.host)
+            log.exception("the wake-up after resolving %s failed", self._resolution.host)
 
 
 def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _waiting(tasks: SimpleQueue[_Task | None]) -> list[_Task]:
-    found: list[_Task] = []
-    try:
-        while True:
-            task = tasks.get_nowait()
-            if task is not None:
-                found.append(task)
-    except Empty:
-        return found
-
-
-def _work(tasks: SimpleQueue[_Task | None]) -> None:
-    while (task := tasks.get()) is not None:
-        task.run()
-        del task  # an idle thread keeps no callback alive

@@ -7,6 +7,7 @@ may list the versions that it knows.  ``fallback_version`` says which one to sen
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from struct import Struct
 from types import MappingProxyType
 from typing import NamedTuple
@@ -21,6 +22,11 @@ UNKNOWN_EPOCH = -1
 _ENTRY = Struct(">hhh")
 
 _NO_FEATURES: Mapping[str, Range] = MappingProxyType({})
+_KEPT = 16
+"""Answers, and requests, that are not decoded or encoded again: those of a cluster's brokers are mostly the same, and a
+process may have many connections."""
+_KEPT_SIZE = 4096
+"""Bytes of an answer; a longer one is no broker's of today, and is decoded each time."""
 
 
 class ApiVersionsResponse(NamedTuple):
@@ -49,12 +55,7 @@ def encode_api_versions(version: int, software_name: str, software_version: str)
         UnsupportedVersionError: ``version`` is not one of ours.
     """
     require(ApiKey.API_VERSIONS, version)
-    writer = Writer(flexible=is_flexible(ApiKey.API_VERSIONS, version))
-    if version >= 3:
-        writer.string(_acceptable(software_name))
-        writer.string(_acceptable(software_version))
-    writer.tags()
-    return [writer.take()]
+    return [_request(version, software_name, software_version)]
 
 
 def decode_api_versions(version: int, payload: bytes | memoryview) -> ApiVersionsResponse:
@@ -67,7 +68,7 @@ def decode_api_versions(version: int, payload: bytes | memoryview) -> ApiVersion
     require(ApiKey.API_VERSIONS, version)
     if version > 0 and bytes(payload[:2]) == UNSUPPORTED_VERSION.to_bytes(2, "big"):
         return _decode_unsupported(version, payload)
-    return _decode(version, payload)
+    return _decode_once(version, bytes(payload)) if len(payload) <= _KEPT_SIZE else _decode(version, payload)
 
 
 def fallback_version(response: ApiVersionsResponse, sent: int) -> int | None:
@@ -94,9 +95,24 @@ def _decode_unsupported(version: int, payload: bytes | memoryview) -> ApiVersion
     return ApiVersionsResponse(UNSUPPORTED_VERSION, {})
 
 
+@lru_cache(_KEPT)
+def _request(version: int, software_name: str, software_version: str) -> bytes:
+    writer = Writer(flexible=is_flexible(ApiKey.API_VERSIONS, version))
+    if version >= 3:
+        writer.string(_acceptable(software_name))
+        writer.string(_acceptable(software_version))
+    writer.tags()
+    return writer.take()
+
+
 def _acceptable(text: str) -> str:
     kept = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-.") else "-" for letter in text)
     return kept.strip("-.") or "unknown"
+
+
+@lru_cache(_KEPT)
+def _decode_once(version: int, payload: bytes) -> ApiVersionsResponse:
+    return _decode(version, payload)
 
 
 def _decode(version: int, payload: bytes | memoryview) -> ApiVersionsResponse:
@@ -114,7 +130,12 @@ def _decode(version: int, payload: bytes | memoryview) -> ApiVersionsResponse:
     features = _Features(reader)
     reader.tags({0: features.read_supported, 1: features.read_epoch, 2: features.read_finalized})
     return ApiVersionsResponse(
-        error_code, api_versions, throttle, features.supported, features.epoch, features.finalized
+        error_code,
+        MappingProxyType(api_versions),
+        throttle,
+        MappingProxyType(features.supported),
+        features.epoch,
+        MappingProxyType(features.finalized),
     )
 
 

@@ -21,6 +21,8 @@ _INT8 = Struct(">b")
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
+_INT32S = tuple(Struct(f">{count}i") for count in range(8))
+"""Of short arrays, such as a partition's replicas."""
 
 UUID_SIZE = 16
 """Bytes of a UUID, such as a topic id."""
@@ -125,13 +127,16 @@ class Reader:
         return layout.unpack_from(self._data, at)
 
     def int16(self) -> int:
-        return int(_INT16.unpack_from(self._data, self._forward(2))[0])
+        value: int = _INT16.unpack_from(self._data, self._forward(2))[0]
+        return value
 
     def int32(self) -> int:
-        return int(_INT32.unpack_from(self._data, self._forward(4))[0])
+        value: int = _INT32.unpack_from(self._data, self._forward(4))[0]
+        return value
 
     def int64(self) -> int:
-        return int(_INT64.unpack_from(self._data, self._forward(8))[0])
+        value: int = _INT64.unpack_from(self._data, self._forward(8))[0]
+        return value
 
     def boolean(self) -> bool:
         return self._data[self._forward(1)] != 0
@@ -143,6 +148,10 @@ class Reader:
 
     def uvarint(self) -> int:
         """An unsigned varint of at most 32 bits in at most five bytes."""
+        at = self._at
+        if at < self._end and self._data[at] < 0x80:  # nearly all of them
+            self._at = at + 1
+            return self._data[at]
         value = 0
         for shift in (0, 7, 14, 21, 28):
             byte = self._data[self._forward(1)]
@@ -193,14 +202,16 @@ class Reader:
         found = self.count(4)
         if found < 0:
             self.fail("null where an array is required")
-        return self.fields(Struct(f">{found}i"))
+        return self.fields(_INT32S[found] if found < len(_INT32S) else Struct(f">{found}i"))
 
     def tags(self, known: Mapping[int, Callable[[], None]] | None = None) -> None:
         """Reads the ``known`` tagged fields, each within its own bytes, and skips others."""
         if not self._flexible:
             return
-        # The smallest tagged field is its number and its size.
         found = self.uvarint()
+        if not found:
+            return
+        # The smallest tagged field is its number and its size.
         if found * 2 > self._end - self._at:
             self.fail(f"{found} tagged fields, but {self._end - self._at} bytes left")
         for _ in range(found):

@@ -7,7 +7,7 @@ range, options at odds with each other and options whose machinery this version 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from types import MappingProxyType
 from typing import Any
 
@@ -44,6 +44,9 @@ _log = logging.getLogger("forebay.config")
 _TABLE: Mapping[str, Option] = MappingProxyType(
     {option.name: option for option in (*PRODUCER_OPTIONS, *SECURITY_OPTIONS)}
 )
+# A process may make many configurations.
+_DEFAULTS: Mapping[str, Any] = MappingProxyType({name: option.default for name, option in _TABLE.items()})
+_OF_PROVIDERS = tuple(option for option in _TABLE.values() if option.name.startswith("config.providers"))
 
 
 def table() -> tuple[Option, ...]:
@@ -63,12 +66,13 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
         ConfigError: see the module.  Passwords are in no message.
     """
 
-    __slots__ = ("_features", "_notes", "_originals", "_values")
+    __slots__ = ("_bootstrap", "_features", "_notes", "_originals", "_values")
 
     _originals: Mapping[str, Any]
     _values: Mapping[str, Any]
     _notes: tuple[Note, ...]
     _features: frozenset[Feature]
+    _bootstrap: tuple[HostPort, ...]
 
     def __init__(
         self,
@@ -86,13 +90,12 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
     def _fill(self, given: Mapping[str, Any], features: frozenset[Feature]) -> None:
         providers = providers_of(
             {
-                name: option.parse(given[name]) if name in given else option.default
-                for name, option in _TABLE.items()
-                if name.startswith("config.providers")
+                option.name: option.parse(given[option.name]) if option.name in given else option.default
+                for option in _OF_PROVIDERS
             }
         )
         originals = {name: _held(_TABLE[name], value, providers) for name, value in given.items()}
-        parsed: dict[str, Any] = {name: option.default for name, option in _TABLE.items()}
+        parsed: dict[str, Any] = dict(_DEFAULTS)
         parsed.update((name, _TABLE[name].parse(value)) for name, value in originals.items())
         parsed["interceptor.classes"] = tuple(
             load(_TABLE["interceptor.classes"], entry) if isinstance(entry, str) else entry
@@ -100,20 +103,29 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
         )
         notes = tuple(note for rule in RULES for note in rule(parsed, originals))
         _refuse_unavailable(parsed, originals, features)
-        parse_bootstrap(parsed["bootstrap.servers"])
+        object.__setattr__(self, "_bootstrap", parse_bootstrap(parsed["bootstrap.servers"]))
         object.__setattr__(self, "_originals", MappingProxyType(originals))
         object.__setattr__(self, "_values", MappingProxyType(parsed))
         object.__setattr__(self, "_notes", notes)
         object.__setattr__(self, "_features", features)
 
     def __getitem__(self, name: str) -> Any:
-        return self._values[name if name in self._values else name.replace("_", ".")]
+        values = self._values
+        return values[name] if name in values else values[name.replace("_", ".")]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
+
+    # Each would go through ``__getitem__``, option by option.
+
+    def items(self) -> ItemsView[str, Any]:
+        return self._values.items()
+
+    def values(self) -> ValuesView[Any]:
+        return self._values.values()
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a ProducerConfig does not change; make one with replace({name}=...)")
@@ -137,7 +149,7 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
     @property
     def bootstrap(self) -> tuple[HostPort, ...]:
         """The bootstrap servers, each once."""
-        return parse_bootstrap(self["bootstrap.servers"])
+        return self._bootstrap
 
     def replace(self, values: Mapping[str, Any] | None = None, /, **options: Any) -> ProducerConfig:
         """A configuration with further or other options; they count as given."""

@@ -21,7 +21,14 @@ NAMES = [MetricName(kind.name, "group", "words", (), kind) for kind in MEASURED]
 
 def make(clock: ManualClock, samples: int = 2, window_ms: float = 30_000) -> tuple[MetricsRegistry, Sensor]:
     registry = MetricsRegistry(clock.now(), num_samples=samples, window_ms=window_ms)
-    return registry, registry.sensor(clock.now(), NAMES)
+    return registry, add(registry, clock, NAMES)
+
+
+def add(registry: MetricsRegistry, clock: ManualClock, names: list[MetricName]) -> Sensor:
+    """A new sensor that is read under these names."""
+    sensor = Sensor(clock.now())
+    registry.add([sensor], len(names), lambda: [(name, sensor) for name in names])
+    return sensor
 
 
 def read(registry: MetricsRegistry, clock: ManualClock) -> dict[str, float]:
@@ -86,7 +93,7 @@ def test_rate_of_a_young_sensor_is_over_its_own_age() -> None:
     clock = ManualClock()
     registry, _ = make(clock)
     clock.advance(29_000)
-    young = registry.sensor(clock.now(), [MetricName("young", "group", "", (), Kind.RATE)])
+    young = add(registry, clock, [MetricName("young", "group", "", (), Kind.RATE)])
     young.record(40)
     clock.advance(10_000)
     assert read(registry, clock)["young"] == pytest.approx(40 / 40)
@@ -172,14 +179,22 @@ def test_only_readings_that_are_wanted_are_read() -> None:
     assert [reading.name for reading in registry.readings(clock.now(), histogram.__eq__)] == [histogram]
 
 
-def test_one_sensor_under_more_names_is_rolled_once() -> None:
+def test_names_are_made_once_and_not_before_somebody_reads() -> None:
     clock = ManualClock()
-    registry, sensor = make(clock)
-    registry.measure(sensor, [MetricName("more", "group", "", (), Kind.MAX)])
+    registry, sensor = MetricsRegistry(clock.now()), Sensor(clock.now())
+    made: list[list[tuple[MetricName, Sensor]]] = []
+
+    def name_all() -> list[tuple[MetricName, Sensor]]:
+        made.append([(name, sensor) for name in NAMES])
+        return made[-1]
+
+    registry.add([sensor], len(NAMES), name_all)
     sensor.record(7)
     clock.advance(30_000)
-    found = read(registry, clock)
-    assert (found["more"], found["MAX"]) == (7, 7)
+    registry.roll(clock.now())
+    assert (len(registry), made) == (len(NAMES), [])
+    assert read(registry, clock) == read(registry, clock)
+    assert len(made) == 1 and read(registry, clock)["MAX"] == 7
 
 
 def test_value_by_name_and_tags() -> None:
@@ -214,7 +229,7 @@ def test_reading_while_recording_and_making_sensors() -> None:
     for number in range(500):
         sensor.record(1)
         if number % 10 == 0:
-            registry.sensor(clock.now(), [MetricName(f"s{number}", "group", "", (), Kind.TOTAL)])
+            add(registry, clock, [MetricName(f"s{number}", "group", "", (), Kind.TOTAL)])
     for reader in readers:
         reader.join(HANG_S)
     assert not failures

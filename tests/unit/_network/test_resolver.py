@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from forebay._network.resolver import Resolution, Resolver, addresses_of, canonical_names
+from forebay._network import resolver as module
+from forebay._network.resolver import Helpers, Resolution, Resolver, addresses_of, canonical_names, helpers_of_process
 from forebay._network.transport import Address
 from forebay.errors import NetworkError
 from tests.support.pace import HANG_S
@@ -76,7 +77,7 @@ def names() -> Iterator[Names]:
 
 @pytest.fixture
 def resolver(names: Names) -> Iterator[Resolver]:
-    made = Resolver(names)
+    made = Resolver(names, helpers=Helpers())
     yield made
     made.close()
 
@@ -142,7 +143,7 @@ def test_one_slow_name_holds_up_no_other(resolver: Resolver, names: Names) -> No
 def test_a_failing_wake_up_or_name_server_does_not_end_the_thread(
     names: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
-    resolver = Resolver(names, threads=1)
+    resolver = Resolver(names, helpers=Helpers(threads=1))
 
     def fail() -> None:
         raise ValueError("nobody there")
@@ -157,7 +158,7 @@ def test_a_failing_wake_up_or_name_server_does_not_end_the_thread(
 
 
 def test_after_the_end_everything_is_answered_with_an_error(names: Names) -> None:
-    resolver = Resolver(names, threads=1)
+    resolver = Resolver(names, helpers=Helpers(threads=1))
     names.held["slow"] = threading.Event()
     slow = Asker(resolver.resolve, "slow")
     waiting = Asker(resolver.resolve, "kafka")
@@ -173,19 +174,87 @@ def test_after_the_end_everything_is_answered_with_an_error(names: Names) -> Non
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_its_threads_end_with_it(names: Names, end: str) -> None:
+def test_the_threads_end_with_the_last_resolver(names: Names, end: str) -> None:
     before = set(threading.enumerate())
-    resolver: Resolver | None = Resolver(names)
+    helpers = Helpers()
+    resolvers = [Resolver(names, helpers=helpers) for _ in range(3)]
+    del helpers
     started = set(threading.enumerate()) - before
     assert len(started) == 2 and all(thread.daemon for thread in started)
-    if end == "close":
-        assert resolver is not None
-        resolver.close()
-    resolver = None
+    while resolvers:
+        assert Asker(resolvers[0].resolve, "kafka").answer().addresses
+        assert all(thread.is_alive() for thread in started)
+        if end == "close":
+            resolvers[0].close()
+        del resolvers[0]
     gc.collect()
     for thread in started:
         thread.join(HANG_S)
         assert not thread.is_alive()
+
+
+def test_resolvers_of_a_process_share_their_threads(names: Names) -> None:
+    first, second = Resolver(names), Resolver(names)
+    before = threading.active_count()
+    third = Resolver(names)
+    assert threading.active_count() == before
+    assert helpers_of_process() is helpers_of_process()
+    for resolver in (first, second, third):
+        assert Asker(resolver.resolve, "kafka").answer().addresses
+        resolver.close()
+
+
+def test_a_forked_child_gets_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = helpers_of_process()
+    monkeypatch.setattr(module, "_of_process", module._of_process)  # the rest of the process keeps what it has
+    module._forget_in_child()
+    assert helpers_of_process() is not parents
+
+
+@pytest.mark.parametrize("can_start", [True, False], ids=["a thread can be started", "none can"])
+def test_a_slow_name_server_holds_up_no_other_resolver(
+    names: Names, monkeypatch: pytest.MonkeyPatch, can_start: bool
+) -> None:
+    """Each resolver has as many look-ups at a time as it had with threads of its own; where none starts, it waits."""
+    if not can_start:
+
+        def refuse(*_: object) -> None:
+            raise RuntimeError("can't create new thread at interpreter shutdown")
+
+        monkeypatch.setattr(module, "run_apart", refuse)
+    helpers = Helpers(threads=1)
+    mine, other = Resolver(names, helpers=helpers), Resolver(names, helpers=helpers)
+    names.held["slow"] = threading.Event()
+    names.table["slow"] = [row(V4, "10.0.0.3")]
+    slow = Asker(mine.resolve, "slow")
+    assert names.reached.wait(HANG_S)
+    asked = Asker(other.resolve, "kafka")
+    if can_start:
+        assert asked.answer().addresses and not slow.resolution.done
+    names.held["slow"].set()
+    assert slow.answer().addresses and asked.answer().addresses
+    # What was started beside the first has ended or ends now: two more look-ups need one thread.
+    for _ in range(2):
+        assert Asker(other.resolve, "kafka").answer().addresses
+    mine.close()
+    other.close()
+
+
+def test_a_resolver_that_closes_leaves_the_look_ups_of_others_alone(names: Names) -> None:
+    helpers = Helpers(threads=1)
+    mine, other = Resolver(names, helpers=helpers), Resolver(names, helpers=helpers)
+    for host in ("slow", "slower"):
+        names.held[host] = threading.Event()
+    slow = [Asker(mine.resolve, host) for host in ("slow", "slower")]  # as many as there may be threads
+    assert names.reached.wait(HANG_S)
+    mine_waits, other_waits = Asker(mine.resolve, "kafka"), Asker(other.resolve, "kafka")
+    mine.close()
+    assert "closed" in str(mine_waits.answer().error)
+    for event in names.held.values():
+        event.set()
+    assert other_waits.answer().addresses and mine_waits.wakes == 1
+    assert all(asker.answer().done for asker in slow)
+    other.close()
 
 
 def test_canonical_names_are_those_of_all_addresses_each_once(names: Names, resolver: Resolver) -> None:

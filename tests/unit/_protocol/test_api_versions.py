@@ -160,6 +160,20 @@ def test_any_bytes(version: int, payload: bytes) -> None:
     parses_or_refuses(lambda data: decode_api_versions(version, data), payload)
 
 
+def test_an_answer_that_came_before_is_not_decoded_again_and_cannot_be_changed() -> None:
+    said = {"error": 0, "apis": {18: (0, 4)}, "throttle": 0, "supported": {"a": (1, 2)}, "epoch": 1, "finalized": {}}
+    first, again = (decode_api_versions(4, memoryview(by_kio(4, said))) for _ in range(2))
+    assert first is again
+    for kept in (first.api_versions, first.supported_features, first.finalized_features):
+        with pytest.raises(TypeError, match="assignment"):
+            kept[1] = (0, 0)  # type: ignore[index]
+    other = decode_api_versions(4, by_kio(4, {**said, "apis": {18: (0, 3)}}))
+    assert (first.api_versions[18], other.api_versions[18]) == ((0, 4), (0, 3))
+    requests = [encode_api_versions(4, "forebay", "1") for _ in range(2)]
+    requests[0].append(b"more")
+    assert requests[1] == encode_api_versions(4, "forebay", "1")
+
+
 def test_errors_name_the_message() -> None:
     with pytest.raises(ProtocolError, match=r"ApiVersions v4 response: .* at byte 3 of 3"):
         decode_api_versions(4, b"\0\0\x7f")
