@@ -55,7 +55,8 @@ def put_varint(to: Any, at: int, value: int) -> int:
 
 
 def zigzag(value: int) -> int:
-    return ((value << 1) ^ (value >> 63)) & MASK64
+    # A value of more than 64 bits wraps: the difference of two timestamps may be one.
+    return ((value << 1) ^ -((value >> 63) & 1)) & MASK64
 
 
 def varint_size(value: int) -> int:

@@ -83,8 +83,6 @@ class LibrdkafkaOptions(NamedTuple):
     is_sticky: bool
     draw: Callable[[], int]
     most_messages: int
-    largest: int
-    """Bytes of a message's value and key."""
     default_callback: Callable[[Any, Any], object] | None
     only_errors: bool
     error_cb: Callable[[Any], object] | None
@@ -125,7 +123,6 @@ def read_options(given: Mapping[str, Any]) -> LibrdkafkaOptions:
         is_sticky,
         partition_random(system_surroundings().random),
         most if most > 0 else 2**31 - 1,
-        native["max.request.size"],
         default_callback,
         only_errors,
         error_cb,

@@ -1,5 +1,6 @@
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.topic cimport TopicState
+from forebay._runtime.primitives cimport RecordPointer
 from forebay._send.path cimport SendPath
 from forebay.compat._librdkafka_messages cimport Events
 
@@ -20,7 +21,6 @@ cdef class ProducePath:
     cdef readonly Py_ssize_t _limit
     cdef Py_ssize_t _room                # calls of produce() until the messages are counted again; any thread
     cdef bint _is_full                   # once it is, until a part is free
-    cdef Py_ssize_t _largest
     cdef object _message_for(self, object topic, object key, object value, object headers, object function)
     cdef object _go(
         self,
@@ -28,12 +28,12 @@ cdef class ProducePath:
         bytes value,
         bytes key,
         object headers,
-        object partition,
-        object timestamp,
+        int number,
+        long long timestamp,
         object wanted,
         bint was_held,
     )
-    cdef object append(
-        self, TopicState state, int number, bytes value, bytes key, object headers, object timestamp, object wanted
-    )
+    cdef TopicState state_of(self, object topic, bint was_held)
+    cdef object refuse_large(self, RecordPointer record)
+    cdef object append(self, TopicState state, int number, RecordPointer record, object wanted)
     cdef int number_for(self, TopicState state, bytes key) except? -2

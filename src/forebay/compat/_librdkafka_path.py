@@ -11,9 +11,11 @@ from typing import Any
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.topic import TopicState
-from cython.cimports.forebay._arguments import checked_timestamp
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
+from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from cython.cimports.forebay._runtime.primitives import (
+    MAX_INT32,
+    RecordPointer,
     RecordView,
     SectionRoom,
     record_view,
@@ -24,15 +26,26 @@ from cython.cimports.forebay._send.path import FORKED, OPEN, RETURN, SendPath
 from cython.cimports.forebay.compat._librdkafka_messages import Events, Message, new_message
 from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
 
-from forebay.compat._librdkafka_errors import KafkaError, raised, refusal
+from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raised
 from forebay.compat._librdkafka_partitioner import PARTITIONERS
-from forebay.compat._librdkafka_values import plain_bytes, plain_headers
+from forebay.compat._librdkafka_values import (
+    check_topic,
+    out_of_range,
+    plain_bytes,
+    plain_headers,
+    plain_index,
+    plain_topic,
+)
 from forebay.errors import KafkaError as NativeError
+from forebay.errors import UnknownTopicOrPartitionError
 
 CLOSED = "Producer has been closed"
 FULL = "Local: Queue full: queue.buffering.max.kbytes is reached; call poll() and try again"
 RANDOM = cython.declare(cython.int, PARTITIONERS["random"])
 NO_HEADERS = cython.declare(bytes, b"\x00")
+NO_PARTITION = cython.declare(object, -1)
+NO_TIMESTAMP = cython.declare(object, 0)
+MAX_INT64 = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 NO_DEADLINE = cython.declare(cython.double, -1.0)
 FREE_PART = cython.declare(cython.Py_ssize_t, 16)
 """After ``queue.buffering.max.messages`` was reached, one part of so many must be free."""
@@ -61,7 +74,6 @@ class ProducePath:
         self._limit = options.most_messages
         self._room = 0
         self._is_full = False
-        self._largest = options.largest
         self._open = True
 
     def _shut(self) -> None:
@@ -93,14 +105,21 @@ class ProducePath:
         Raises:
             BufferError: ``queue.buffering.max.messages`` or ``queue.buffering.max.kbytes`` is reached: call ``poll``.
             KafkaException: the message is too large, its partition does not exist, or the transaction is not there.
-            TypeError: a value, key or header of another type.
+            TypeError: a value, key, header, partition or timestamp of another type.
+            ValueError: text that has no bytes in UTF-8, or a topic's name with a zero in it.
+            OverflowError: a partition of more than 32 bits, or a timestamp of more than 64.
             RuntimeError: the producer was closed.
         """
         if not self._open:
             raise RuntimeError(CLOSED)
-        if type(topic) is not str or type(partition) is not int:
-            kinds = f"{type(topic).__name__} and {type(partition).__name__}"
-            raise TypeError(f"topic must be a str and partition an int, got {kinds}")
+        if type(topic) is not str:
+            topic = plain_topic(topic)
+        number: cython.int = -1
+        when: cython.longlong = 0
+        if partition is not NO_PARTITION:
+            number = number_of("partition", partition, MAX_INT32)
+        if timestamp is not NO_TIMESTAMP:
+            when = number_of("timestamp", timestamp, MAX_INT64)
         if value is not None and type(value) is not bytes:
             value = plain_bytes("value", value)
         if key is not None and type(key) is not bytes:
@@ -113,7 +132,7 @@ class ProducePath:
         wanted: Any = None
         if callback is not None or on_delivery is not None or not self._is_silent:
             wanted = self._message_for(topic, key, value, headers, on_delivery if callback is None else callback)
-        self._go(topic, value, key, headers, partition, None if timestamp == 0 else timestamp, wanted, False)
+        self._go(topic, value, key, headers, number, when, wanted, False)
 
     @cython.cfunc
     def _message_for(self, topic: Any, key: Any, value: Any, headers: Any, function: Any) -> object:
@@ -125,8 +144,8 @@ class ProducePath:
 
     def _go_held(self, topic: str, arguments: tuple[Any, ...]) -> None:
         """Sends a message that was held."""
-        value, key, headers, partition, timestamp, wanted = arguments
-        self._go(topic, value, key, headers, partition, timestamp, wanted, True)
+        value, key, headers, number, timestamp, wanted = arguments
+        self._go(topic, value, key, headers, number, timestamp, wanted, True)
 
     @cython.cfunc
     def _go(
@@ -135,66 +154,78 @@ class ProducePath:
         value: bytes | None,
         key: bytes | None,
         headers: Any,
-        partition: Any,
-        timestamp: Any,
+        number: cython.int,
+        timestamp: cython.longlong,
         wanted: Any,
         was_held: cython.bint,
     ) -> object:
-        # A message that is counted.
-        size: cython.Py_ssize_t = (0 if value is None else len(value)) + (0 if key is None else len(key))
-        if size > self._largest:
-            raise refusal(10, f"Broker: Message size too large: value and key have more than {self._largest} bytes")
+        # A message that is counted.  All that needs no metadata is judged before the topic is looked at, so a message
+        # whose topic is not known yet is refused in the same call and in the same words as any other.
         native: SendPath = self._native
         if native._state != OPEN:
             raise raised(native._refusal())  # in a forked child, above all
+        if native.appender.refuses():
+            raise raised(native.appender.refusal())  # above all outside a transaction
+        when: cython.longlong = native.clock.wall() if timestamp == 0 else timestamp
+        record: RecordView = record_view(when, key, value, NO_HEADERS)
+        room: SectionRoom
+        if not cython.compiled:
+            room = SectionRoom()
+        if headers is not None and not with_plain_headers(view_of(record), section_pointer(room), headers):
+            section: bytes = section_of(headers)
+            record = record_view(when, key, value, section)
+        # As in SendPath.append_record: at least what check_size counts.
+        size: cython.Py_ssize_t = record.key_size + record.value_size + record.headers_size + 1
+        if size + BATCH_OVERHEAD + MAX_RECORD_OVERHEAD > native.max_record_size:
+            self.refuse_large(view_of(record))
+        state: TopicState | None = self.state_of(topic, was_held)
+        if state is None:
+            self._hold(topic, (value, key, headers, number, timestamp, wanted))
+            return None
+        if number == -1:
+            if key is not None or not self._keyless_sticks:
+                number = self.number_for(state, key)
+        elif not 0 <= number < state.partition_count:
+            raise unknown_partition(topic, number, state.partition_count)
+        self.append(state, number, view_of(record), wanted)
+        return None
+
+    @cython.cfunc
+    def state_of(self, topic: Any, was_held: cython.bint) -> TopicState | None:
+        # None: the topic is not known.  Else no message that is held stands before its next one.
+        native: SendPath = self._native
         state: TopicState | None = native.recent
         if state is None or state.name is not topic:
             state = native.known(topic)
         if state is None or state.partition_count == 0 or state.missing:
-            copied = None if headers is None else list(headers)  # the caller may change its list
-            self._held.add(topic, (value, key, copied, partition, timestamp, wanted))
             return None
         if not was_held and len(self._held_topics) > 0 and not self._held.release(topic):
             raise BufferError(FULL)
-        given: cython.longlong = partition
-        number: cython.int = -1
-        if given == -1:
-            if key is not None or not self._keyless_sticks:
-                number = self.number_for(state, key)
-        elif 0 <= given < state.partition_count:
-            number = given
-        else:
-            raise refusal(
-                KafkaError._UNKNOWN_PARTITION,
-                f"Local: Unknown partition: topic {topic} has {state.partition_count} partitions, not {partition}",
-            )
-        self.append(state, number, value, key, headers, timestamp, wanted)
+        return state
+
+    def _hold(self, topic: str, arguments: tuple[Any, ...]) -> None:
+        """Keeps a message until its topic is known."""
+        check_topic(topic)
+        value, key, headers, *others = arguments
+        copied = None if headers is None else list(headers)  # the caller may change its list
+        self._held.add(topic, (value, key, copied, *others))
+
+    @cython.cfunc
+    def refuse_large(self, record: RecordPointer) -> object:
+        native: SendPath = self._native
+        try:
+            native.check_size(record)
+        except NativeError as error:
+            raise raised(error) from error
         return None
 
     @cython.cfunc
-    def append(
-        self,
-        state: TopicState,
-        number: cython.int,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Any,
-        timestamp: Any,
-        wanted: Any,
-    ) -> object:
+    def append(self, state: TopicState, number: cython.int, record: RecordPointer, wanted: Any) -> object:
         # As SendPath.dispatch, for what is bytes already and has its partition; -1 is the sticky one.
         native: SendPath = self._native
         sent: Any = None
         try:
-            when: cython.longlong = native.clock.wall() if timestamp is None else checked_timestamp(timestamp)
-            record: RecordView = record_view(when, key, value, NO_HEADERS)
-            room: SectionRoom
-            if not cython.compiled:
-                room = SectionRoom()
-            if headers is not None and not with_plain_headers(view_of(record), section_pointer(room), headers):
-                section: bytes = encode_headers(headers) if headers else NO_HEADERS
-                record = record_view(when, key, value, section)
-            sent = native.append_record(state, number, view_of(record), wanted, RETURN, NO_DEADLINE)
+            sent = native.append_record(state, number, record, wanted, RETURN, NO_DEADLINE)
         except NativeError as error:
             raise raised(error) from error
         if sent is None:
@@ -299,3 +330,34 @@ def are_plain(headers: Any) -> cython.bint:
         if type(pair) is not tuple or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not bytes:
             return False
     return True
+
+
+@cython.cfunc
+@cython.exceptval(-2, check=True)
+def number_of(what: str, given: Any, most: cython.longlong) -> cython.longlong:
+    """An argument as a number from ``-most - 1`` to ``most``."""
+    if type(given) is not int:
+        given = plain_index(what, given)
+    try:
+        number: cython.longlong = given
+    except OverflowError:
+        raise out_of_range(what, given, most) from None
+    if not -most - 1 <= number <= most:
+        raise out_of_range(what, given, most)
+    return number
+
+
+@cython.cfunc
+def section_of(headers: list[Any]) -> bytes:
+    try:
+        return encode_headers(headers) if headers else NO_HEADERS
+    except NativeError as error:
+        raise raised(error) from error
+
+
+def unknown_partition(topic: str, partition: int, count: int) -> Exception:
+    """The error of a partition that a topic has not."""
+    words = f"topic {topic} has {count} partitions, not {partition}"
+    error = KafkaError(KafkaError._UNKNOWN_PARTITION, f"Local: Unknown partition: {words}")
+    error.native = UnknownTopicOrPartitionError(words)
+    return KafkaException(error)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from forebay.compat._librdkafka_errors import KafkaError
+from forebay.compat._librdkafka_errors import KafkaError, refusal
 from forebay.compat._librdkafka_partitioner import PARTITIONERS, hash_partition
 
 OFFSET_INVALID = -1001
+LONGEST_TOPIC = 512
+"""Bytes of a topic's name that librdkafka takes; Kafka takes fewer."""
 
 
 _STAYS = "stays confluent-kafka's own, and goes together with this module: from confluent_kafka import {}"
@@ -156,7 +159,7 @@ def check_message(index: int, message: Any) -> None:
         raise TypeError(f"Message at index {index} must be a dict, got {type(message).__name__}")
     for field in ("value", "key"):
         given = message.get(field)
-        if given is not None and not isinstance(given, (str, bytes, bytearray, memoryview)):
+        if given is not None and not isinstance(given, (str, bytes)):
             raise TypeError(f"Message {field} at index {index} must be bytes or str, got {type(given).__name__}")
     if not isinstance(message.get("partition", 0), int):
         raise TypeError(f"Message partition at index {index} must be int, got {message['partition']!r}")
@@ -167,16 +170,63 @@ def plain_bytes(what: str, given: Any) -> bytes:
 
     Raises:
         TypeError: it is neither text nor bytes.
+        UnicodeEncodeError: text that has no bytes in UTF-8.
     """
     if isinstance(given, str):
         return given.encode()
-    if isinstance(given, (bytes, bytearray, memoryview)):
+    if isinstance(given, bytes):
         return bytes(given)
     raise TypeError(f"{what} must be bytes, str or None, got {type(given).__name__}")
 
 
+def plain_topic(given: Any) -> str:
+    """A topic's name; a member of an enumeration of str stands for its value.
+
+    Raises:
+        TypeError: it is no text.
+    """
+    if not isinstance(given, str):
+        raise TypeError(f"topic must be a str, got {type(given).__name__}")
+    return str.__str__(given)
+
+
+def plain_index(what: str, given: Any) -> int:
+    """A partition or timestamp as an int; whatever Python takes for an index will do, such as NumPy's integers.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, got {type(given).__name__}") from None
+
+
+def out_of_range(what: str, given: int, most: int) -> OverflowError:
+    """The error of a number that its field has no room for."""
+    return OverflowError(f"{what} must be from {-most - 1} to {most}, got {given}")
+
+
+def check_topic(name: str) -> None:
+    """Refuses a name that the original refuses in the call.  What Kafka forbids beyond it, the report says.
+
+    Raises:
+        ValueError: it has a zero in it, or no bytes in UTF-8.
+        KafkaException: it is too long for librdkafka.
+    """
+    if "\0" in name:
+        raise ValueError(f"the topic's name {name!r} has a zero character in it")
+    size = len(name.encode())
+    if size > LONGEST_TOPIC:
+        raise refusal(
+            KafkaError._INVALID_ARG,
+            f"Local: Invalid argument or configuration: the topic's name has {size} bytes, at most {LONGEST_TOPIC} "
+            "are allowed",
+        )
+
+
 def plain_headers(given: Any) -> list[tuple[str, bytes | None]]:
-    """Headers as pairs of str and bytes or None.
+    """Headers as pairs of str and bytes or None.  Names are made text, as the original makes them.
 
     Raises:
         TypeError: no list of pairs and no mapping, or something else in it.
@@ -187,9 +237,9 @@ def plain_headers(given: Any) -> list[tuple[str, bytes | None]]:
         raise TypeError(f"headers must be a list of pairs or a dict, got {type(given).__name__}")
     pairs = []
     for pair in given:
-        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+        if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError(f"a header must be a pair (str, value), got {pair!r}")
-        name, value = pair
+        name, value = str(pair[0]), pair[1]
         if value is not None and type(value) is not bytes:
             value = plain_bytes(f"the value of header {name!r}", value)
         pairs.append((name, value))

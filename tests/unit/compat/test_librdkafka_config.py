@@ -22,7 +22,7 @@ def test_defaults_are_librdkafkas() -> None:
     assert options.partitioner == "consistent_random" and options.is_sticky
     assert (options.most_messages, options.native["buffer.memory"]) == (100_000, 2**30)
     assert (options.native["delivery.timeout.ms"], options.native["linger.ms"]) == (300_000, 5)
-    assert options.largest == 1_000_000
+    assert options.native["max.request.size"] == 1_000_000
     assert (options.default_callback, options.only_errors, options.error_cb) == (None, False, None)
 
 
@@ -46,7 +46,7 @@ def test_names_and_units() -> None:
     assert native["bootstrap.servers"] == ("a:1",) and native["buffer.memory"] == 65_536_000
     assert (options.most_messages, native["linger.ms"], native["acks"], options.only_errors) == (7, 20, 1, True)
     assert (native["compression.type"], native["compression.gzip.level"], native["retries"]) == ("gzip", 3, 4)
-    assert (options.largest, native["max.in.flight.requests.per.connection"]) == (2000, 1)
+    assert (native["max.request.size"], native["max.in.flight.requests.per.connection"]) == (2000, 1)
 
 
 @pytest.mark.parametrize(("given", "kept"), [("false", False), (False, False), ("true", True), (None, True)])
