@@ -103,7 +103,7 @@ SMALL = {
     "forebay/config/_address_map.py": "The rule for one option.",
     "forebay/config/_bootstrap.py": "The rule for one option, which Control shares.",
     "forebay/config/_proxy.py": "The rule for one option.",
-    "forebay/config/_secret.py": "A type that many modules share.",
+    "forebay/config/_door.py": "A decorator of all calls that take options.",
     "forebay/spark/batches.py": "A public function of its own.",
     "forebay/spark/exactly_once/task.py": "The part of an exactly-once write that runs in a task.",
     "forebay/spark/failure.py": "What the driver and the tasks share.",

@@ -15,6 +15,7 @@ MAX_TOPIC = 249
 NOT_UTF8 = "it is no text in UTF-8: it holds a lone surrogate, such as Python makes of other bytes in the environment"
 _TOPIC_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _SHOWN = 40
+_LONGEST_SCHEME = 8
 
 
 def is_utf8(text: str) -> bool:
@@ -52,6 +53,21 @@ def topic_fault(name: str) -> str | None:
 def shown(text: str) -> str:
     """A text as messages show it: in one line, not too long, and with escapes for what has no bytes."""
     return repr(text[:_SHOWN])[1:-1] + ("..." if len(text) > _SHOWN else "")
+
+
+def shown_url(url: str) -> str:
+    """An address as messages show it: without a login before its host, and without what follows its path."""
+    scheme, sign, rest = url.partition(":")
+    # All up to the last @ is the login: a password may hold the other signs as they are.
+    place = rest.removeprefix("//").rpartition("@")[2].partition("?")[0].partition("#")[0]
+    if not sign or not scheme.isascii() or not scheme.isalnum() or len(scheme) > _LONGEST_SCHEME:
+        return f"[hidden: {len(url)} characters]"
+    return f"{scheme}:{'//' if rest.startswith('//') else ''}{shown_all(place)}"
+
+
+def shown_all(text: str) -> str:
+    """As ``shown``, and not shortened."""
+    return repr(text)[1:-1]
 
 
 def check_text(what: str, text: str, most: int | None = MAX_TEXT) -> None:

@@ -28,6 +28,7 @@ from forebay._send.pending import PendingSend, pending_send
 from forebay._send.refusals import check_timeout
 from forebay._send.transactional import Call
 from forebay.config import FromSources, ProducerConfig
+from forebay.config._door import door
 from forebay.errors import ForkedProducerError, KafkaError, ProducerClosedError, TimeoutError
 from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
 from forebay.producer import KafkaProducer
@@ -73,6 +74,7 @@ class AsyncKafkaProducer(FromSources):
         KafkaError: as ``KafkaProducer``.
     """
 
+    @door()
     def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
         self._use(KafkaProducer(config, **options))
 
@@ -90,8 +92,6 @@ class AsyncKafkaProducer(FromSources):
         self._held_since = 0.0
         # The latest on_delivery, its event loop, and what the producer got in its place.
         self._latest: tuple[Any, Any, Any] = (None, None, None)
-
-    # What it knows
 
     @property
     def config(self) -> ProducerConfig:
@@ -116,6 +116,7 @@ class AsyncKafkaProducer(FromSources):
         result, limit = self._producer._instance_call(timeout)
         return self._producer._instance_id(await is_there(result, limit, running_loop()))
 
+    @door(TypeError, KafkaError, wrap=False)
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """As ``KafkaProducer.set_sasl_credentials``; it waits for nothing."""
         self._producer.set_sasl_credentials(username, password)

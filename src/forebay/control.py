@@ -22,6 +22,7 @@ from forebay._delivery.sender_lock import Hold
 from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
 from forebay._wire import check_text, check_topic, shown
 from forebay.config import ProducerConfig
+from forebay.config._door import door
 from forebay.errors import IllegalArgumentError, IllegalStateError, InvalidTopicError, TransactionalIdNotFoundError
 from forebay.model import (
     ClusterDescription,
@@ -58,6 +59,7 @@ class Control:
         ConfigError: an unknown option, or a value that cannot be.
     """
 
+    @door()
     def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
         self._start(ProducerConfig(config, **options), system_surroundings())
 

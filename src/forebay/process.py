@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from forebay import _lifecycle
 from forebay._runtime.hints import PRODUCER, no_attribute
 from forebay.config import ProducerConfig
+from forebay.config._door import door
 from forebay.errors import ConfigError, IllegalStateError
 from forebay.producer import KafkaProducer
 
@@ -85,6 +86,7 @@ class PerProcess:
         return f"<PerProcess {self.config['client.id']}: {_made.get(self._token, 'not used in this process')!r}>"
 
 
+@door()
 def per_process(config: Mapping[str, Any] | None = None, /, **options: Any) -> PerProcess:
     """One producer for each process, made at its first use, made anew after a fork, closed at the process's exit.
 

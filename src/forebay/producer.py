@@ -26,8 +26,9 @@ from forebay._send.insight import Insight
 from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
 from forebay._send.refusals import check_timeout, close_timeout
 from forebay._send.transactional import TransactionalCalls
-from forebay._wire import NOT_UTF8, is_utf8
-from forebay.config import Credentials, FromSources, ProducerConfig, Secret
+from forebay.config import FromSources, ProducerConfig
+from forebay.config._door import door
+from forebay.config._security_rules import new_credentials
 from forebay.errors import (
     ApiError,
     ConfigError,
@@ -69,6 +70,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         IllegalStateError: eventlet has replaced the threads of this process.
     """
 
+    @door()
     def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
         self._start(ProducerConfig(config, **options), system_surroundings())
 
@@ -127,6 +129,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         self._topic_for_sending(topic, -1, True, self._parts.clock.now() + wait_ms)
         return self._parts.metadata.cluster().partitions(topic)
 
+    @door(TypeError, IllegalStateError, IllegalArgumentError, wrap=False)
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Logs in with another username and password from the next login on; ``config`` stays as it is.
 
@@ -138,15 +141,10 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             IllegalArgumentError: a NUL character, which PLAIN cannot send, or a lone surrogate.
         """
         self._check_open()
-        if not isinstance(username, str) or not isinstance(password, str):
-            raise TypeError("username and password must be strings")
-        if self._parts.config["sasl.mechanism"] == "PLAIN" and "\0" in username + password:
-            raise IllegalArgumentError("SASL PLAIN: neither username nor password may hold a NUL character")
-        if not is_utf8(username + password):
-            raise IllegalArgumentError(f"the username or the password: {NOT_UTF8}")
+        given = new_credentials(self._parts.config["sasl.mechanism"], username, password)
         if self._parts.login is None:
             raise IllegalStateError("This producer does not log in with a username and a password (sasl.mechanism)")
-        self._parts.login.replace(Credentials(username, Secret(password)))
+        self._parts.login.replace(given)
         self._parts.client.states.credentials = object()
         self._parts.metadata.pardon()
         self._parts.client.wakeup()

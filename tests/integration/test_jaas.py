@@ -55,7 +55,7 @@ def ours(text: str) -> tuple[str, dict[str, str]] | None:
         module = parse_jaas(text)
     except ConfigError:
         return None
-    return module.name, module.options
+    return module.name, {name: value.reveal() for name, value in module.options.items()}
 
 
 def theirs(line: str) -> tuple[str, dict[str, str]] | None:

@@ -208,7 +208,7 @@ def test_a_text_that_a_program_read_may_have_its_mark_still() -> None:
     context, _ = make_context(TlsSettings(certificates=texts[0], key=texts[1], chain=texts[2]))
     assert context.cert_store_stats()["x509_ca"] == 1
     module = parse_jaas('\ufeffPlainLoginModule required username="a";')
-    assert (module.name, module.options) == ("PlainLoginModule", {"username": "a"})
+    assert (module.name, module.text("username")) == ("PlainLoginModule", "a")
 
 
 def test_a_file_that_is_one_record_keeps_all_of_its_bytes(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from forebay._network.sasl.oauthbearer import OAuthBearer
 from forebay._network.tokens import Refresh, Token, Tokens, ask, checked_jwt, given_token
 from forebay._runtime.clock import Clock
 from forebay._runtime.ticket import Latch
+from forebay._wire import shown_url
 from forebay.config import ProducerConfig, Secret, TokenSource, jaas_secret, token_source
 from forebay.errors import ConfigError
 
@@ -46,7 +47,7 @@ def oauth_bearer(config: ProducerConfig, clock: Clock, random: Callable[[], floa
     return OAuthBearer(tokens, source.option, extensions(config, source.jaas))
 
 
-def extensions(config: ProducerConfig, jaas: Mapping[str, str]) -> dict[str, str]:
+def extensions(config: ProducerConfig, jaas: Mapping[str, Secret]) -> dict[str, str]:
     """``sasl.oauthbearer.extensions``, and ``extension_...`` of the login module.
 
     Raises:
@@ -54,7 +55,7 @@ def extensions(config: ProducerConfig, jaas: Mapping[str, str]) -> dict[str, str
     """
     found: dict[str, str] = {}
     for prefix in (_EXTENSION, _UNSECURED_EXTENSION):
-        found.update((name[len(prefix) :], value) for name, value in jaas.items() if name.startswith(prefix))
+        found.update((name[len(prefix) :], value.reveal()) for name, value in jaas.items() if name.startswith(prefix))
     for pair in config[f"{_PREFIX}.extensions"]:
         name, sign, value = pair.partition("=")
         if not sign:
@@ -119,8 +120,7 @@ def _of_aws(config: ProducerConfig, source: TokenSource, clock: Clock) -> Fetch:
     )
     if not region:
         raise ConfigError(f"sasl.mechanism=AWS_MSK_IAM: set {_PREFIX}.aws.region, such as eu-west-1")
-    jaas = source.jaas
-    signer = MskIam(region, jaas.get("awsProfileName"), jaas.get("awsRoleArn"), jaas.get("awsRoleSessionName"))
+    signer = MskIam(region, *(source.text(f"aws{name}") for name in ("ProfileName", "RoleArn", "RoleSessionName")))
     return lambda: signer.fetch(clock.wall)
 
 
@@ -144,7 +144,8 @@ def _of_endpoint(
 
     url = config[f"{_PREFIX}.token.endpoint.url"]
     if oidc.check_url(url) == "http" and not oidc.is_loopback(url):
-        logger.warning("%s.token.endpoint.url=%s: without TLS everybody on the way can read the secret", _PREFIX, url)
+        where = shown_url(url)
+        logger.warning("%s.token.endpoint.url=%s: without TLS everybody on the way can read the secret", _PREFIX, where)
     endpoint = oidc.Endpoint(
         url,
         _endpoint_tls(config, source),
@@ -200,8 +201,8 @@ def _given(config: ProducerConfig, source: TokenSource, name: str) -> Any:
     value = config[f"{_PREFIX}.client.credentials.client.{name}"]
     if value is not None:
         return value
-    text = source.jaas.get({"id": "clientId", "secret": "clientSecret"}[name])
-    return None if text is None else jaas_secret(config, text)
+    given = source.jaas.get({"id": "clientId", "secret": "clientSecret"}[name])
+    return None if given is None else jaas_secret(config, given)
 
 
 def _revealed(value: Any) -> str | None:
@@ -209,7 +210,7 @@ def _revealed(value: Any) -> str | None:
 
 
 def _scope(config: ProducerConfig, source: TokenSource) -> str | None:
-    found: str | None = config[f"{_PREFIX}.scope"] or source.jaas.get("scope")
+    found: str | None = config[f"{_PREFIX}.scope"] or source.text("scope")
     return found
 
 
@@ -233,7 +234,7 @@ def _assertion(config: ProducerConfig, clock: Clock) -> Callable[[], str]:
     return lambda: assertion(settings, clock.wall, lambda: str(uuid.uuid4()))
 
 
-def unsecured_claims(jaas: Mapping[str, str]) -> dict[str, Any]:
+def unsecured_claims(jaas: Mapping[str, Secret]) -> dict[str, Any]:
     """Claims and lifetime (s) of ``unsecuredLogin...``, as Java's OAuthBearerUnsecuredLoginCallbackHandler reads them.
 
     Raises:
@@ -241,7 +242,8 @@ def unsecured_claims(jaas: Mapping[str, str]) -> dict[str, Any]:
     """
     claims: dict[str, Any] = {}
     prefix, lifetime = "unsecuredLogin", UNSECURED_LIFETIME_S
-    for name, value in jaas.items():
+    for name, given in jaas.items():
+        value = given.reveal()
         kind, _, claim = name.removeprefix(prefix).partition("_")
         try:
             if not name.startswith(prefix) or kind == "Extension":

@@ -34,6 +34,7 @@ from forebay._protocol.sasl import (
 )
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay.errors import KafkaError, NetworkError, SaslAuthenticationError, error_for
+from forebay.errors._base import bare
 from forebay.model import Node
 
 FRAME_LIMIT = 512 * 1024
@@ -205,7 +206,7 @@ class Handshakes:
         except StopIteration as end:
             self._finish(state, end.value, now)
         except KafkaError as error:
-            self._give_up(state, error, now)
+            self._give_up(state, bare(error), now)  # its frames have the tokens
         except Exception as error:
             # Else the connection would wait for ever.  Not the error itself: its repr may hold a secret.
             log.exception("%s: the handshake failed", state.node)

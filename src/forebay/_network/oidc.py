@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote_plus, unquote, urlsplit
 
 from forebay._runtime.files import NoTextError, read_small, text_of
+from forebay._wire import shown_url
 from forebay.errors import AuthenticationError, ConfigError, NetworkError, SaslAuthenticationError
+from forebay.errors._base import bare
 
 MAX_ANSWER = 1024 * 1024
 SHOWN = 200
@@ -103,7 +105,7 @@ def read_answer(status: int, body: bytes, request: TokenRequest, url: str) -> st
         SaslAuthenticationError: it will give no token to this request.
         NetworkError: it may give one to the next.
     """
-    where = f"no token from {url}"
+    where = f"no token from {shown_url(url)}"
     if 300 <= status < 400:
         text = f"{where}: HTTP {status} leads elsewhere, which is not followed: it would carry the secret there"
         raise SaslAuthenticationError(text)
@@ -142,14 +144,16 @@ def check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        raise ConfigError(f"{name}: {url!r} is no URL: {error}") from None
+    except ValueError:
+        raise ConfigError(f"{name}: {shown_url(url)} is no URL") from None  # the cause may show a password
     if parts.username is not None or parts.password is not None:
         raise ConfigError(f"{name}: no user or password in it; see sasl.oauthbearer.client.credentials.client.id")
     if parts.scheme == "file" and parts.path and parts.netloc in ("", "localhost"):
         return "file"
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ConfigError(f"{name}: {url!r} must be an http, https or file URL, such as https://login.example/token")
+        raise ConfigError(
+            f"{name}: {shown_url(url)} must be an http, https or file URL, such as https://login.example/token"
+        )
     return parts.scheme
 
 
@@ -220,7 +224,7 @@ def fetch(
             if isinstance(error, AuthenticationError) or left <= 0 or wait <= 0:
                 # The answer may hold a token.  So it is in no variable that a traceback refers to.
                 body = b""
-                raise error.with_traceback(None) from error.__cause__
+                raise bare(error)  # noqa: B904 -- the same error
             pause(min(wait, left))
             wait *= 2
 
@@ -252,7 +256,7 @@ def post_form(endpoint: Endpoint, request: TokenRequest, now: Callable[[], float
         response = connection.getresponse()
         return response.status, response.read(MAX_ANSWER + 1)
     except (OSError, http.client.HTTPException) as error:
-        text = f"no token from {endpoint.url}: {error or type(error).__name__}"
+        text = f"no token from {shown_url(endpoint.url)}: {error or type(error).__name__}"
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise SaslAuthenticationError(f"{text}; see ssl.truststore.location in sasl.jaas.config") from error
         raise NetworkError(text) from error

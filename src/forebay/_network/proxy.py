@@ -63,6 +63,9 @@ class Proxy(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind}://{_authority(self.host, self.port)}"
 
+    def __repr__(self) -> str:
+        return f"<Proxy {self}>"
+
     def named(self, address: Address) -> Address:
         """An address of the proxy, such that messages call it one."""
         return ProxyAddress(*address)
@@ -123,7 +126,7 @@ class Tunnel:
     def cut_off(self) -> str:
         if self._dialogue is None and self._inner is not None:
             return self._inner.cut_off()
-        user = "" if self._proxy.username is None else f", and does it know user {self._proxy.username!r}"
+        user = "" if self._proxy.username is None else ", and does it know the user of proxy.url"
         return f"it closed the connection before it had answered; is it a {self._proxy.kind} proxy{user}?"
 
     def _step(self) -> bool:
@@ -183,12 +186,16 @@ def socks5(proxy: Proxy, host: str, port: int, buffer: bytearray) -> Dialogue:
 
 
 def _socks_login(proxy: Proxy, buffer: bytearray) -> Dialogue:
-    assert proxy.username is not None
-    username, password = proxy.username.encode(), proxy.password.reveal().encode()
-    yield bytes([1, len(username)]) + username + bytes([len(password)]) + password
+    yield _socks_credentials(proxy)
     _version, status = yield from _take(buffer, 2)
     if status != 0:
-        raise AuthenticationError(f"the proxy {proxy} refused user {proxy.username!r} and its password (proxy.url)")
+        raise AuthenticationError(f"the proxy {proxy} refused the user and the password of proxy.url")
+
+
+def _socks_credentials(proxy: Proxy) -> bytes:
+    # Of a frame of its own, as each text with a password: the frame of an error would show it.
+    username, password = (proxy.username or "").encode(), str(proxy.password.reveal()).encode()
+    return bytes([1, len(username)]) + username + bytes([len(password)]) + password
 
 
 def _socks_address(host: str) -> bytes:
@@ -211,11 +218,7 @@ def _not_socks(begin: bytes, host: str, port: int) -> str:
 def http_connect(proxy: Proxy, host: str, port: int, buffer: bytearray) -> Dialogue:
     """Asks an HTTP proxy for a connection (CONNECT); arguments and errors as those of ``socks5``."""
     target = _authority(_name(host).decode("ascii"), port)
-    request = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
-    if proxy.username is not None:
-        login = base64.b64encode(f"{proxy.username}:{proxy.password.reveal()}".encode()).decode()
-        request += f"Proxy-Authorization: Basic {login}\r\n"
-    yield (request + "\r\n").encode()
+    yield _connect_request(proxy, target)
     first = yield from _line(buffer, LIMIT, b"HTTP/")
     code = first[9:12]
     if not first.startswith(b"HTTP/1.") or not code.isdigit():
@@ -224,7 +227,7 @@ def http_connect(proxy: Proxy, host: str, port: int, buffer: bytearray) -> Dialo
         raise AuthenticationError(
             f"the proxy {proxy} asks for a user and a password: write them into proxy.url (HTTP 407)"
             if proxy.username is None
-            else f"the proxy {proxy} refused user {proxy.username!r} and its password (proxy.url; HTTP 407)"
+            else f"the proxy {proxy} refused the user and the password of proxy.url (HTTP 407)"
         )
     if not code.startswith(b"2"):
         reason = first[9:89].decode("ascii", "replace").strip()
@@ -232,6 +235,14 @@ def http_connect(proxy: Proxy, host: str, port: int, buffer: bytearray) -> Dialo
     left = LIMIT - len(first)
     while line := (yield from _line(buffer, left)):
         left -= len(line)
+
+
+def _connect_request(proxy: Proxy, target: str) -> bytes:
+    request = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
+    if proxy.username is not None:
+        login = base64.b64encode(f"{proxy.username}:{proxy.password.reveal()}".encode()).decode()
+        request += f"Proxy-Authorization: Basic {login}\r\n"
+    return (request + "\r\n").encode()
 
 
 def _take(buffer: bytearray, size: int) -> Generator[bytes, None, bytes]:

@@ -91,6 +91,7 @@ class TlsFilter:
             try:
                 self._tls.write(data)
             except ssl.SSLError as error:
+                data, buffers = b"", []  # it may be a login, which an error's frame would show
                 raise tls_words.lost(error, self._name, self._store, self._version) from error
         return self._outgoing.read()
 

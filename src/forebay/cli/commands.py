@@ -359,7 +359,13 @@ def pipeline(context: click.Context) -> None:
 
 @pipeline.command()
 @click.argument("job", metavar="JOB.toml")
-@click.option("--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Replace a value of the file.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    help=f"Replace a value of the file.  {flags.SEEN}",
+)
 @click.option("-b", "--bootstrap-server", metavar="HOST:PORT[,...]", help="Replace the file's brokers.")
 @click.option("--master", metavar="URL", help="Replace the file's Spark master.")
 @click.option("--report", metavar="FILE.html", help="Write a page with plots of the run.")

@@ -26,6 +26,9 @@ from forebay.config import ProducerConfig
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
 
+SEEN = "`ps` shows it to everybody on this machine: a password belongs into a file, or into ${env:NAME}."
+"""The end of the help of flags that take options; ``docs/command_line.md`` has the whole."""
+
 CONSOLE_OPTIONS = {
     "--compression-codec": "compression.type",
     "--batch-size": "batch.size",
@@ -109,7 +112,11 @@ def _connection(property_flags: Sequence[str], file_flags: Sequence[str]) -> lis
             help="Brokers to begin with.",
         ),
         click.option(
-            *property_flags, "options", multiple=True, metavar="NAME=VALUE", help="A producer option by Java's name."
+            *property_flags,
+            "options",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help=f"A producer option by Java's name.  {SEEN}",
         ),
         click.option(
             *file_flags, "files", multiple=True, metavar="FILE", help="Producer options in a Java properties file."
@@ -204,7 +211,11 @@ KCAT: list[Option] = [
     ),
     click.option("-F", "config_file", metavar="FILE", help="Options; else KCAT_CONFIG or ~/.config/kcat.conf."),
     click.option(
-        "-X", "options", multiple=True, metavar="NAME=VALUE", help="An option by librdkafka's name; list, dump."
+        "-X",
+        "options",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help=f"An option by librdkafka's name; list, dump.  {SEEN}",
     ),
     click.option("-E", "go_on", is_flag=True, help="Go on after an error that passes, and after bad input."),
     click.option("-J", "as_json", is_flag=True, help="With -L: as JSON."),

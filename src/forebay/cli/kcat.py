@@ -30,6 +30,7 @@ from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import KafkaException
 from forebay.compat._librdkafka_partitioner import PARTITIONERS, hash_partition
 from forebay.config import ProducerConfig
+from forebay.config._secret import shown_value
 from forebay.errors import KafkaError
 from forebay.model import ClusterDescription, TopicDescription
 
@@ -195,9 +196,9 @@ def with_ports(brokers: str, protocol: str = "plaintext") -> str:
     for entry in filter(None, map(str.strip, brokers.split(","))):
         match = _BROKER.fullmatch(entry)
         if match is None:
-            raise CommandError(f"-b {entry!r}: write host or host:port, an IPv6 address in brackets")
+            raise CommandError(f"-b {shown_value(entry)}: write host or host:port, an IPv6 address in brackets")
         if match["protocol"] is not None and match["protocol"].lower() != protocol.lower():
-            raise CommandError(f"-b {entry!r}: give -X security.protocol={match['protocol'].lower()} too")
+            raise CommandError(f"-b {shown_value(entry)}: give -X security.protocol={match['protocol'].lower()} too")
         found.append(f"{match['host']}:{match['port'] or PORT}")
     return ",".join(found)
 

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from forebay._runtime.clock import Clock, SystemClock
 from forebay.cli.failure import PREFIX, one_line
 from forebay.cli.progress import Display, display
+from forebay.config._door import door
 from forebay.errors import ConfigError
 from forebay.pipeline import Job
 from forebay.pipeline.runner import PipelineResult
@@ -19,6 +20,7 @@ EVERY_MS = 5000
 """How often a stream that is no terminal gets a line of progress."""
 
 
+@door(wrap=False)
 def parse_overrides(pairs: Sequence[str]) -> dict[str, str]:
     """``section.key=value`` pairs, as they stand behind ``--set``.
 
@@ -26,10 +28,14 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, str]:
         ConfigError: a pair without ``=`` or without a dot in its place.
     """
     overrides: dict[str, str] = {}
-    for pair in pairs:
+    for number, pair in enumerate(pairs, 1):
         place, equals, value = pair.partition("=")
         if not equals or "." not in place:
-            raise ConfigError(f"--set {pair!r}: give section.key=value, such as sink.topic=flights")
+            # It may be a password that lost its name.
+            text = (
+                f"--set (number {number}, {len(pair)} characters): give section.key=value, such as sink.topic=flights"
+            )
+            raise ConfigError(text)
         overrides[place.strip()] = value
     return overrides
 

@@ -6,11 +6,13 @@ All of them end in one ProducerConfig; a refusal says where the option came from
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from forebay.cli.failure import CommandError
-from forebay.config import ProducerConfig, config_of, read_properties
+from forebay.config import ProducerConfig, config_of, is_option, read_properties
+from forebay.config._door import door
 from forebay.errors import ConfigError
 
 BROKERS = "KAFKA_BOOTSTRAP_SERVERS"
@@ -21,7 +23,7 @@ _JAVA_SERIALIZERS = "org.apache.kafka.common.serialization."
 class Given:
     """Options by name, and where each was given; what is added later wins."""
 
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def plus(self, values: Mapping[str, str], origin: str) -> Given:
@@ -51,6 +53,7 @@ class Given:
         return config_of(given.values, given.origins)
 
 
+@door(CommandError, wrap=False)
 def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     """``name=value`` texts as options; the value may hold ``=``.
 
@@ -58,13 +61,20 @@ def pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
         CommandError: a text without ``=`` or without a name.
     """
     found: dict[str, str] = {}
-    for text in texts:
+    for number, text in enumerate(texts, 1):
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            # The text is not shown whole: it may be a password that lost its name.
-            raise CommandError(f"{flag} {name.strip()[:60]!r}: write name=value")
+            raise CommandError(f"{flag} (number {number}): {without_equals(text)}; write name=value")
         found[name.strip()] = value
     return found
+
+
+def without_equals(text: str) -> str:
+    """What a message says of an argument that should be ``name=value``: it may be a password that lost its name."""
+    begin = re.match(r"[\w.]*", text.strip())
+    name = begin.group() if begin is not None else ""
+    what = f"it begins with {name} and has" if is_option(name) else "it has"
+    return f"{what} {len(text)} characters, and no name before a ="
 
 
 def read_lines(path: str) -> list[tuple[str, str, str]]:

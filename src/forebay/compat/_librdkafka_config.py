@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from forebay._assembly import system_surroundings
@@ -88,13 +89,16 @@ class LibrdkafkaOptions(NamedTuple):
     error_cb: Callable[[Any], object] | None
 
 
-def read_options(given: Mapping[str, Any]) -> LibrdkafkaOptions:
-    """Judges the whole configuration.
+def read_options(
+    config: Mapping[str, Any] | None, options: Mapping[str, Any] = MappingProxyType({})
+) -> LibrdkafkaOptions:
+    """Judges the whole configuration, of which keywords may be a part.
 
     Raises:
+        TypeError: there is none.
         KafkaException: ``_INVALID_ARG``: an option is unknown, refused, or has a value that cannot be.
     """
-    left = _named(given)
+    left = _named(_given(config, options))
     default_callback = _callback(left, "on_delivery")
     error_cb = _callback(left, "error_cb")
     only_errors = _flag(left, "delivery.report.only.error")
@@ -129,13 +133,21 @@ def read_options(given: Mapping[str, Any]) -> LibrdkafkaOptions:
     )
 
 
+def _given(config: Mapping[str, Any] | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    if config is None and not options:
+        raise TypeError("expected configuration dict")
+    if config is not None and not isinstance(config, Mapping):
+        raise TypeError(f"expected configuration dict, got {type(config).__name__}")
+    return {**(config or {}), **options}
+
+
 def _named(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options by one name each, those of ``default.topic.config`` among them."""
     left: dict[str, Any] = {}
     topic = given.get("default.topic.config") or {}
     for name, value in (*topic.items(), *given.items()):
         if not isinstance(name, str):
-            raise TypeError(f"option names are strings, got {name!r}")
+            raise TypeError(f"option names are strings, got {type(name).__name__}")
         if name == "default.topic.config" or value is None:
             continue
         if name in _REFUSED:

@@ -17,6 +17,7 @@ from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaExc
 from forebay.compat._librdkafka_messages import Events
 from forebay.compat._librdkafka_path import CLOSED, ProducePath
 from forebay.compat._librdkafka_values import ClusterMetadata, as_cluster, check_message, plain_topic
+from forebay.config._door import door
 from forebay.control import Control
 from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbortedError
 from forebay.errors import KafkaError as NativeError
@@ -37,12 +38,9 @@ class Producer(ProducePath):
         TypeError: there is no configuration.
     """
 
+    @door(KafkaException, TypeError)
     def __init__(self, config: Mapping[str, Any] | None = None, /, **options: Any) -> None:
-        if config is None and not options:
-            raise TypeError("expected configuration dict")
-        if config is not None and not isinstance(config, Mapping):
-            raise TypeError(f"expected configuration dict, got {type(config).__name__}")
-        read = read_options({**(config or {}), **options})
+        read = read_options(config, options)
         try:
             native = KafkaProducer(read.native)
         except NativeError as error:
@@ -53,7 +51,7 @@ class Producer(ProducePath):
     def _around(cls, native: KafkaProducer, **options: Any) -> Self:
         """A Producer on this native one, for tests."""
         made = cls.__new__(cls)
-        made._use(native, read_options({"bootstrap.servers": "unused:1", **options}))
+        made._use(native, read_options({"bootstrap.servers": "unused:1"}, options))
         return made
 
     def _use(self, native: KafkaProducer, read: LibrdkafkaOptions) -> None:
@@ -336,6 +334,7 @@ class Producer(ProducePath):
         finally:
             self._serve()
 
+    @door(KafkaException, TypeError, wrap=False)
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """As ``forebay.KafkaProducer.set_sasl_credentials``."""
         self._transact(self._checked().set_sasl_credentials, username, password)

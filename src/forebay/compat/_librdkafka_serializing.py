@@ -8,11 +8,13 @@ from typing import Any
 from forebay.compat._librdkafka_errors import KafkaError, KafkaException
 from forebay.compat._librdkafka_producer import Producer
 from forebay.compat._librdkafka_values import SerializationContext
+from forebay.config._door import door
 
 
 class SerializingProducer(Producer):
     """Producer with ``key.serializer`` and ``value.serializer``: functions of an object and a context."""
 
+    @door(KafkaException, TypeError)
     def __init__(self, conf: Mapping[str, Any]) -> None:
         own = dict(conf)
         self._key_serializer = own.pop("key.serializer", None)

@@ -13,17 +13,17 @@ from typing import Any
 
 from forebay.config._aliases import ALIASES
 from forebay.config._bootstrap import HostPort, parse_bootstrap
+from forebay.config._door import TABLE as _TABLE
+from forebay.config._door import door, kafka_name
 from forebay.config._hints import lack, unknown
 from forebay.config._kerberos import Kerberos, kerberos
 from forebay.config._oauth import TOKEN_MECHANISMS, TokenSource, jaas_secret, token_source
 from forebay.config._option import Feature, Importance, Option, Type, load
-from forebay.config._options import PRODUCER_OPTIONS
 from forebay.config._placeholders import Placeholder, Providers, providers_of
 from forebay.config._properties import properties
 from forebay.config._proxy import ProxyUrl, parse_proxy
 from forebay.config._rules import RULES, Note, client_id_of
-from forebay.config._secret import Secret
-from forebay.config._security import SECURITY_OPTIONS
+from forebay.config._secret import HIDDEN, Secret, described, shown_value
 from forebay.config._security_rules import (
     SASL_PROTOCOLS,
     Credentials,
@@ -41,9 +41,6 @@ AVAILABLE: frozenset[Feature] = frozenset(
 """The features this version has, of those that options are waiting for."""
 
 _log = logging.getLogger("forebay.config")
-_TABLE: Mapping[str, Option] = MappingProxyType(
-    {option.name: option for option in (*PRODUCER_OPTIONS, *SECURITY_OPTIONS)}
-)
 # A process may make many configurations.
 _DEFAULTS: Mapping[str, Any] = MappingProxyType({name: option.default for name, option in _TABLE.items()})
 _OF_PROVIDERS = tuple(option for option in _TABLE.values() if option.name.startswith("config.providers"))
@@ -74,6 +71,7 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
     _features: frozenset[Feature]
     _bootstrap: tuple[HostPort, ...]
 
+    @door()
     def __init__(
         self,
         values: Mapping[str, Any] | None = None,
@@ -151,6 +149,7 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
         """The bootstrap servers, each once."""
         return self._bootstrap
 
+    @door()
     def replace(self, values: Mapping[str, Any] | None = None, /, **options: Any) -> ProducerConfig:
         """A configuration with further or other options; they count as given."""
         changed = _collect(values or {}, options, self._features)
@@ -159,11 +158,12 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
     def describe(self) -> str:
         """Every option and its value, a line each, for the log; passwords hidden, given ones marked."""
         return "\n".join(
-            f"{name} = {value!r}{' (given)' if name in self._originals else ''}" for name, value in self._values.items()
+            f"{name} = {_told(name, value)}{' (given)' if name in self._originals else ''}"
+            for name, value in self._values.items()
         )
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self._originals.items())
+        given = ", ".join(f"{name}={_told(name, value)}" for name, value in self._originals.items())
         return f"<ProducerConfig {given}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -180,14 +180,6 @@ def _restore(originals: dict[str, Any]) -> ProducerConfig:
     config = ProducerConfig.__new__(ProducerConfig)
     config._fill(originals, AVAILABLE)
     return config
-
-
-def kafka_name(key: str) -> str:
-    """Kafka's name of an option, for any of its spellings; ``key`` itself if it is none."""
-    name = key if key in _TABLE else key.replace("_", ".")
-    if name in ALIASES:
-        name = ALIASES[name].name
-    return name if name in _TABLE else key
 
 
 def is_option(key: str) -> bool:
@@ -217,13 +209,14 @@ def _collect(values: Mapping[Any, Any], options: Mapping[str, Any], features: fr
     spelled: dict[str, str] = {}
     for key, value in (*values.items(), *options.items()):
         if not isinstance(key, str):
-            raise ConfigError(f"Option names are strings, got {key!r}")
+            shown = described(key) if isinstance(key, (bytes, tuple, list)) else repr(key)
+            raise ConfigError(f"Option names are strings, got {shown}")
         name = key if key in _TABLE else key.replace("_", ".")
         if name in ALIASES:
             name, convert = ALIASES[name]
             value = value if value is None or convert is None else convert(value)
         if name not in _TABLE:
-            raise unknown(key, _TABLE, features)
+            raise unknown(key, value, _TABLE, features)
         if value is None:
             continue
         if name in found:
@@ -233,19 +226,26 @@ def _collect(values: Mapping[Any, Any], options: Mapping[str, Any], features: fr
     return found
 
 
+def _told(name: str, value: Any) -> str:
+    if isinstance(value, Secret):
+        return repr(value)
+    return HIDDEN if value and _TABLE[name].guarded else shown_value(value)
+
+
 def _held(option: Option, value: Any, providers: Providers) -> Any:
     """What is kept of a given value: a secret does not show itself, and a placeholder stays one."""
+    text = value.reveal() if type(value) is Secret and value.is_text else value
     # Before anything is made of it: an error of the encoding itself would hold the text of a password.
-    option.check_text(value)
-    if not isinstance(value, str):
+    option.check_text(text)
+    if not isinstance(text, str):
         return value
-    if providers.has(value):
+    if providers.has(text):
         if option.secret or option.placeholders:
-            return Placeholder(value, providers)
+            return Placeholder(text, providers)
         raise option.refusal(
             value, "placeholders are for passwords, keys, ssl.*.location, proxy.url, user and client id only"
         )
-    return Secret(value) if option.secret else value
+    return Secret(text) if option.secret else value
 
 
 def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any], features: frozenset[Feature]) -> None:
@@ -253,7 +253,7 @@ def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any],
         option = _TABLE[name]
         missing = option.missing(parsed[name], features)
         if missing:
-            shown = "" if option.secret else f"={originals[name]!r}"
+            shown = "" if option.secret else f"={shown_value(originals[name])}"
             if missing == (Feature.JVM,):
                 raise ConfigError(
                     f"Option {name}{shown} has no meaning outside of a Java virtual machine; leave it out"

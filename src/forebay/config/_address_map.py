@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from forebay.config._bootstrap import HostPort, parse_address
+from forebay.config._secret import described, shown_value, tells
 from forebay.errors import ConfigError
 
 AddressMap = Callable[[str, int], tuple[str, int]]
@@ -46,7 +47,7 @@ def parse_address_map(entries: Sequence[Any]) -> AddressMap | None:
     others: HostPort | None = None
     for entry in entries:
         if not isinstance(entry, str) or entry.count("=") != 1:
-            raise ConfigError(f"Invalid entry {entry!r} in {OPTION}: {_HOW}")
+            raise ConfigError(f"Invalid entry {shown_value(entry)} in {OPTION}: {_HOW}")
         advertised, real = (part.strip() for part in entry.split("="))
         address = parse_address(real, OPTION)
         if advertised == ALL_OTHERS:
@@ -57,5 +58,6 @@ def parse_address_map(entries: Sequence[Any]) -> AddressMap | None:
             known = pairs.get(key)
             pairs[key] = address
         if known is not None:
-            raise ConfigError(f"Invalid entry {entry!r} in {OPTION}: {advertised} is there twice")
+            shown = described(advertised) if tells(entry) else advertised
+            raise ConfigError(f"Invalid entry {shown_value(entry)} in {OPTION}: {shown} is there twice")
     return Addresses(pairs, others) if entries else None

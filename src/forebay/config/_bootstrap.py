@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from forebay.config._secret import described, shown_value, tells
 from forebay.errors import ConfigError
 
 _ENTRY = re.compile(r"(?:(?P<protocol>\w+)://)?(?:\[(?P<six>[^\[\]]*)\]|(?P<host>[^\[\]:/]*))(?::(?P<port>[^:\[\]]*))?")
@@ -65,9 +66,11 @@ def parse_address(entry: Any, option: str) -> HostPort:
     if port is None:
         raise _refusal(entry, option, f"the port is missing; {_HOW}")
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
-        raise _refusal(entry, option, f"the port {port!r} is not a number from 1 to 65535")
+        raise _refusal(
+            entry, option, f"the port {described(port) if tells(entry) else repr(port)} is not a number from 1 to 65535"
+        )
     return HostPort(name, int(port))
 
 
 def _refusal(entry: Any, option: str, reason: str) -> ConfigError:
-    return ConfigError(f"Invalid entry {entry!r} in {option}: {reason}")
+    return ConfigError(f"Invalid entry {shown_value(entry)} in {option}: {reason}")

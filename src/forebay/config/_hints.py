@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from forebay.config._option import Feature, Option
+from forebay.config._secret import described, shown_name
 from forebay.errors import ConfigError
 
 _OTHER_NAMES = {
@@ -102,13 +103,15 @@ _AREAS = (
     (Feature.TLS, ("ssl.", "enable.ssl.")),
     (Feature.SASL, ("sasl.", "enable.sasl.")),
 )
+_KNOWN = ("did you mean", "here it is", "write it without")
+"""How hints begin that know the name."""
 CUTOFF = 0.75
 CUTOFF_WITHIN_AREAS = 0.9
 """How near a name must be to be meant: those of TLS and SASL are long, and alike though they mean other things."""
 
 
-def unknown(given: str, table: Mapping[str, Option], features: frozenset[Feature]) -> ConfigError:
-    """The error for the key ``given``; its value may be a password and is not shown.
+def unknown(given: str, value: object, table: Mapping[str, Option], features: frozenset[Feature]) -> ConfigError:
+    """The error for the key ``given``; its value may be a password and is not shown, nor a key that may be a value.
 
     A hint that names an option says so where this version would refuse it.
 
@@ -116,8 +119,20 @@ def unknown(given: str, table: Mapping[str, Option], features: frozenset[Feature
         table: every option by name.
         features: the machinery there is.
     """
+    begin = re.match(r"[\w.]*", given)
+    name = kafka_spelling(begin.group() if begin else "", table)
+    if name != given and name in table:
+        return ConfigError(f"Unknown option {described(given)}, which begins with {name}: write {name}=value")
     hint = _hint(given.replace("_", ".").lower(), table, features)
-    return ConfigError(f"Unknown option {given!r}: {hint}{lack(hint, table, features)}")
+    is_known = hint.startswith(_KNOWN) and re.fullmatch(r"[a-zA-Z0-9._-]+", given) is not None
+    shown = repr(given) if is_known else shown_name(given, value)
+    return ConfigError(f"Unknown option {shown}: {hint}{lack(hint, table, features)}")
+
+
+def kafka_spelling(name: str, table: Mapping[str, Option]) -> str:
+    """A name with dots, if that is an option's."""
+    dotted = name.replace("_", ".")
+    return dotted if dotted in table else name
 
 
 def lack(text: str, table: Mapping[str, Option], features: frozenset[Feature]) -> str:

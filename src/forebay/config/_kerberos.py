@@ -6,7 +6,8 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from forebay.config._jaas import parse_jaas
+from forebay.config._jaas import LoginModule, parse_jaas
+from forebay.config._secret import path_fault
 from forebay.errors import ConfigError
 
 WITHOUT_EFFECT = (
@@ -41,15 +42,16 @@ def kerberos(values: Mapping[str, Any]) -> Kerberos:
         given = [f"sasl.kerberos.{name}" for name, value in own.items() if value is not None]
         if given:
             raise ConfigError(f"sasl.jaas.config and {', '.join(given)} cannot both be given")
-        options = _module(jaas.reveal())
-        own = {"principal": options.get("principal"), "keytab": _keytab(options)}
-        cache = options.get("ticketCache") if own["keytab"] is None else None
-        if service is not None and options.get("serviceName", service) != service:
+        module = _module(jaas.reveal())
+        own = {"principal": module.text("principal"), "keytab": _keytab(module)}
+        cache = module.text("ticketCache") if own["keytab"] is None else None
+        named = module.text("serviceName")
+        if None not in (service, named) and named != service:
             raise ConfigError(
-                f"sasl.kerberos.service.name is {service!r}, and serviceName in sasl.jaas.config is "
-                f"{options['serviceName']!r}: give one"
+                f"sasl.kerberos.service.name is {service!r}, and serviceName in sasl.jaas.config is another one: "
+                "give one"
             )
-        service = service or options.get("serviceName")
+        service = service or named
     if not service:
         raise ConfigError("sasl.mechanism=GSSAPI needs sasl.kerberos.service.name, which mostly is kafka")
     return Kerberos(service, own["principal"], own["keytab"], cache)
@@ -64,25 +66,29 @@ def kerberos_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Itera
         yield logging.WARNING, text
 
 
-def _module(text: str) -> dict[str, str]:
+def _module(text: str) -> LoginModule:
     module = parse_jaas(text)
     if module.name != MODULE:
         raise ConfigError(f"sasl.jaas.config has {module.name}, but sasl.mechanism=GSSAPI needs {MODULE}")
-    return module.options
+    return module
 
 
-def _keytab(options: Mapping[str, str]) -> str | None:
+def _keytab(module: LoginModule) -> str | None:
     """The keytab, as MIT Kerberos names files; None for the ticket cache."""
-    if _true(options, "useKeyTab"):
-        if not options.get("keyTab"):
+    if _true(module, "useKeyTab"):
+        path = module.text("keyTab")
+        if not path:
             raise ConfigError(f"sasl.jaas.config: {MODULE} with useKeyTab=true needs keyTab")
-        return options["keyTab"].removeprefix("file:")
-    if not _true(options, "useTicketCache"):
+        fault = path_fault(path)
+        if fault is not None:
+            raise ConfigError(f"sasl.jaas.config: keyTab of {MODULE}: {fault}")
+        return path.removeprefix("file:")
+    if not _true(module, "useTicketCache"):
         raise ConfigError(
             f"sasl.jaas.config: {MODULE} needs useKeyTab=true or useTicketCache=true; nobody is asked for a password"
         )
     return None
 
 
-def _true(options: Mapping[str, str], name: str) -> bool:
-    return options.get(name, "false").lower() == "true"
+def _true(module: LoginModule, name: str) -> bool:
+    return (module.text(name) or "false").lower() == "true"

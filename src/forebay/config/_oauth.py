@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from forebay._wire import shown_url
 from forebay.config._aliases import OauthCb
 from forebay.config._jaas import LoginModule, parse_jaas
 from forebay.config._placeholders import Placeholder, providers_of
@@ -27,11 +29,15 @@ class TokenSource(NamedTuple):
     option: str
     """Which option says so, for messages."""
     provider: Callable[[], Any] | None = None
-    jaas: Mapping[str, str] = {}
-    """The options of the login module; values may hold placeholders and passwords."""
+    jaas: Mapping[str, Secret] = {}
+    """The options of the login module, whose values may hold placeholders."""
 
     def __repr__(self) -> str:
         return f"<TokenSource {self.kind} of {self.option}>"
+
+    def text(self, name: str) -> str | None:
+        """The value of one of the login module's options that is no secret."""
+        return None if name not in self.jaas else self.jaas[name].reveal()
 
 
 def token_source(values: Mapping[str, Any]) -> TokenSource:
@@ -84,10 +90,10 @@ def oauth_module(values: Mapping[str, Any]) -> LoginModule | None:
     return module
 
 
-def jaas_secret(values: Mapping[str, Any], text: str) -> Secret:
+def jaas_secret(values: Mapping[str, Any], value: Secret) -> Secret:
     """A value of the login module, which may hold placeholders."""
     providers = providers_of(values)
-    return Placeholder(text, providers) if providers.has(text) else Secret(text)
+    return Placeholder(value.reveal(), providers) if providers.has(value.reveal()) else value
 
 
 def _users(values: Mapping[str, Any]) -> list[TokenSource]:
@@ -154,24 +160,33 @@ def _aws(values: Mapping[str, Any], module: LoginModule | None) -> list[TokenSou
         return []
     unknown = sorted(set(module.options) - _IAM_OPTIONS) if iam and module is not None else []
     if unknown:
-        allowed = ", ".join(sorted(_IAM_OPTIONS))
-        raise ConfigError(f"sasl.jaas.config: {', '.join(unknown)} of IAMLoginModule cannot be used, only {allowed}")
+        allowed, shown = ", ".join(sorted(_IAM_OPTIONS)), ", ".join(map(_jaas_name, unknown))
+        raise ConfigError(f"sasl.jaas.config: {shown} of IAMLoginModule cannot be used, only {allowed}")
     return [TokenSource("aws", "sasl.mechanism=AWS_MSK_IAM")]
 
 
-def _endpoint(values: Mapping[str, Any], jaas: Mapping[str, str]) -> TokenSource:
+def _jaas_name(name: str) -> str:
+    # Any other word may be a part of a password whose quotes are wrong.
+    return name if re.fullmatch("aws[A-Za-z]{1,30}", name) else f"an option of {len(name)} characters"
+
+
+def _endpoint(values: Mapping[str, Any], jaas: Mapping[str, Secret]) -> TokenSource:
     url, retriever = values[_URL], values[f"{_PREFIX}.jwt.retriever.class"] or "default"
     is_file = url.startswith("file:")
+    if not is_file and "@" in url.partition("?")[0]:
+        raise ConfigError(f"{_URL}: no user or password may be in it; give {_ID} and {_SECRET}")
     if is_file and retriever in ("default", "file"):
         return TokenSource("file", _URL, jaas=jaas)
     if is_file or retriever == "file":
-        raise ConfigError(f"{_URL}={url} does not fit {_PREFIX}.jwt.retriever.class: FileJwtRetriever reads file: URLs")
+        raise ConfigError(
+            f"{_URL}={shown_url(url)} does not fit {_PREFIX}.jwt.retriever.class: FileJwtRetriever reads file: URLs"
+        )
     signs = values[f"{_PREFIX}.assertion.file"] is not None or values[f"{_PREFIX}.assertion.claim.iss"] is not None
     if retriever == "jwt-bearer" or signs:
         _check_assertion(values)
         return TokenSource("jwt-bearer" if retriever == "jwt-bearer" else "assertion", _URL, jaas=jaas)
     for option, name in ((_ID, "clientId"), (_SECRET, "clientSecret")):
-        if values[option] is None and not jaas.get(name):
+        if values[option] is None and (name not in jaas or not jaas[name].reveal()):
             raise ConfigError(f"{_URL} needs {option}, or {name} in sasl.jaas.config")
     return TokenSource("secret", _URL, jaas=jaas)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from forebay._wire import MAX_TEXT, text_fault
 from forebay.config._placeholders import Placeholder
-from forebay.config._secret import Called, Secret
+from forebay.config._secret import Called, Secret, described, path_fault, shown_value
 from forebay.errors import ConfigError
 
 INT_MAX = 2**31 - 1
@@ -87,6 +87,10 @@ class Option(NamedTuple):
     """A string of the protocol itself, which has a limit."""
     path: bool = False
     """Of a file or a folder, whose name may be any bytes."""
+    guarded: bool = False
+    """It is no password, but may hold one; messages and ``describe`` do not show it."""
+    text_in: str = ""
+    """For a path: the options that take the file's content as text."""
 
     @property
     def secret(self) -> bool:
@@ -113,8 +117,12 @@ class Option(NamedTuple):
             return value
         if self.secret:
             return self._parse_secret(value)
+        if type(value) is Secret and value.is_text:
+            value = value.reveal()  # it may hold a secret beside what it is: an address with a login
         if self.callable_too and callable(value):
             return value
+        if self.path:
+            self._check_path(value)
         parsed = _PARSERS[self.type](self, value)
         if self.choices and self.type is not Type.LIST:
             parsed = self._choice(parsed, value)
@@ -133,7 +141,17 @@ class Option(NamedTuple):
             if fault is not None and not (self.path and is_path(text)):
                 raise ConfigError(f"Option {self.name}: {fault}")  # without a text that may be a password, or long
 
+    def _check_path(self, value: Any) -> None:
+        for given in value if isinstance(value, (list, tuple)) else (value,):
+            fault = path_fault(given) if isinstance(given, str) else None
+            if fault is not None:
+                raise self.refusal(Secret(given), fault + (f"; text is for {self.text_in}" if self.text_in else ""))
+
     def _parse_secret(self, value: Any) -> Secret:
+        if type(value) is Secret:
+            if not value.is_text:
+                raise self.refusal(value)
+            return value
         if isinstance(value, Secret):
             return value
         if not callable(value):
@@ -145,7 +163,7 @@ class Option(NamedTuple):
 
     def refusal(self, value: Any, reason: str = "") -> ConfigError:
         """The error for a value that is not allowed."""
-        shown = "[hidden]" if self.secret else repr(value)
+        shown = described(value) if self.secret or self.guarded else shown_value(value)
         return ConfigError(f"Invalid value {shown} for option {self.name}: {reason or 'must be ' + self.allowed()}")
 
     @property

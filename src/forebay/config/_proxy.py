@@ -35,7 +35,7 @@ def parse_proxy(url: Secret) -> ProxyUrl:
     def password() -> str:
         now = _parts(url.reveal())
         if now.username != found.username or now.password is None:
-            raise _wrong(f"it named user {found.username!r} when the producer was made, and now another one or none")
+            raise _wrong("it named another user, or one at all, when the producer was made")
         return now.password.reveal()
 
     return found._replace(password=Called(password)) if url.deferred and found.password is not None else found
@@ -51,7 +51,9 @@ def _parts(url: str) -> ProxyUrl:
         raise _wrong(f"it is no URL; {_HOW}") from None  # the cause may show the password
     kind = KINDS.get(parts.scheme)
     if kind is None:
-        raise _wrong(f"{parts.scheme[:20]!r} is none of {', '.join(KINDS)}; {_HOW}")
+        # Without // the scheme may be the user.
+        begin = f"{parts.scheme!r} is" if "://" in url and parts.scheme.isalpha() else "its scheme is"
+        raise _wrong(f"{begin} none of {', '.join(KINDS)}; {_HOW}")
     if not host or any(sign.isspace() for sign in host):
         raise _wrong(f"the host is missing or has spaces; {_HOW}")
     if not port:

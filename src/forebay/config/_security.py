@@ -63,7 +63,7 @@ _TLS = (
     _tls("keystore.type", STRING, "JKS", MEDIUM, "Format of the key store.", choices=_STORES),
     _tls(
         "keystore.location", STRING, None, HIGH, "File of the client's key and certificate.",
-        placeholders=True, path=True,
+        placeholders=True, path=True, text_in="ssl.keystore.key and ssl.keystore.certificate.chain",
     ),
     _tls("keystore.password", PASSWORD, None, HIGH, "Password of the key store."),
     _tls("key.password", PASSWORD, None, HIGH, "Password of the private key."),
@@ -71,7 +71,10 @@ _TLS = (
     _tls("keystore.certificate.chain", PASSWORD, None, HIGH, "The client's certificates themselves, as PEM."),
     _tls("truststore.certificates", PASSWORD, None, HIGH, "The trusted certificates themselves, as PEM."),
     _tls("truststore.type", STRING, "JKS", MEDIUM, "Format of the trust store.", choices=_STORES),
-    _tls("truststore.location", STRING, None, HIGH, "File of the trusted certificates.", placeholders=True, path=True),
+    _tls(
+        "truststore.location", STRING, None, HIGH, "File of the trusted certificates.",
+        placeholders=True, path=True, text_in="ssl.truststore.certificates",
+    ),
     _tls("truststore.password", PASSWORD, None, HIGH, "Password of the trust store."),
     _tls("keymanager.algorithm", STRING, "SunX509", LOW, "Java's algorithm for key managers.", feature=Feature.JVM),
     _tls("trustmanager.algorithm", STRING, "PKIX", LOW, "Java's algorithm for trust managers.", feature=Feature.JVM),
@@ -81,7 +84,7 @@ _TLS = (
     _tls("context", CLASS, None, MEDIUM, "An ssl.SSLContext, in the place of all other ssl options.", ours=True),
     _tls(
         "key.location", STRING, None, HIGH, "File of the client's key, if apart from the certificates.",
-        ours=True, placeholders=True, path=True,
+        ours=True, placeholders=True, path=True, text_in="ssl.keystore.key",
     ),
     _tls(
         "crl.location", STRING, None, LOW, "File of revoked certificates (PEM).",
@@ -127,7 +130,7 @@ _SASL = (
     ),
     _sasl(
         "kerberos.keytab", STRING, None, LOW, "File with the client's Kerberos keys; else the ticket cache is used.",
-        ours=True,
+        ours=True, path=True,
     ),
     _sasl("kerberos.kinit.cmd", STRING, "/usr/bin/kinit", LOW, "Path of kinit."),
     _sasl(
@@ -184,8 +187,11 @@ _OAUTH = (
         "seconds of its end, principal, extensions).",
         ours=True,
     ),
-    _sasl("oauthbearer.config", STRING, None, LOW, "Handed to confluent-kafka's oauth_cb.", ours=True),
-    _sasl("oauthbearer.extensions", LIST, (), LOW, "name=value pairs that are sent with a token.", ours=True),
+    _sasl("oauthbearer.config", STRING, None, LOW, "Handed to confluent-kafka's oauth_cb.", ours=True, guarded=True),
+    _sasl(
+        "oauthbearer.extensions", LIST, (), LOW, "name=value pairs that are sent with a token.",
+        ours=True, guarded=True,
+    ),
     _sasl(
         "oauthbearer.method", STRING, "default", LOW, "librdkafka's; oidc needs sasl.oauthbearer.token.endpoint.url.",
         choices=("default", "oidc"), any_case=True, ours=True,

@@ -6,12 +6,13 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from forebay._wire import NOT_UTF8, is_utf8
 from forebay.config._jaas import parse_jaas
 from forebay.config._kerberos import kerberos_rule
 from forebay.config._oauth import TOKEN_MECHANISMS, jaas_secret, token_source
 from forebay.config._placeholders import Placeholder, looks_like_one
 from forebay.config._secret import Secret
-from forebay.errors import ConfigError
+from forebay.errors import ConfigError, IllegalArgumentError
 
 TLS_VERSIONS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 OLD_VERSIONS = TLS_VERSIONS[:2]
@@ -148,6 +149,22 @@ def _login(user: Secret, password: Secret, token: bool = False) -> LoginSource:
     )
 
 
+def new_credentials(mechanism: str, username: Any, password: Any) -> Credentials:
+    """What ``set_sasl_credentials`` is given.
+
+    Raises:
+        TypeError: one of them is no string.
+        IllegalArgumentError: a NUL character, which PLAIN cannot send, or a lone surrogate.
+    """
+    if not isinstance(username, str) or not isinstance(password, str):
+        raise TypeError("username and password must be strings")
+    if mechanism == "PLAIN" and NUL in username + password:
+        raise IllegalArgumentError("SASL PLAIN: neither username nor password may hold a NUL character")
+    if not is_utf8(username + password):
+        raise IllegalArgumentError(f"the username or the password: {NOT_UTF8}")
+    return Credentials(username, Secret(password))
+
+
 def _of_jaas(values: Mapping[str, Any], text: str) -> LoginSource:
     module = parse_jaas(text)
     mechanism = values["sasl.mechanism"]
@@ -157,7 +174,7 @@ def _of_jaas(values: Mapping[str, Any], text: str) -> LoginSource:
     missing = [name for name in ("username", "password") if name not in module.options]
     if missing:
         raise ConfigError(f"sasl.jaas.config: {module.name} needs {' and '.join(missing)}")
-    token = module.options.get("tokenauth", "false").lower() == "true"
+    token = (module.text("tokenauth") or "false").lower() == "true"
     user, password = (jaas_secret(values, module.options[name]) for name in ("username", "password"))
     return _login(user, password, token)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from forebay._runtime.files import NoTextError, without_mark
 from forebay._wire import is_utf8
+from forebay.config._door import door
 from forebay.config._properties import HALF, EscapeError, properties
 from forebay.errors import ConfigError
 
@@ -54,6 +55,7 @@ class FromSources:
     __slots__ = ()
 
     @classmethod
+    @door()
     def from_properties(cls, path: str | os.PathLike[str], /, **overrides: Any) -> Self:
         """Made of the options in a Java properties file.
 
@@ -75,6 +77,7 @@ class FromSources:
         return cls(config_of(values, origins, overrides))  # type: ignore[call-arg]
 
     @classmethod
+    @door(wrap=False)
     def from_env(cls, prefix: str = "FOREBAY_", /, environ: Mapping[str, str] | None = None, **overrides: Any) -> Self:
         """Made of the environment variables that begin with ``prefix``.
 
@@ -118,6 +121,7 @@ def _is_other(prefix: str, name: str) -> bool:
     return OF_A_SERVICE.fullmatch(name) is not None or (prefix == "FOREBAY_" and name in OF_THE_PACKAGE)
 
 
+@door()
 def read_properties(path: str | os.PathLike[str]) -> list[tuple[int, str, str]]:
     """Line number, name and value of each option in a properties file; of a name given twice the last, as in Java.
 
@@ -149,6 +153,7 @@ def read_properties(path: str | os.PathLike[str]) -> list[tuple[int, str, str]]:
     return list(found.values())
 
 
+@door(wrap=False)
 def config_of(
     values: Mapping[str, str], origins: Mapping[str, str], overrides: Mapping[str, Any] | None = None
 ) -> ProducerConfig:

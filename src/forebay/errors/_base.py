@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import sys
+from types import TracebackType
 from typing import Any, Self, TypeVar
 
 PUBLIC_MODULE = "forebay.errors"
@@ -86,6 +88,40 @@ def own_copy(error: Raised) -> Raised:
     own = copy.copy(error)
     own.__cause__ = error.__cause__
     return own.with_traceback(None)
+
+
+def bare(error: Raised) -> Raised:
+    """``error`` itself, without the frames that may have held a secret, and so what is behind it.
+
+    Programs that report errors show the locals of each frame.  What reads a password has it in a local, also in the
+    standard library.  So the frames of both go, and those of the user's code stay.  What ``from None`` hides goes as
+    a whole: its text may be the secret.  The road not taken: to delete each such local, which the next one forgets.
+    """
+    left: list[BaseException] = [error]
+    seen: set[int] = set()
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if one.__suppress_context__:
+            one.__context__ = one.__cause__
+        one.__traceback__ = _of_users(one.__traceback__)
+        left.extend(each for each in (one.__cause__, one.__context__) if each is not None)
+    return error
+
+
+def _of_users(trace: TracebackType | None) -> TracebackType | None:
+    kept = []
+    while trace is not None:
+        package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package != "forebay" and package not in sys.stdlib_module_names:
+            kept.append(trace)
+        trace = trace.tb_next
+    found: TracebackType | None = None
+    for one in reversed(kept):
+        found = TracebackType(found, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return found
 
 
 def reworded(error: AnyError, message: str) -> AnyError:

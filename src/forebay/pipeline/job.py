@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 HIDDEN = "[hidden]"
 _SECRETS = r"secret|password|passwd|token|credential|(?:access|account).?key|private|jaas|user\.info|\bsas\b"
@@ -83,9 +84,13 @@ class Registry:
     """A Schema Registry, and how subjects are named."""
 
     urls: tuple[str, ...]
-    user_info: str | None = None
-    """``user:password``."""
-    token: str | None = None
+    """Without a login."""
+    logins: Mapping[str, Any] = field(default_factory=dict)
+    """``user:password`` by URL, for those that had it in them; a ``Secret`` each."""
+    user_info: Any = None
+    """``user:password``, a ``Secret``."""
+    token: Any = None
+    """A ``Secret``."""
     ca: str | None = None
     """A file with the certificates of trusted authorities, PEM."""
     strategy: str = "TopicNameStrategy"
@@ -174,7 +179,8 @@ def _encoding(one: Encoding) -> str:
 
 
 def _registry(registry: Registry) -> str:
-    access = ", with a password" if registry.user_info else ", with a token" if registry.token else ""
+    login = registry.user_info or registry.logins
+    access = ", with a password" if login else ", with a token" if registry.token else ""
     return f"{', '.join(registry.urls)}, {registry.strategy}{access}"
 
 

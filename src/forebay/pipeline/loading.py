@@ -11,9 +11,12 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from forebay._runtime.files import NoTextError
 from forebay._wire import shown, topic_fault
+from forebay.config._door import door
+from forebay.config._secret import Secret, shown_name, shown_value
 from forebay.errors import ConfigError
 from forebay.pipeline.job import TRIGGER_NOW, Encoding, Job, Registry, Sink, Source, Stream
 from forebay.pipeline.table import AVRO_NAME, DURATION, JobError, Table, duration, known, read_text
@@ -61,6 +64,7 @@ DEFAULT_VIEW = "source"
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
+@door(wrap=False)
 def load(path: str | os.PathLike[str], overrides: Mapping[str, str] | None = None) -> Job:
     """Reads a job file.
 
@@ -104,12 +108,19 @@ def _override(document: dict[str, Any], place: str, value: str) -> None:
         keys.append(head)
         rest = tail
     if not rest:
-        raise JobError(f"cannot set {place!r}: give section.key, such as producer.bootstrap.servers or sink.topic")
+        raise JobError(
+            f"cannot set {_place(place)}: give section.key, such as producer.bootstrap.servers or sink.topic"
+        )
     for key in keys:
         inside = inside.setdefault(key, {})
         if not isinstance(inside, dict):
-            raise JobError(f"cannot set {place!r}: {key!r} is not a table")
+            raise JobError(f"cannot set {_place(place)}: {key!r} is not a table")
     _replace(inside, rest, value)
+
+
+def _place(place: str) -> str:
+    # A section alone is no value without a name.
+    return shown_name(place, place) if place.strip(".") else repr(place)
 
 
 def _replace(table: dict[str, Any], key: str, value: str) -> None:
@@ -291,16 +302,20 @@ def _registry(whole: Table) -> Registry | None:
     options = whole.inner("registry", None).options()
     known(options, REGISTRY, "[registry]")
     table = Table(dict(options), "registry", None, whole.folder)
-    urls = tuple(url.strip().rstrip("/") for url in (table.text("url") or "").split(",") if url.strip())
-    if not urls:
+    given = tuple(url.strip().rstrip("/") for url in (table.text("url") or "").split(",") if url.strip())
+    if not given:
         raise JobError('[registry] has no url, such as "http://localhost:8081"')
-    for url in urls:
-        if not re.match(r"https?://[^/@]+", url):
-            raise JobError(f"[registry] url is {url!r}; it must begin with http:// or https:// and have no password")
+    urls, logins = zip(*map(_url_and_login, given), strict=True)
+    token, user_info = table.text("bearer.auth.token"), _user_info(table)
+    if any(logins) and (token is not None or user_info is not None):
+        raise JobError(
+            "[registry] url has a user and a password, so basic.auth.user.info and bearer.auth.token cannot be"
+        )
     return Registry(
         urls=urls,
-        user_info=_user_info(table),
-        token=table.text("bearer.auth.token"),
+        logins={url: Secret(login) for url, login in zip(urls, logins, strict=True) if login},
+        user_info=None if user_info is None else Secret(user_info),
+        token=None if token is None else Secret(token),
         ca=table.existing("ssl.ca.location"),
         strategy=table.choice("subject.name.strategy", STRATEGIES, STRATEGIES[0]) or STRATEGIES[0],
         register=table.flag("auto.register.schemas", True),
@@ -308,11 +323,31 @@ def _registry(whole: Table) -> Registry | None:
     )
 
 
+def _url_and_login(given: str) -> tuple[str, str | None]:
+    """The address of a registry without its login, and the login as ``user:password``; no message shows either."""
+    wrong = f"[registry] url is {shown_value(given)}; it must begin with http:// or https:// and a host"
+    scheme, sign, rest = given.partition("://")
+    login, at, place = rest.rpartition("@")
+    if scheme not in ("http", "https") or not sign or not re.match(r"[^/?#\s]+", place):
+        raise JobError(wrong)
+    if not at:
+        return given, None
+    user, colon, password = login.partition(":")
+    if not user or not colon or not password or re.search(r"[/?#\s]", login):
+        raise JobError(
+            "[registry] url has a login that cannot be read: write user:password@ before the host, and signs like / "
+            "and @ in them as %2F and %40"
+        )
+    return f"{scheme}://{place}", f"{unquote(user)}:{unquote(password)}"
+
+
 def _user_info(table: Table) -> str | None:
     table.only_one("basic.auth.user.info", "bearer.auth.token")
     value = table.text("basic.auth.user.info")
     if value is not None and ":" not in value:
-        raise JobError("[registry] basic.auth.user.info must be user:password; it has no colon (value hidden)")
+        raise JobError(
+            f"[registry] basic.auth.user.info must be user:password; its {len(value)} characters have no colon"
+        )
     return value
 
 

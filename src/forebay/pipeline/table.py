@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from forebay._runtime.files import NoTextError, text_of
+from forebay.config._secret import described, shown_name, shown_value
 from forebay.errors import ConfigError
+from forebay.pipeline.job import SECRET
 
 UNITS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 DURATION = re.compile(rf"(\d+) ({'|'.join(UNITS)})s?")
@@ -37,7 +39,7 @@ class Table:
 
     def __init__(self, values: Any, where: str, allowed: Iterable[str] | None, folder: Path) -> None:
         if not isinstance(values, dict):
-            raise JobError(f"{where} must be a table [{where}], not {values!r}")
+            raise JobError(f"{where} must be a table [{where}], not {shown_value(values)}")
         self.where = where
         self._values: dict[str, Any] = values
         self.folder = folder
@@ -53,7 +55,7 @@ class Table:
         if value is None:
             return None
         if not isinstance(value, str) or not value.strip():
-            raise JobError(f"[{self.where}] {key} must be a text that is not empty, not {value!r}")
+            raise JobError(f"[{self.where}] {key} must be a text that is not empty, not {_shown(key, value)}")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ class Table:
         where = self.where if key is None else f"{self.where}.{key}"
         value = self._values if key is None else self._values.get(key, {})
         if not isinstance(value, dict):
-            raise JobError(f"[{where}] must be a table of options, not {value!r}")
+            raise JobError(f"[{where}] must be a table of options, not {shown_value(value)}")
         return _flat(value, where)
 
     def inner(self, key: str, allowed: Iterable[str] | None, where: str | None = None) -> Table:
@@ -171,7 +173,8 @@ def known(values: Mapping[str, Any], allowed: tuple[str, ...], where: str) -> No
     """Refuses the first key that is not in ``allowed``, with the nearest that is."""
     for key in values:
         if key not in allowed:
-            raise JobError(f"unknown key {key!r} in {where}{_hint(key, allowed)} Allowed: {', '.join(allowed)}")
+            shown = shown_name(key, values[key])
+            raise JobError(f"unknown key {shown} in {where}{_hint(key, allowed)} Allowed: {', '.join(allowed)}")
 
 
 def _hint(word: str, allowed: Iterable[str]) -> str:
@@ -199,4 +202,8 @@ def _as_text(value: Any, where: str, name: str) -> str:
         return str(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ",".join(value)
-    raise JobError(f"[{where}] {name} must be a text, number, true or false, not {value!r}")
+    raise JobError(f"[{where}] {name} must be a text, number, true or false, not {_shown(name, value)}")
+
+
+def _shown(key: str, value: Any) -> str:
+    return described(value) if SECRET.search(key) else shown_value(value)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from forebay._wire import shown, topic_fault
+from forebay.config._door import door
+from forebay.config._secret import shown_name
 from forebay.errors import ConfigError
 from forebay.spark.exactly_once import settings
 from forebay.spark.exactly_once.settings import Settings
@@ -87,6 +89,7 @@ def check_producer_options(options: Mapping[str, str]) -> None:
     ProducerConfig(options)
 
 
+@door(wrap=False)
 def parse(
     options: Mapping[str, str], *, streaming: bool = False, check: ProducerCheck = check_producer_options
 ) -> SinkOptions:
@@ -149,7 +152,8 @@ def _refuse(key: str) -> None:
         from forebay.config import unavailable
 
         hint = f"; did you mean '{near}'?{unavailable(near.removeprefix(PREFIX))}"
-    raise ConfigError(f"Unknown option '{key}'{hint} Known: {PREFIX}<producer option>, {', '.join(OURS)}")
+    shown = key if near else shown_name(key, key).strip("'")
+    raise ConfigError(f"Unknown option '{shown}'{hint} Known: {PREFIX}<producer option>, {', '.join(OURS)}")
 
 
 def _nearest(key: str) -> str | None:

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from forebay.config._door import door
+from forebay.config._secret import path_fault
 from forebay.errors import ConfigError
 
 logger: logging.Logger = logging.getLogger("forebay.spark")
@@ -41,6 +43,7 @@ REDACTED_BY_DEFAULT = {
 """Spark 4.1's; a value is hidden if its key or itself matches one of them."""
 
 
+@door(wrap=False)
 def check(given: Mapping[str, str], allow_inline_key: bool, conf: Callable[[str], str | None] | None = None) -> None:
     """Looks at the secrets among a producer's options; on the driver.
 
@@ -95,6 +98,7 @@ def session_conf() -> Callable[[str], str | None] | None:
     return None if session is None else lambda name: session.conf.get(name, None)
 
 
+@door(wrap=False)
 def in_task(options: Mapping[str, str], root: Callable[[str], str] | None = None) -> dict[str, str]:
     """The options with the paths of this process, a task's or the driver's; a task does so before its first row.
 
@@ -112,6 +116,9 @@ def in_task(options: Mapping[str, str], root: Callable[[str], str] | None = None
         option = kafka_name(name)
         if option not in FILES or isinstance(given.get(option), Placeholder):
             continue  # a placeholder is resolved where the connection is made
+        fault = path_fault(value)
+        if fault is not None:
+            raise ConfigError(f"Option '{PREFIX}{option}': {fault}")
         path = value
         if value.startswith(SPARKFILES):
             path = (root or _spark_file)(value.removeprefix(SPARKFILES))

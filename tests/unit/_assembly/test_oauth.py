@@ -17,7 +17,7 @@ from forebay._assembly.oauth import extensions, oauth_bearer, unsecured_claims
 from forebay._network import oidc
 from forebay._network.oidc import Endpoint, TokenRequest
 from forebay._network.sasl.mechanism import Blocking
-from forebay.config import ProducerConfig
+from forebay.config import ProducerConfig, Secret
 from forebay.errors import ConfigError, SaslAuthenticationError
 from forebay.testing import ManualClock
 
@@ -144,7 +144,7 @@ def test_unsecured_tokens_only_if_jaas_says_so() -> None:
     assert "\x01x=y\x01" in said
     for name, value in (("unsecuredLoginNumberClaim_n", "x"), ("unsecuredLoginWhat", "x")):
         with pytest.raises(ConfigError, match=name):
-            unsecured_claims({name: value})
+            unsecured_claims({name: Secret(value)})
 
 
 def test_http_elsewhere_is_said(posted: Posted, caplog: pytest.LogCaptureFixture) -> None:

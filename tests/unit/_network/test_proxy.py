@@ -92,9 +92,9 @@ def test_http(piece: int, answer: bytes) -> None:
         (SOCKS, [b"\x05\xff"], "asks for a user and a password: write them into proxy.url"),
         (SOCKS, [b"\x05\x02"], "asks for a user and a password"),
         (SOCKS_LOGIN, [b"\x05\xff"], "takes no user with a password"),
-        (SOCKS_LOGIN, [b"\x05\x02", b"\x01\x01"], "refused user 'ann' and its password"),
+        (SOCKS_LOGIN, [b"\x05\x02", b"\x01\x01"], "refused the user and the password"),
         (WEB, [b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"], "asks for a user and a password"),
-        (WEB_LOGIN, [b"HTTP/1.1 407 no\r\nProxy-Authenticate: Basic\r\n\r\n"], "refused user 'ann' and its password"),
+        (WEB_LOGIN, [b"HTTP/1.1 407 no\r\nProxy-Authenticate: Basic\r\n\r\n"], "refused the user and the password"),
     ],
 )
 def test_a_login_that_is_refused(proxy: Proxy, answers: list[bytes], words: str) -> None:

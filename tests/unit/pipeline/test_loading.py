@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from forebay.config import Secret
 from forebay.pipeline import Job, JobError, load
-from forebay.pipeline.job import Registry, Stream
+from forebay.pipeline.job import Registry, Stream, job_lines
 from forebay.pipeline.loading import ALLOWED, SECTIONS
 from forebay.pipeline.loading import REGISTRY as REGISTRY_KEYS
 
@@ -177,7 +178,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["topic", "sources.a", "producer.", ""])
 def test_an_override_without_a_place_is_refused(folder: Path, place: str) -> None:
-    with pytest.raises(JobError, match="cannot set '.*': give section.key"):
+    with pytest.raises(JobError, match="cannot set .*: give section.key"):
         job_of(folder, GOOD, {place: "x"})
 
 
@@ -210,9 +211,27 @@ def test_a_value_in_avro_with_a_registry(folder: Path) -> None:
         ("value", "avro", None),
     ]
     assert job.registry == Registry(
-        ("http://r:1", "https://s"), "u:p", None, str(folder / "ca.pem"), "RecordNameStrategy", register=False
+        ("http://r:1", "https://s"),
+        user_info=Secret("u:p"),
+        ca=str(folder / "ca.pem"),
+        strategy="RecordNameStrategy",
+        register=False,
     )
     assert "u:p" not in repr(job) + repr(job.registry)
+
+
+def test_a_login_in_the_url_of_a_registry_is_taken_out_of_it(folder: Path) -> None:
+    job = job_of(folder, REGISTRY.replace("http://r:1", "http://ann:pa%2Fss@r:1"))
+    assert job.registry is not None and job.registry.urls[0] == "http://r:1"
+    assert job.registry.logins == {"http://r:1": Secret("ann:pa/ss")}
+    assert "ann" not in repr(job.registry) + "".join(value for _, value in job_lines(job))
+
+
+@pytest.mark.parametrize("login", ["ann:", "sesame", ":sesame", "ann:ses/ame", "ann:ses#ame", "ann:ses ame"])
+def test_a_login_that_cannot_be_read_is_refused_unseen(folder: Path, login: str) -> None:
+    with pytest.raises(JobError, match=r"\[registry\] url") as caught:
+        job_of(folder, REGISTRY.replace("http://r:1", f"http://{login}@r:1"))
+    assert "ann:" not in str(caught.value) and "ses" not in str(caught.value)
 
 
 def test_topics_of_a_column_and_dead_letters(folder: Path) -> None:
@@ -288,7 +307,7 @@ def test_an_override_replaces_what_stands_without_quotes(folder: Path) -> None:
             REGISTRY + 'basic.auth.user = "x"\n',
             r"unknown key 'basic.auth.user' in \[registry\]; did you mean 'basic.auth",
         ),
-        (REGISTRY + 'basic.auth.user.info = "sesame"\n', r"must be user:password; it has no colon \(value hidden\)"),
+        (REGISTRY + 'basic.auth.user.info = "sesame"\n', r"must be user:password; its 6 characters have no colon"),
         (REGISTRY + 'use.latest.version = "yes"\n', r"use.latest.version must be true or false, not 'yes'"),
         (REGISTRY + 'subject.name.strategy = "Topic"\n', r"'Topic', which is unknown.* Allowed: TopicNameStrategy"),
         (GOOD + '[registry]\nurl = "http://r"\n', r"neither \[value\] nor \[key\] has a format with a schema"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
+from forebay.errors._base import bare
+
 MAX_TOKEN = 512 * 1024
 """Bytes of a broker's token that are looked at; a broker takes no larger ones either."""
 NEVER = float("inf")
@@ -39,7 +41,7 @@ class Blocking:
             if work is not None:
                 self.result = work()
         except BaseException as error:  # noqa: BLE001 - raised where the result is wanted; the thread has more to do
-            self.error = error
+            self.error = bare(error)  # its frames have what the work reads
         self.done = True
 
     def fail(self, error: BaseException) -> None:

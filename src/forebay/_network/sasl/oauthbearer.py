@@ -79,7 +79,9 @@ def check_extensions(extensions: Mapping[Any, Any]) -> None:
     """Raises ConfigError for what brokers do not take as extensions (KIP-342)."""
     for key, value in extensions.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key) or key == "auth":
-            raise ConfigError(f"SASL extension {key!r}: a name has letters only, and is not 'auth'")
+            # Any other text may be a value that lost its name.
+            shown = "'auth'" if key == "auth" else f"of {len(str(key))} characters"
+            raise ConfigError(f"SASL extension {shown}: a name has letters only, and is not 'auth'")
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise ConfigError(f"SASL extension {key!r}: its value must be printable ASCII and not empty")
     if sum(len(key) + len(value) + 2 for key, value in extensions.items()) > MAX_EXTENSIONS:

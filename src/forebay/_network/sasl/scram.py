@@ -83,7 +83,7 @@ class Scram(Mechanism):
 
     def _kept(self, password: Any, server: ServerFirst) -> _Salted:
         # By the password too, because it may change.
-        wanted = _Salted(self._hash, password.reveal(), server.salt, server.iterations)
+        wanted = _Salted(self._hash, password, server.salt, server.iterations)
         if self._salted is None or self._salted != wanted:
             self._salted = wanted
         return self._salted
@@ -94,7 +94,7 @@ class _Salted:
 
     __slots__ = ("_hash", "_iterations", "_password", "_salt", "salted")
 
-    def __init__(self, hash_name: str, password: str, salt: bytes, iterations: int) -> None:
+    def __init__(self, hash_name: str, password: Any, salt: bytes, iterations: int) -> None:
         self._hash = hash_name
         self._password = password
         self._salt = salt
@@ -111,7 +111,8 @@ class _Salted:
 
     def derive(self) -> None:
         """Iterates; without the GIL, on the sender's thread or the helper's."""
-        self.salted = hashlib.pbkdf2_hmac(self._hash, self._password.encode(), self._salt, self._iterations)
+        text = self._password.reveal().encode()
+        self.salted = hashlib.pbkdf2_hmac(self._hash, text, self._salt, self._iterations)
 
     def prove(self, message: bytes) -> tuple[bytes, bytes]:
         """The client's proof, and the signature that the broker has to give."""
@@ -121,7 +122,7 @@ class _Salted:
         proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
         return proof, self._hmac(self._hmac(salted, b"Server Key"), message)
 
-    def _made_of(self) -> tuple[str, str, bytes, int]:
+    def _made_of(self) -> tuple[str, Any, bytes, int]:
         return self._hash, self._password, self._salt, self._iterations
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:

@@ -6,11 +6,14 @@ from os import PathLike
 from ssl import Purpose, SSLContext, create_default_context
 from typing import Any
 
+from forebay.config._door import door
+
 __all__ = ["create_ssl_context"]
 
 Path = str | bytes | PathLike[str] | PathLike[bytes]
 
 
+@door(OSError, ValueError, wrap=False)
 def create_ssl_context(
     *,
     cafile: Path | None = None,

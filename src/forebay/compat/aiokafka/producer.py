@@ -28,6 +28,7 @@ from forebay.compat.aiokafka._transactions import TransactionContext, checked_of
 from forebay.compat.aiokafka.errors import IllegalOperation, KafkaConnectionError, ProducerClosed
 from forebay.compat.aiokafka.partitioner import DefaultPartitioner
 from forebay.compat.aiokafka.structs import RecordMetadata
+from forebay.config._door import door
 from forebay.errors import ApiError
 from forebay.errors import KafkaError as NativeError
 from forebay.model import TopicPartition as NativePartition
@@ -65,6 +66,7 @@ class AIOKafkaProducer(SendCalls):
     _numbers = itertools.count(1)
     _closed: bool | None = None
 
+    @door(ValueError, TypeError)
     def __init__(
         self,
         *,
@@ -100,7 +102,7 @@ class AIOKafkaProducer(SendCalls):
         for name in ("loop", "api_version"):
             if given[name] is not None:
                 text = f"The `{name}` parameter is deprecated in aiokafka; here it has no other effect"
-                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                warnings.warn(text, DeprecationWarning, stacklevel=3)
         self._loop = _running_loop() if loop is None else loop
         if client_id is None:
             given["client_id"] = f"aiokafka-producer-{next(AIOKafkaProducer._numbers)}"

@@ -11,6 +11,7 @@ from forebay.compat.kafka._given import BoundSerializer, Chooser, chooser_of
 from forebay.compat.kafka.errors import KafkaConfigurationError, translated
 from forebay.compat.kafka.partitioner import DefaultPartitioner, StickyPartitioner
 from forebay.config import ProducerConfig
+from forebay.config._secret import shown_name
 from forebay.errors import ConfigError
 
 logger = logging.getLogger("forebay.compat")
@@ -127,7 +128,8 @@ def read_options(given: Mapping[str, Any]) -> KafkaPythonOptions:
     """
     unknown = sorted(given.keys() - DEFAULTS.keys() - _BEFORE_3_0.keys())
     if unknown:
-        raise KafkaConfigurationError(f"Unrecognized configs: {', '.join(unknown)}")
+        names = (shown_name(name, given[name]).strip("'") for name in unknown)
+        raise KafkaConfigurationError(f"Unrecognized configs: {', '.join(names)}")
     shown = {**DEFAULTS, "buffer_memory": _BEFORE_3_0["buffer_memory"], **given}
     for name, why in _REFUSED.items():
         if given.get(name) not in (None, [], DEFAULTS[name]):

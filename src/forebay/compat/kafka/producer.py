@@ -14,6 +14,7 @@ from forebay.compat.kafka._options import KafkaPythonOptions, read_options
 from forebay.compat.kafka._path import FutureRecordMetadata, SendingPath
 from forebay.compat.kafka.errors import KafkaConfigurationError, NoBrokersAvailable, translated
 from forebay.compat.kafka.structs import RecordMetadata
+from forebay.config._door import door
 from forebay.errors import ApiError, RecordTooLargeError, TimeoutError
 from forebay.errors import KafkaError as NativeError
 from forebay.model import TopicPartition
@@ -49,6 +50,7 @@ class KafkaProducer(SendingPath):
         KafkaError: a broker refused the login.
     """
 
+    @door(KafkaConfigurationError)
     def __init__(self, **configs: Any) -> None:
         options = read_options(configs)
         native = _called(_Native, options.native)

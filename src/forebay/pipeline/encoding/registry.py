@@ -16,6 +16,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
+from forebay.config._door import door
 from forebay.pipeline.job import Registry
 from forebay.pipeline.table import JobError
 
@@ -88,11 +89,12 @@ class SchemaRegistry:
             )
         return _registered(answer)
 
+    @door(wrap=False)
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, missing: bool = False) -> Any:
         """Asks the addresses in turn; None for what is not found, if that is an answer."""
         unreached = []
         for url in self._options.urls:
-            request = Request(url + path, method=method, headers=self._headers())
+            request = Request(url + path, method=method, headers=self._headers(url))
             if body is not None:
                 request.data = json.dumps(body).encode()
             try:
@@ -115,12 +117,13 @@ class SchemaRegistry:
                 return answer
         raise JobError(f"[registry] no answer: {'; '.join(unreached)}")
 
-    def _headers(self) -> dict[str, str]:
+    def _headers(self, url: str) -> dict[str, str]:
         headers = {"Accept": CONTENT, "Content-Type": CONTENT}
-        if self._options.user_info is not None:
-            headers["Authorization"] = "Basic " + base64.b64encode(self._options.user_info.encode()).decode()
+        login = self._options.logins.get(url, self._options.user_info)
+        if login is not None:
+            headers["Authorization"] = "Basic " + base64.b64encode(login.reveal().encode()).decode()
         elif self._options.token is not None:
-            headers["Authorization"] = f"Bearer {self._options.token}"
+            headers["Authorization"] = f"Bearer {self._options.token.reveal()}"
         return headers
 
 

@@ -13,6 +13,7 @@ from urllib.request import Request
 import pytest
 import trustme
 
+from forebay.config import Secret
 from forebay.pipeline.encoding.registry import SchemaRegistry, prefix_of, subject_of
 from forebay.pipeline.job import Registry
 from forebay.pipeline.table import JobError
@@ -42,10 +43,18 @@ def test_a_schema_is_registered_once_and_found_again(registry: FakeRegistry) -> 
 
 def test_a_password_is_sent_and_a_wrong_one_is_told_without_it(registry: FakeRegistry) -> None:
     registry.user_info = "u:secret"
-    assert SchemaRegistry(Registry((registry.url,), user_info="u:secret")).register("s", SCHEMA, "AVRO") == 1
+    assert SchemaRegistry(Registry((registry.url,), user_info=Secret("u:secret"))).register("s", SCHEMA, "AVRO") == 1
     with pytest.raises(JobError, match=r"\[registry\] http://.*: HTTP 401: Unauthorized") as caught:
-        SchemaRegistry(Registry((registry.url,), user_info="u:other")).register("s", SCHEMA, "AVRO")
+        SchemaRegistry(Registry((registry.url,), user_info=Secret("u:other"))).register("s", SCHEMA, "AVRO")
     assert "other" not in str(caught.value)
+
+
+def test_a_login_of_the_url_is_sent_to_that_url_alone(registry: FakeRegistry) -> None:
+    registry.user_info = "ann:pa/ss"
+    logins = {registry.url: Secret("ann:pa/ss")}
+    assert SchemaRegistry(Registry((registry.url,), logins=logins)).register("s", SCHEMA, "AVRO") == 1
+    with pytest.raises(JobError, match="HTTP 401"):
+        SchemaRegistry(Registry((registry.url,), logins={"http://other": Secret("ann:pa/ss")})).latest("s")
 
 
 def test_a_token_is_sent() -> None:
@@ -55,7 +64,7 @@ def test_a_token_is_sent() -> None:
         seen.append(request)
         return b'{"id": 7}'
 
-    assert SchemaRegistry(Registry(("http://r",), token="abc"), send).register("s", SCHEMA, "AVRO") == 7
+    assert SchemaRegistry(Registry(("http://r",), token=Secret("abc")), send).register("s", SCHEMA, "AVRO") == 7
     assert seen[0].get_header("Authorization") == "Bearer abc"
 
 
@@ -153,5 +162,5 @@ def test_a_redirect_is_not_followed(registry: FakeRegistry) -> None:
     """It would carry the password to another host."""
     url = serve_once(f"HTTP/1.1 302 Found\r\nLocation: {registry.url}/x\r\nContent-Length: 0\r\n\r\n".encode())
     with pytest.raises(JobError, match="HTTP 302: Found"):
-        SchemaRegistry(Registry((url,), user_info="u:secret")).latest("s")
+        SchemaRegistry(Registry((url,), user_info=Secret("u:secret"))).latest("s")
     assert registry.requests == []
