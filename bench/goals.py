@@ -156,18 +156,43 @@ def of_latency() -> list[Goal]:
     return goals
 
 
-def of_partitions() -> list[Goal]:
+def of_batch_cost() -> list[Goal]:
     return [
         Goal(
             "partitions grow",
             f"{load}, {many:,} over 6: {unit}",
             True,
             1.5,
-            over("partitions", f"{load}, {many:,} partitions", f"{load}, 6 partitions", figure),
+            over("batch-cost", f"{load}, {many:,} partitions", f"{load}, 6 partitions", figure),
         )
         for load, unit, figure in (("no key", "CPU", CPU), ("keyed", "µs a batch", "batch_us"))
         for many in (1_000, 10_000)
     ]
+
+
+PARTITIONS = (
+    ("1,000 partitions", 2.0, 0.5, 0.6),
+    ("4,000 partitions", 1.5, 0.6, 0.8),
+    ("10,000 partitions", 1.0, 0.8, 1.0),
+    ("1,000 topics", 1.5, 0.6, 0.8),
+)
+"""Records/s at least, client's CPU and the broker's CPU at most, over confluent-kafka's."""
+
+
+def of_partitions() -> list[Goal]:
+    """Keyed records of 100 B and default settings, on a real broker; and the first run on a broker that is cold."""
+    goals = []
+    for case, rate, cpu, broker in PARTITIONS:
+        for measure, figure, at_most, limit in (
+            ("records/s", RATE, False, rate),
+            ("client CPU", CPU, True, cpu),
+            ("broker's CPU", "broker_us", True, broker),
+        ):
+            read = over("partitions", f"forebay, {case}", f"confluent-kafka, {case}", figure)
+            goals.append(Goal(f"keyed, {case}", f"{measure} over confluent-kafka", at_most, limit, read))
+        read = over("partitions", f"forebay, {case}, cold broker", f"forebay, {case}", RATE)
+        goals.append(Goal(f"keyed, {case}", "records/s of the first run, over later ones", False, 0.5, read))
+    return goals
 
 
 def of_tls() -> list[Goal]:
@@ -269,6 +294,7 @@ GOALS: tuple[Goal, ...] = (
     *of_latency(),
     Goal("memory, a queued 100 B record", "bytes", True, 115, plain("footprint", "forebay", "bytes_a_record")),
     Goal("memory, with a callback", "bytes", True, 140, plain("footprint", "forebay, callback", "bytes_a_record")),
+    *of_batch_cost(),
     *of_partitions(),
     Goal("2, 4, 8 threads", "records/s of the worst over one", False, 1, fewest_of_threads(False)),
     Goal("2, 4, 8 threads, callback", "records/s of the worst over one", False, 1, fewest_of_threads(True)),

@@ -77,7 +77,11 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
         ),
     ),
     "footprint": ("Memory of what is queued", (Bars("Resident", "bytes_a_record", "bytes a record"),)),
-    "partitions": ("Partitions", (CPU, Bars("A batch", "batch_us", "µs of CPU"))),
+    "batch-cost": ("Batches of many partitions", (CPU, Bars("A batch", "batch_us", "µs of CPU"))),
+    "partitions": (
+        "Many partitions, a real broker",
+        (RATE, CPU, Bars("The broker", "broker_us", "µs of CPU a record")),
+    ),
     "threads": ("Sending threads", (RATE, CPU)),
     "cli": ("The command line", (CPU, RATE)),
     "telemetry": (

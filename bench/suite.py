@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from bench import (
     append,
+    batch_cost,
     cli,
     codecs,
     columns,
@@ -44,8 +45,8 @@ from tools.kafka import JarsUnavailable, KafkaFailed
 PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
-        peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, partitions, threads, startup,
-        many, append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
+        peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, batch_cost, partitions, threads,
+        startup, many, append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
     )
 }  # fmt: skip
 
@@ -67,6 +68,7 @@ STEPS = (
         Step(PARTS[name])
         for name in (
             "footprint",
+            "batch-cost",
             "partitions",
             "threads",
             "startup",
