@@ -1,21 +1,25 @@
-"""Transactions as Kafka keeps them (``transaction.version`` 2), in memory, and a control topic on top of them.
+"""Transactions as Kafka's coordinator keeps them, in memory, and a control topic on top of them.
 
-``before_step`` is called before everything that others can see; a test may raise there, which is a crash.
+``transaction.version`` is 1 or 2.  An end is prepared first and complete when the next request meets it.  Whatever
+others can see is announced by ``before_step``: a test may raise there, which is a crash, or let somebody else go on.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from forebay.errors import ProducerFencedError
+from forebay.errors import InvalidPidMappingError, ProducerFencedError
 from forebay.model import TransactionDescription, TransactionIdentity
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.protocol import State
 
 TIMEOUT_MS = 900_000
 EMPTY, ONGOING, COMMITTED, ABORTED = "Empty", "Ongoing", "CompleteCommit", "CompleteAbort"
+PREPARED = {"PrepareCommit": COMMITTED, "PrepareAbort": ABORTED}
 
 
 @dataclass
@@ -28,19 +32,31 @@ class Entry:
     started_ms: float = -1
     rows: list[Any] = field(default_factory=list)
 
+    def complete(self) -> None:
+        """The markers are written."""
+        self.state = PREPARED.get(self.state, self.state)
+
 
 class World:
-    """Coordinator, log and control topic of one prefix."""
+    """Coordinator, log and control topic of one prefix.
 
-    def __init__(self, prefix: str = "p") -> None:
+    Args:
+        version: ``transaction.version``; from 2 on each end gives another epoch.
+    """
+
+    def __init__(self, prefix: str = "p", version: int = 2) -> None:
         self.prefix = prefix
+        self.version = version
         self.entries: dict[str, Entry] = {}
         self.visible: list[Any] = []
         """The rows that a reader of committed records sees."""
+        self.committed: set[tuple[str, int, int]] = set()
+        """Id, producer id and epoch of what was committed."""
         self.records: list[bytes] = []
         self.now_ms: float = 1_000_000
         self.steps: list[str] = []
         self.before_step: Callable[[str], None] = lambda name: None
+        self._producer_ids = itertools.count(100)
 
     def step(self, name: str) -> None:
         self.before_step(name)
@@ -49,66 +65,97 @@ class World:
     # The coordinator
 
     def init(self, transactional_id: str) -> TransactionIdentity:
-        entry = self.entries.setdefault(transactional_id, Entry(len(self.entries) + 100))
+        entry = self.entries.setdefault(transactional_id, Entry(-1))
+        if entry.producer_id < 0:
+            entry.producer_id = next(self._producer_ids)
+        entry.complete()
         if entry.state == ONGOING:
-            self._end(entry, False)
+            self._abort(entry)
+            entry.complete()
         entry.epoch += 1
         entry.state = EMPTY
-        return TransactionIdentity(transactional_id, entry.producer_id, entry.epoch, 2)
+        return TransactionIdentity(transactional_id, entry.producer_id, entry.epoch, self.version)
+
+    def init_in_steps(self, name: str, transactional_id: str) -> TransactionIdentity:
+        """InitProducerId as a client sends it: again, if the first one had to abort."""
+        self.step(name)
+        entry = self.entries.get(transactional_id)
+        if entry is not None and entry.state == ONGOING:
+            self._abort(entry)
+            self.step(f"{name} again")
+        return self.init(transactional_id)
+
+    def _abort(self, entry: Entry) -> None:
+        """The coordinator's own, under an epoch of its own."""
+        entry.epoch += 1
+        entry.rows = []
+        entry.state = "PrepareAbort"
 
     def produce(self, identity: TransactionIdentity, rows: Iterable[Any]) -> None:
-        entry = self.entries[identity.transactional_id]
+        entry = self.entries.get(identity.transactional_id)
+        if entry is None or entry.producer_id != identity.producer_id:
+            raise InvalidPidMappingError
         if entry.epoch != identity.producer_epoch:
             raise ProducerFencedError("an old epoch")
+        entry.complete()
         if entry.state != ONGOING:
             entry.state, entry.started_ms = ONGOING, self.now_ms
         entry.rows.extend(rows)
 
-    def _end(self, entry: Entry, commit: bool) -> None:
-        if commit:
-            self.visible.extend(entry.rows)
-        entry.rows = []
-        entry.state = COMMITTED if commit else ABORTED
-        entry.epoch += 1
-
     def end_in_coordinator(self, identity: TransactionIdentity, commit: bool) -> bool:
+        """EndTxn; False for INVALID_TXN_STATE, PRODUCER_FENCED and INVALID_PRODUCER_ID_MAPPING."""
         entry = self.entries.get(identity.transactional_id)
-        if entry is None:
+        if entry is None or entry.producer_id != identity.producer_id:
             return False
-        if entry.epoch == identity.producer_epoch and entry.state == ONGOING:
-            self._end(entry, commit)
+        bump = 1 if self.version >= 2 else 0
+        if entry.state == ONGOING and entry.epoch == identity.producer_epoch:
+            if commit:
+                self.visible.extend(entry.rows)
+                self.committed.add((identity.transactional_id, entry.producer_id, entry.epoch))
+            entry.rows = []
+            entry.state = "PrepareCommit" if commit else "PrepareAbort"
+            entry.epoch += bump
             return True
-        # A repeated request is known by the epoch before.
-        again = entry.epoch - 1 == identity.producer_epoch
-        return again and entry.state == (COMMITTED if commit else ABORTED)
+        # A repeated request is known, by the epoch before if each end gives another one.
+        if entry.epoch - bump != identity.producer_epoch:
+            return False
+        if entry.state != ("PrepareAbort" if commit else "PrepareCommit"):
+            entry.complete()
+        return entry.state == (COMMITTED if commit else ABORTED)
 
     def time_out(self) -> None:
         """All that is open runs out of time."""
         self.now_ms += TIMEOUT_MS
         for entry in self.entries.values():
             if entry.state == ONGOING:
-                self._end(entry, False)
+                self._abort(entry)
+
+    def expire(self) -> None:
+        """``transactional.id.expiration.ms`` is over."""
+        for entry in self.entries.values():
+            entry.complete()
+        self.entries = {one: entry for one, entry in self.entries.items() if entry.state == ONGOING}
 
     # What ``forebay.spark.exactly_once.control_topic.ControlTopic`` wants
 
     def claim(self) -> TransactionIdentity:
-        self.step("claim")
-        return self.init(protocol.driver_id(self.prefix))
+        return self.init_in_steps("claim", protocol.driver_id(self.prefix))
 
     def read(self) -> State:
         self.step("read")
+        return self.last_state()
+
+    def last_state(self) -> State:
         return protocol.decode(self.records[-1]) if self.records else State()
 
     def write(self, driver: TransactionIdentity, state: State) -> TransactionIdentity:
         self.step("write")
-        entry = self.entries[driver.transactional_id]
-        if entry.epoch != driver.producer_epoch:
-            raise ProducerFencedError("an old driver")
-        entry.state = ONGOING
+        self.produce(driver, ())
         self.step("write: end")
-        self._end(entry, True)
+        if not self.end_in_coordinator(driver, True):
+            raise ProducerFencedError("an old driver")
         self.records.append(protocol.encode(state))
-        return driver._replace(producer_epoch=entry.epoch)
+        return driver._replace(producer_epoch=self.entries[driver.transactional_id].epoch)
 
     def end(self, identity: TransactionIdentity, commit: bool) -> bool:
         self.step("end")
@@ -116,9 +163,9 @@ class World:
 
     def describe(self, ids: Iterable[str]) -> Mapping[str, TransactionDescription | None]:
         self.step("describe")
-        return {one: self._described(one) for one in ids}
+        return {one: self.described(one) for one in ids}
 
-    def _described(self, transactional_id: str) -> TransactionDescription | None:
+    def described(self, transactional_id: str) -> TransactionDescription | None:
         entry = self.entries.get(transactional_id)
         if entry is None:
             return None
@@ -130,21 +177,37 @@ class World:
         return [one for one, entry in self.entries.items() if entry.state == ONGOING and one.startswith(prefix)]
 
     def fence(self, transactional_id: str) -> None:
-        self.step("fence")
-        self.init(transactional_id)
+        self.init_in_steps("fence", transactional_id)
 
     # Tasks
 
     def task(self, claim: protocol.Claim, write: protocol.Write, partition: int, attempt: int, rows: list[Any]) -> Any:
-        """One task attempt from its beginning to its report."""
+        """One task attempt from its beginning to its report, under the id that it has by number and attempt."""
+        name = protocol.task_id(self.prefix, claim, partition, attempt)
+        return self.task_as(name, claim, write, partition, attempt, rows)
+
+    def task_as(
+        self,
+        transactional_id: str,
+        claim: protocol.Claim,
+        write: protocol.Write,
+        partition: int,
+        attempt: int,
+        rows: list[Any],
+    ) -> Any:
+        """The same under an id that is given."""
         if protocol.role(claim, write, partition) is protocol.Role.SKIP:
             return protocol.Outcome(claim, write, partition, attempt, True)
         if not rows:
             return protocol.Outcome(claim, write, partition, attempt)
-        self.step(f"task {partition}: init")
-        identity = self.init(protocol.task_id(self.prefix, claim, partition, attempt))
-        self.step(f"task {partition}: produce")
-        self.produce(identity, rows)
+        identity = self.init_in_steps(f"task {partition}: init", transactional_id)
+        for row in rows:
+            self.step(f"task {partition}: produce")
+            self.produce(identity, [row])
         digest = sum(hash(row) for row in rows) & (2**64 - 1)
         task = protocol.TaskWrite(partition, identity, len(rows), digest)
         return protocol.Outcome(claim, write, partition, attempt, False, task)
+
+    def doubled(self) -> list[Any]:
+        """Rows that are there more than once."""
+        return [row for row, times in Counter(self.visible).items() if times > 1]

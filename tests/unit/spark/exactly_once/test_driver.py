@@ -146,6 +146,7 @@ def test_an_abort_leaves_what_is_decided_or_may_be() -> None:
     with pytest.raises(SystemExit):
         driver.commit(world, "p", outcomes, world.now_ms)
     world.before_step = lambda name: None
+    world.entries["p-driver"].complete()
     assert driver.abort(world, "p", outcomes, claim).startswith("it is decided: 2 transactions stay")
     assert len(world.ongoing("p-")) == 2
     world = World()
