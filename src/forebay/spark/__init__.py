@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from forebay._runtime.extras import of_extra
@@ -49,7 +49,8 @@ def register(session: SparkSession) -> None:
     if context is not None:
         if context.master.startswith("local") and not os.environ.get("PYSPARK_PYTHON"):
             context.pythonExec = sys.executable
-        session._jvm.SparkSession.setActiveSession(session._jsparkSession)
+        classes: Any = session._jvm
+        classes.SparkSession.setActiveSession(session._jsparkSession)
     session.dataSource.register(ForebayDataSource)
     _registered.add(session)
 

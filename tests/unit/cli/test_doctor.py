@@ -40,7 +40,8 @@ class Session:
 def test_what_is_asked(
     monkeypatch: pytest.MonkeyPatch, ok: bool, given: Any, topic: str | None, environment: Any, asked: Any
 ) -> None:
-    session, heard, written = Session(), [], []
+    session, heard = Session(), []
+    written: list[str] = []
 
     def doctor(found: Any, options: Any) -> Diagnosis:
         heard.append((found, options))

@@ -115,7 +115,7 @@ def test_the_function_of_the_task_travels_as_code() -> None:
     (batch,) = look_from_task(None)([1, 2])
     (row,) = batch.to_pylist()
     assert (row["forebay"], row["problem"], row["brokers"]) == (forebay.__version__, "", "")
-    pickled = cloudpickle.dumps(look_from_task(None))
+    pickled = cloudpickle.dumps(look_from_task(None))  # type: ignore[no-untyped-call]
     done = subprocess.run([sys.executable, "-c", WITHOUT_THE_PACKAGE], input=pickled, capture_output=True, check=True)
     assert b"import of forebay halted" in done.stdout
 
@@ -145,7 +145,10 @@ def test_what_a_task_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
     from forebay import control, errors
 
     monkeypatch.setattr(control, "Control", FakeControl)
-    ask = lambda topic: diagnosis.reach({"bootstrap.servers": "h:1"}, topic, 1)  # noqa: E731
+
+    def ask(topic: str | None) -> tuple[str, str]:
+        return diagnosis.reach({"bootstrap.servers": "h:1"}, topic, 1)
+
     assert ask("t") == ("", "") == ask(None)
     FakeControl.topic = FakeControl.topic._replace(operations=frozenset({"DESCRIBE", "READ"}))
     assert ask("t") == ("", "t may not be written by this user, only: DESCRIBE, READ")
