@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from forebay._network.transport import Address
-from forebay._runtime.threads import RLock, run_apart, start_thread
+from forebay._runtime.threads import run_apart, start_thread
 from forebay.errors import KafkaError, NetworkError
 
 log = logging.getLogger("forebay.network")
@@ -125,13 +125,13 @@ class Helpers:
             self._work.end()  # not left to __del__: the error's traceback keeps this object, and so the started threads
             raise
 
-    def join(self) -> None:
+    def join(self, user: Resolver) -> None:
         """A resolver begins to use them."""
-        self._work.change_users(1)
+        self._work.users.add(id(user))
 
-    def leave(self) -> None:
+    def leave(self, user: Resolver) -> None:
         """A resolver does not use them any more."""
-        self._work.change_users(-1)
+        self._work.users.discard(id(user))
 
     def do(self, task: _Task) -> None:
         """Has a thread run it."""
@@ -144,46 +144,50 @@ class Helpers:
 
 
 class _Work:
-    """What is to be looked up, and how many threads there are for it."""
+    """What is to be looked up, and how many threads there are for it.
+
+    There is no lock: a signal handler may interrupt a thread here and wait for a sender that adds a task.  Each step
+    is one call of a set or a list.  Two that meet may start a thread too many, which ends when it is idle.
+    """
 
     def __init__(self, threads: int) -> None:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
-        # Re-entrant, because a signal handler may make a Control while its thread holds the lock.  Guards all below.
-        self._lock = RLock()
-        self._least = self._threads = threads
-        self._users = 0
-        self._open = 0
+        self._least = threads
+        self._more: list[None] = []
+        """One for each thread above the least; who takes one out may end."""
+        self.users: set[int] = set()
+        """Resolvers, by their ``id``."""
+        self._open: set[_Task] = set()
         """Tasks that are not done."""
 
-    def change_users(self, by: int) -> None:
-        with self._lock:
-            self._users += by
-
     def add(self, task: _Task) -> None:
-        with self._lock:
-            self._open += 1
-            more = self._threads < min(self._open, self._least * self._users)
-            self._threads += more
+        self._open.add(task)
+        more = self._least + len(self._more) < min(len(self._open), self._least * len(self.users))
+        if more:
+            self._more.append(None)
         self._tasks.put(task)
         if more:
             try:
                 run_apart(self.serve)
             except RuntimeError:
-                # The interpreter exits, or the system has a limit: the task waits for its turn.
-                with self._lock:
-                    self._threads -= 1
+                self._is_one_less()  # the interpreter exits, or the system has a limit: the task waits for its turn
 
     def serve(self) -> None:
         """What a thread does."""
         while (task := self._tasks.get()) is not None:
             task.run()
+            self._open.discard(task)
             del task  # an idle thread keeps no callback alive
-            with self._lock:
-                self._open -= 1
-                if self._threads > max(self._least, self._open):
-                    self._threads -= 1
-                    return
+            if self._least + len(self._more) > len(self._open) and self._is_one_less():
+                return
         self.end()  # the next one, too
+
+    def _is_one_less(self) -> bool:
+        try:
+            self._more.pop()
+        except IndexError:
+            return False
+        return True
 
     def end(self) -> None:
         self._tasks.put(None)
@@ -230,7 +234,7 @@ class Resolver:
         self._lookup = lookup
         self._name_of = name_of
         self._helpers: Helpers | None = helpers or helpers_of_process()
-        self._helpers.join()
+        self._helpers.join(self)
         self._waiting: set[_Task] = set()
         """Tasks that no thread has begun.  Who removes one has it: a thread, or ``close``."""
 
@@ -266,7 +270,7 @@ class Resolver:
         """Ends what waits; does not wait for a blocked look-up.  The last of the resolvers ends idle threads."""
         helpers, self._helpers = self._helpers, None
         if helpers is not None:
-            helpers.leave()
+            helpers.leave(self)
         for task in list(self._waiting):
             task.refuse()
 
