@@ -15,9 +15,10 @@ from urllib.parse import unquote
 
 from forebay._runtime.files import NoTextError
 from forebay._wire import shown, topic_fault
-from forebay.config._door import door
+from forebay.config._door import door, kafka_name
 from forebay.config._secret import Secret, shown_name, shown_value
 from forebay.errors import ConfigError
+from forebay.pipeline.formats import check_source
 from forebay.pipeline.job import TRIGGER_NOW, Encoding, Job, Registry, Sink, Source, Stream
 from forebay.pipeline.table import AVRO_NAME, DURATION, JobError, Table, duration, known, read_text
 
@@ -59,8 +60,18 @@ FORMAT_KEYS: dict[str, tuple[str, ...]] = {
     "raw": (),
 }
 """The formats, and which keys each of them has beside ``format``."""
+ELSEWHERE = {
+    "key.serializer": "[key] says how keys become bytes",
+    "value.serializer": "[value] says how values become bytes",
+    "transactional.id": 'each task needs one of its own; set deliveryGuarantee = "exactly-once" and '
+    "transactionalIdPrefix in [sink.options]",
+    "interceptor.classes": "rows go from Arrow memory into batches, no record object is made for an interceptor",
+}
+"""Options of a producer that a job has under other names, or cannot have."""
 OUTPUT_MODES = ("append", "update", "complete")
 DEFAULT_VIEW = "source"
+TWICE = re.compile(r"Cannot declare \((.*?)\) twice(.*)")
+NAME = re.compile(r"'([^']*)'")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -86,7 +97,9 @@ def load(path: str | os.PathLike[str], overrides: Mapping[str, str] | None = Non
     except NoTextError as error:
         raise JobError(f"job file {str(path)!r} {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise JobError(f"{file}: not TOML: {error}") from None
+        twice = TWICE.search(str(error))
+        what = f"table [{'.'.join(re.findall(NAME, twice[1]))}] is there twice" if twice else f"not TOML: {error}"
+        raise JobError(f"{file}: {what}{twice[2] if twice else ''}") from None
     for place, value in (overrides or {}).items():
         _override(document, place, value)
     try:
@@ -186,12 +199,15 @@ def _source(table: Table, name: str | None, streaming: bool) -> Source:
         raise JobError(f"[{table.where}] is a stream, so the job needs a [stream] table with a checkpoint")
     if stream and sql is not None:
         raise JobError(f"[{table.where}] sql cannot be a stream; read the stream by format or table")
+    path, options = table.existing("path"), table.options("options")
+    if form is not None:
+        check_source(table.where, form, path, options)
     return Source(
         name=name or table.text("name") or DEFAULT_VIEW,
         format=form,
-        path=table.existing("path"),
+        path=path,
         schema=table.text("schema"),
-        options=table.options("options"),
+        options=options,
         stream=stream,
         table=catalogue,
         sql=sql,
@@ -367,6 +383,12 @@ def _check_registry(registry: Registry | None, encodings: tuple[Encoding, ...], 
 
 def _producer(whole: Table) -> Mapping[str, str]:
     options = whole.inner("producer", None).options()
+    for key in options:
+        name = kafka_name(key)
+        if key.lower().startswith("kafka."):
+            raise JobError(f"[producer] {key}: write {key[6:]}, without kafka. before it")
+        if name in ELSEWHERE:
+            raise JobError(f"[producer] {key} cannot be: {ELSEWHERE[name]}")
     if "bootstrap.servers" not in options:
         raise JobError('[producer] has no "bootstrap.servers", such as "localhost:9092"')
     from forebay.config import ProducerConfig

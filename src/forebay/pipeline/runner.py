@@ -192,7 +192,10 @@ def check_sink(job: Job) -> None:
         else:
             parse(options, streaming=job.stream is not None)
     except KafkaError as error:
-        raise JobError(f"{job.path}: [sink.options] {error}") from None
+        text = str(error)
+        for key in job.sink.options:  # the sink knows them without capitals, the file as its author wrote them
+            text = text.replace(f"'{key.lower()}'", f"'{key}'")
+        raise JobError(f"{job.path}: [sink.options] {text}") from None
 
 
 def _sink_options(job: Job) -> dict[str, str]:

@@ -26,7 +26,7 @@ def test_a_bad_option_of_the_sink_ends_before_spark_starts(tmp_path: Path) -> No
     assert result.exit_code == 2
     assert result.error is not None
     assert result.error.startswith(
-        f"{job}: [sink.options] Unknown option 'includeheader'; did you mean 'includeHeaders'"
+        f"{job}: [sink.options] Unknown option 'includeHeader'; did you mean 'includeHeaders'"
     )
 
 
