@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from forebay.cli.failure import FAILED, OK, CommandError
 from forebay.cli.properties import BROKERS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def start(master: str | None) -> SparkSession:
-    """A session of Spark."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.appName("forebay doctor").config("spark.ui.enabled", "false")
-    return (builder if master is None else builder.master(master)).getOrCreate()
 
 
 def run(
@@ -26,7 +15,7 @@ def run(
     topic: str | None,
     master: str | None,
     write: Callable[[str], object],
-    start: Callable[[str | None], SparkSession] = start,
+    start: Callable[[str | None], Any] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> int:
     """Writes the diagnosis; 0 if nothing is in the way of a write.
@@ -34,6 +23,7 @@ def run(
     Args:
         given: options of the sink.
         topic: one that is to be written.
+        start: makes a session; None: Spark's own.
 
     Raises:
         CommandError: a topic, or options, but no brokers.
@@ -48,11 +38,12 @@ def run(
     if options and servers not in options:
         raise CommandError(f"no broker is named: give --bootstrap-server host:port, or set {BROKERS}")
     from forebay.spark import doctor
+    from forebay.spark.diagnosis import session_at
     from forebay.spark.options import parse
 
     if options:
         parse(options)
-    session = start(master)
+    session = (start or session_at)(master)
     try:
         found = doctor(session, options or None)
     finally:

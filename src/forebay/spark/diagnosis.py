@@ -86,6 +86,14 @@ def diagnose(session: SparkSession, options: Mapping[str, str] | None, *, regist
     return Diagnosis(tuple(findings))
 
 
+def session_at(master: str | None) -> SparkSession:
+    """A session for the doctor alone; None: the master of Spark's own configuration."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("forebay doctor").config("spark.ui.enabled", "false")
+    return (builder if master is None else builder.master(master)).getOrCreate()
+
+
 def driver() -> Finding:
     """This process."""
     import pyspark
