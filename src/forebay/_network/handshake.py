@@ -34,7 +34,7 @@ from forebay._protocol.sasl import (
 )
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay.errors import KafkaError, NetworkError, SaslAuthenticationError, error_for
-from forebay.errors._base import bare
+from forebay.errors._base import bare, printable
 from forebay.model import Node
 
 FRAME_LIMIT = 512 * 1024
@@ -352,7 +352,7 @@ def _check_offer(node: Node, mechanism: Mechanism, offer: SaslHandshakeResponse)
     error = error_for(offer.error_code)
     if error is None:
         return
-    takes = ", ".join(name[:40] for name in offer.mechanisms[:10]) or "none"
+    takes = ", ".join(printable(name, 40) for name in offer.mechanisms[:10]) or "none"
     if offer.error_code == ILLEGAL_SASL_STATE:
         text = f"{node} takes no SASL on this listener: set security.protocol to PLAINTEXT or SSL, or another port"
     else:
@@ -363,7 +363,7 @@ def _check_offer(node: Node, mechanism: Mechanism, offer: SaslHandshakeResponse)
 def _check_answer(node: Node, mechanism: Mechanism, answer: SaslAuthenticateResponse) -> None:
     error = error_for(answer.error_code)
     if error is not None:
-        said = f": {answer.error_message[:500]}" if answer.error_message else ""
+        said = f": {printable(answer.error_message)}" if answer.error_message else ""
         raise type(error)(f"{node} refused the login by {mechanism.name} as {mechanism.who}{said}") from error
     if len(answer.token) > MAX_TOKEN:
         raise SaslAuthenticationError(f"{node}: a token of {len(answer.token)} bytes, allowed are {MAX_TOKEN}")

@@ -37,7 +37,7 @@ class MskIam(NamedTuple):
             else:
                 value, end_ms = signer.generate_auth_token(self.region)
         except Exception as error:
-            raise NetworkError(f"no token: {NAME}: {type(error).__name__}: {error}") from error
+            raise NetworkError(f"no token: {NAME} gives none: {type(error).__name__}: {error}") from error
         return given_token((value, end_ms / 1000), NAME, wall())
 
 

@@ -16,8 +16,8 @@ from urllib.parse import quote_plus, unquote, urlsplit
 
 from forebay._runtime.files import NoTextError, read_small, text_of
 from forebay._wire import shown_url
-from forebay.errors import AuthenticationError, ConfigError, NetworkError, SaslAuthenticationError
-from forebay.errors._base import bare
+from forebay.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, SaslAuthenticationError
+from forebay.errors._base import bare, printable
 
 MAX_ANSWER = 1024 * 1024
 SHOWN = 200
@@ -57,6 +57,8 @@ class Endpoint(NamedTuple):
     backoff_ms: float = 100
     backoff_max_ms: float = 10_000
     """``sasl.login.retry.backoff.max.ms``: all tries together."""
+    store: str = "the system's certificate authorities"
+    """What the endpoint's certificate is judged by, in words."""
 
 
 # -- requests --------------------------------------------------------------------------------------------------
@@ -131,7 +133,7 @@ def shown(body: bytes, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         if secret:
             text = text.replace(secret, "[hidden]")
-    return "".join(sign if sign.isprintable() else " " for sign in " ".join(text.split()))[:SHOWN]
+    return printable(" ".join(text.split()), SHOWN)
 
 
 def check_url(url: str) -> str:
@@ -256,16 +258,40 @@ def post_form(endpoint: Endpoint, request: TokenRequest, now: Callable[[], float
         response = connection.getresponse()
         return response.status, response.read(MAX_ANSWER + 1)
     except (OSError, http.client.HTTPException) as error:
-        text = f"no token from {shown_url(endpoint.url)}: {error or type(error).__name__}"
-        if "CERTIFICATE_VERIFY_FAILED" in str(error):
-            raise SaslAuthenticationError(f"{text}; see ssl.truststore.location in sasl.jaas.config") from error
-        raise NetworkError(text) from error
+        raise _failure(endpoint, host, error) from error
     finally:
         connection.close()
         if sock is not None:
             sock.close()
 
 
+def _failure(endpoint: Endpoint, host: str, error: Exception) -> KafkaError:
+    where = f"no token from {shown_url(endpoint.url)}"
+    if endpoint.context is not None:
+        from forebay._network.tls_words import of_ssl
+
+        found = of_ssl(error, host, endpoint.store)
+        if found is not None:
+            kind = SaslAuthenticationError if isinstance(found, AuthenticationError) else NetworkError
+            return kind(f"{where}: {found.message}; {OF_ENDPOINT}")
+    return NetworkError(f"{where}: {trouble(error, host)}")
+
+
+def trouble(error: Exception, host: str) -> str:
+    """Why an HTTP request failed, in a sentence of ours, and what the library says."""
+    said = printable(str(error), SHOWN)
+    if isinstance(error, ConnectionRefusedError):
+        return f"{host} refuses the connection"
+    if isinstance(error, TimeoutError):
+        return said if said == LATE else f"{host} does not answer in time"
+    if type(error).__name__ == "gaierror":
+        return f"the name {host} has no address ({said})"
+    if not isinstance(error, OSError):
+        return f"{host} does not answer in HTTP ({type(error).__name__}: {said})"
+    return f"the connection to {host} failed ({type(error).__name__}: {said})"
+
+
+OF_ENDPOINT = "the ssl options of an identity provider stand in sasl.jaas.config"
 LATE = "no whole answer within sasl.login.read.timeout.ms"
 
 

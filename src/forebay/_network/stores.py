@@ -171,7 +171,9 @@ def _read_pkcs12(data: bytes, password: str | None) -> Store:
     try:
         found = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError as error:
-        raise StoreError(f"is no PKCS12 store that can be read, or its password is another one: {error}") from error
+        raise StoreError(
+            f"is no PKCS12 store that can be read, or its password is another one (cryptography: {error})"
+        ) from error
     der = serialization.Encoding.DER
     others = tuple(entry.certificate.public_bytes(der) for entry in found.additional_certs)
     if found.key is None:

@@ -344,11 +344,12 @@ def _load(option: str, path: str | None, load: Callable[[], object]) -> None:
         words = _LOADING.get(error.reason or "") or (
             "the key cannot be read: its password (ssl.key.password) may be another one"
             if error.reason == "PEM_LIB" or "PEM lib" in str(error)
-            else str(error)
+            else "what it holds cannot be used"
         )
-        raise ConfigError(f"{_where(option, path)}: {words}") from error
+        raise ConfigError(f"{_where(option, path)}: {words} (OpenSSL: {error.reason or error})") from error
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{_where(option, path)}: {error}") from error
+        said = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{_where(option, path)}: what it holds cannot be used ({said})") from error
 
 
 def _read(option: str, path: str) -> bytes:

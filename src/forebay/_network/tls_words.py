@@ -7,6 +7,7 @@ from typing import Any
 
 from forebay._protocol.framing import stranger
 from forebay.errors import DisconnectError, KafkaError, NetworkError, SslAuthenticationError
+from forebay.errors._base import printable
 
 CUT_OFF = (
     "the broker closed the connection amid the TLS handshake; a listener without TLS does so (security.protocol), and "
@@ -82,17 +83,21 @@ def refusal(error: ssl.SSLError, name: str, store: str) -> KafkaError:
         return SslAuthenticationError(f"TLS: {_unverified(error, name, store)}")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)):
         return NetworkError(f"TLS with {name}: {CUT_OFF}")
-    reason = error.reason or ""
+    reason = getattr(error, "reason", None) or ""
     if "_ALERT_" in reason:
         alert = reason.partition("_ALERT_")[2]
         if alert in ("CLOSE_NOTIFY", "INTERNAL_ERROR", "USER_CANCELLED"):
             return DisconnectError(f"TLS with {name}: the broker ended it ({reason})")
         return SslAuthenticationError(
-            f"TLS: {name} refused the connection: {_ALERTS.get(alert, 'it does not say why')} ({reason})"
+            f"TLS: {name} refused the connection: {_ALERTS.get(alert, 'it does not say why')} (OpenSSL: {reason})"
         )
-    words = _OURS.get(reason)
-    text = f"{words} ({reason})" if words else f"{reason or error}"
-    return SslAuthenticationError(f"TLS with {name} failed: {text}")
+    words = _OURS.get(reason, "its messages are not as TLS has them")
+    return SslAuthenticationError(f"TLS with {name} failed: {words} (OpenSSL: {reason or printable(str(error), 200)})")
+
+
+def of_ssl(error: Exception, name: str, store: str) -> KafkaError | None:
+    """As ``refusal``, for a server that is no broker; None: it is no error of TLS."""
+    return refusal(error, name, store) if isinstance(error, ssl.SSLError) else None
 
 
 def lost(error: ssl.SSLError, name: str, store: str, version: str | None) -> KafkaError:
@@ -100,14 +105,14 @@ def lost(error: ssl.SSLError, name: str, store: str, version: str | None) -> Kaf
 
     Only TLS 1.3 judges certificates then.  All else is a lost connection.
     """
-    reason = error.reason or ""
+    reason = getattr(error, "reason", None) or ""
     if version == "TLSv1.3" and "_ALERT_" in reason:
         return refusal(error, name, store)
     if reason.endswith(("ALERT_HANDSHAKE_FAILURE", "NO_RENEGOTIATION")):
         words = "the broker ended the session; it had asked for a renegotiation, which is refused here"
     else:
         words = "the session ended"
-    return DisconnectError(f"TLS with {name}: {words} ({reason or error})")
+    return DisconnectError(f"TLS with {name}: {words} (OpenSSL: {reason or printable(str(error), 200)})")
 
 
 def _unverified(error: ssl.SSLCertVerificationError, name: str, store: str) -> str:
@@ -123,4 +128,4 @@ def _unverified(error: ssl.SSLCertVerificationError, name: str, store: str) -> s
 
 def bad_name(name: str, error: ValueError) -> KafkaError:
     """The error for a host name that no certificate can be compared with."""
-    return SslAuthenticationError(f"TLS: {name!r} is no host name that a certificate can have: {error}")
+    return SslAuthenticationError(f"TLS: {name!r} is no host name that a certificate can have ({error})")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from forebay._protocol.metadata import MAX_HOST
 from forebay._protocol.primitives import Reader, Writer
 from forebay._protocol.versions import ApiKey, is_flexible, require
 from forebay.errors import UnsupportedVersionError
+from forebay.errors._base import printable
 
 GROUP = 0
 TRANSACTION = 1
@@ -81,13 +83,13 @@ def decode_find_coordinator(version: int, payload: bytes | memoryview) -> FindCo
 def _single(reader: Reader, version: int, throttle: int) -> FindCoordinatorResponse:
     error_code = reader.int16()
     error_message = reader.nullable_string() if version >= 1 else None
-    node_id, host, port = reader.int32(), reader.string(), reader.int32()
+    node_id, host, port = reader.int32(), printable(reader.string(), MAX_HOST), reader.int32()
     return FindCoordinatorResponse(throttle, error_code, error_message, node_id, host, port)
 
 
 def _coordinator(reader: Reader, throttle: int) -> FindCoordinatorResponse:
     reader.string()
-    node_id, host, port = reader.int32(), reader.string(), reader.int32()
+    node_id, host, port = reader.int32(), printable(reader.string(), MAX_HOST), reader.int32()
     error_code, error_message = reader.int16(), reader.nullable_string()
     reader.tags()
     return FindCoordinatorResponse(throttle, error_code, error_message, node_id, host, port)

@@ -13,11 +13,14 @@ from typing import NamedTuple
 from forebay._protocol.primitives import UUID_SIZE, Reader, Writer
 from forebay._protocol.versions import ApiKey, is_flexible, require
 from forebay.errors import UnsupportedVersionError
+from forebay.errors._base import printable
 from forebay.model import Node
 
 UNKNOWN = -1
 NOT_TOLD = -(2**31)
 """Instead of operations that a client may do: before v8, or where the request did not ask."""
+MAX_HOST = 255
+"""Characters of a host's name; no name has more."""
 NO_TOPIC_ID = bytes(UUID_SIZE)
 
 # error, partition, leader; from v7 on the leader's epoch
@@ -146,7 +149,7 @@ class _Parse:
     def _broker(self) -> Node:
         reader = self._reader
         node_id = reader.int32()
-        host = reader.string()
+        host = printable(reader.string(), MAX_HOST)
         port = reader.int32()
         rack = reader.nullable_string() if self._version >= 1 else None
         reader.tags()

@@ -27,6 +27,7 @@ from forebay.errors import (
     UnsupportedVersionError,
     error_for,
 )
+from forebay.errors._base import printable
 from forebay.model import TopicPartition
 
 FIRST_V1 = cython.declare(cython.int, 2)
@@ -240,7 +241,7 @@ def error_in(answer: PartitionResponse) -> KafkaError | None:
         return ClusterAuthorizationError("The producer is not authorized to do idempotent sends")
     if code == RecordTooLargeError.code:
         return RecordTooLargeError(
-            answer.error_message
+            printable(answer.error_message or "")
             or f"The broker refused a batch for {where} as larger than its message.max.bytes (or the topic's "
             "max.message.bytes)"
         )
@@ -258,7 +259,7 @@ def record_errors_in(answer: PartitionResponse, error: KafkaError) -> tuple[Kafk
     kind = type(error) if single else InvalidRecordError
     where = f"{answer.topic}-{answer.partition}"
     errors = {
-        index: kind(message or answer.error_message or error.message, partition=where)
+        index: kind(printable(message or answer.error_message or error.message), partition=where)
         for index, message in answer.record_errors
     }
     rest = KafkaError(

@@ -15,6 +15,7 @@ from forebay.cli.progress import Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.control import Control
 from forebay.errors import TimeoutError
+from forebay.errors._base import printable
 from forebay.model import TailRecord, TopicDescription
 
 Write = Callable[[str], object]
@@ -52,7 +53,7 @@ def topics(control: Control, topic: str | None, write: Write, *, as_json: bool) 
     if topic is not None:
         check(found[0], topic)
     if as_json:
-        write(json.dumps([_document(each) for each in found], ensure_ascii=False))
+        write(json_text([_document(each) for each in found]))
     elif topic is not None:
         rows = [
             (
@@ -126,7 +127,7 @@ def tail(
     newest = list(merge(*found_in, key=lambda pair: pair[1].timestamp))[-count:]
     if as_json:
         for number, record in newest:
-            write(json.dumps(_record(number, record), ensure_ascii=False))
+            write(json_text(_record(number, record)))
         return
     rows = [
         (time_text(record.timestamp), number, record.offset, _shown(record.key), _shown(record.value))
@@ -156,15 +157,18 @@ def _cell(name: str, data: bytes | None) -> dict[str, str | None]:
         return {f"{name}_base64": base64.b64encode(data).decode()}
 
 
-def printable(text: str) -> str:
-    """The text with escapes for what a terminal would obey."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+def json_text(document: object, separators: tuple[str, str] | None = None) -> str:
+    """JSON in which what a terminal would obey is escaped; inside of texts, which is all that it can be in."""
+    text = json.dumps(document, ensure_ascii=False, separators=separators)
+    return (
+        text if text.isprintable() else "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
+    )
 
 
 def _shown(data: bytes | None) -> str:
     if data is None:
         return "null"
-    text = printable(data.decode(errors="backslashreplace"))
+    text = printable(data.decode(errors="backslashreplace"), None)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(data)} bytes)"
 
 
@@ -180,7 +184,7 @@ def list_transactions(
     """The transactional ids that the cluster knows."""
     found = control.list_transactions(states=states, producer_ids=producer_ids, prefix=prefix)
     if as_json:
-        write(json.dumps([each._asdict() for each in found], ensure_ascii=False))
+        write(json_text([each._asdict() for each in found]))
     else:
         _table(("transactional id", "producer id", "state"), found, write)
 
@@ -198,7 +202,7 @@ def describe_transactions(control: Control, ids: Sequence[str], write: Write, *,
             {"transactional_id": name, **each._asdict(), "partitions": [str(where) for where in each.partitions]}
             for name, each in known.items()
         ]
-        write(json.dumps(documents, ensure_ascii=False))
+        write(json_text(documents))
     else:
         head = ("transactional id", "state", "producer id", "epoch", "timeout ms", "begun", "coordinator", "partitions")
         rows = [
@@ -256,7 +260,7 @@ def time_text(ms: int) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]], write: Write) -> None:
     """Columns as wide as their widest cell; the last one is not filled up."""
-    cells = [[printable(str(cell)) for cell in row] for row in (head, *rows)]
+    cells = [[printable(str(cell), None) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Mapping
 
 from forebay.errors import ConfigError, IllegalArgumentError, InvalidTopicError, KafkaError
+from forebay.errors._base import printable
 
 OK, FAILED, USAGE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 PREFIX = "forebay: error: "
@@ -30,8 +31,8 @@ class Terminated(KeyboardInterrupt):
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and runs of blanks."""
-    return " ".join(text.split())
+    """The text without line breaks and runs of blanks, and without what a terminal obeys."""
+    return printable(" ".join(text.split()), None)
 
 
 def reason(error: BaseException) -> str:

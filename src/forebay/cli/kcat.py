@@ -6,7 +6,6 @@ kcat does on the way is done here, too: empty lines are no messages, and a file 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 from forebay._runtime.files import NoTextError, text_of
 from forebay._wire import shown, topic_fault
 from forebay.cli.blocks import Block
+from forebay.cli.cluster import json_text
 from forebay.cli.failure import OK, CommandError
 from forebay.cli.flags import header_pairs
 from forebay.cli.inputs import STDIN, Layout, is_typed
@@ -32,6 +32,7 @@ from forebay.compat._librdkafka_partitioner import PARTITIONERS, hash_partition
 from forebay.config import ProducerConfig
 from forebay.config._secret import shown_value
 from forebay.errors import KafkaError
+from forebay.errors._base import printable
 from forebay.model import ClusterDescription, TopicDescription
 
 PORT = 9092
@@ -279,7 +280,7 @@ def listing(found: ClusterDescription, config: ProducerConfig, topic: str | None
     lines.append(f" {len(found.topics)} topics:")
     for one in found.topics:
         lines += _topic_lines(one)
-    return "\n".join(lines)
+    return "\n".join(printable(line, None) for line in lines)
 
 
 def originating(found: ClusterDescription, config: ProducerConfig) -> tuple[int, str]:
@@ -334,4 +335,4 @@ def as_json(found: ClusterDescription, config: ProducerConfig, topic: str | None
         "brokers": [{"id": node.id, "name": f"{node.host}:{node.port}"} for node in found.nodes],
         "topics": topics,
     }
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return json_text(document, (",", ":"))

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from forebay.cli.failure import PREFIX
+from forebay.errors._base import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -156,7 +157,7 @@ class LogLines(logging.Handler):
     def filter(self, record: logging.LogRecord) -> bool:
         """Without ``-v`` only unexpected errors pass, because the command reports each failed record itself."""
         if record.levelno >= logging.WARNING:
-            self._newest = _OF_CLIENT.sub("", record.getMessage())
+            self._newest = _OF_CLIENT.sub("", printable(record.getMessage(), None))
         wanted = record.levelno >= self._shows and (self._shows < logging.ERROR or record.exc_info is not None)
         return wanted and bool(super().filter(record))
 
@@ -165,6 +166,7 @@ class LogLines(logging.Handler):
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text = f"{text}: {record.exc_info[1]!r}"
+        text = printable(text, None)
         if record.exc_info and self._shows <= logging.DEBUG:
             text = f"{text}\n{logging.Formatter().formatException(record.exc_info)}"
         self._shown.line(f"forebay: {record.levelname.lower()}: {text}")

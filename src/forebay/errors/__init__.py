@@ -48,6 +48,7 @@ from forebay.errors._base import (
     KafkaError,
     RefreshRetriableError,
     RetriableError,
+    printable,
 )
 from forebay.errors._broker import (
     BrokerNotAvailableError,
@@ -164,7 +165,7 @@ def error_for(code: int, message: str | None = None, /, **context: object) -> Ka
         return None
     if code != kind.code:
         context = {"broker_code": code, **context}
-    return kind(message or "", **context)
+    return kind(printable(message or ""), **context)
 
 
 __all__ = [

