@@ -48,7 +48,7 @@ def test_what_is_asked(
         return Diagnosis((Finding("driver", ok, "here"),))
 
     monkeypatch.setattr(forebay.spark, "doctor", doctor)
-    code = run(given, topic, "local[1]", written.append, lambda master: session, environment)  # type: ignore[arg-type,return-value]
+    code = run(given, topic, "local[1]", written.append, lambda master: session, environment)
     assert (code, heard, session.stopped) == (0 if ok else 1, [(session, asked)], True)
     assert written == [f"{'ok  ' if ok else 'FAIL'}  driver: here"]
 
