@@ -150,16 +150,20 @@ class Control:
         return found
 
     def describe_transactions(
-        self, transactional_ids: Iterable[str], *, timeout: float | None = None
+        self, transactional_ids: Iterable[str], *, settled: bool = False, timeout: float | None = None
     ) -> dict[str, TransactionDescription | None]:
-        """What the coordinators know of many ids, in the order given; None for an id they do not know."""
+        """What the coordinators know of many ids, in the order given; None for an id they do not know.
+
+        Args:
+            settled: waits for ends that are under way, so that no state is ``PrepareCommit`` or ``PrepareAbort``.
+        """
         if isinstance(transactional_ids, str):
             raise IllegalArgumentError(f"transactional_ids must be several, got the str {transactional_ids!r}")
         ids = list(dict.fromkeys(transactional_ids))
         for transactional_id in ids:
             _require_text("transactional_id", transactional_id)
         with self._call("describe_transactions", timeout) as (session, deadline):
-            return transactions.describe(session, ids, deadline)
+            return transactions.describe(session, ids, deadline, settled=settled)
 
     def list_transactions(
         self,

@@ -7,18 +7,21 @@ others can see is announced by ``before_step``: a test may raise there, which is
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from forebay.errors import InvalidPidMappingError, ProducerFencedError
-from forebay.model import TransactionDescription, TransactionIdentity
+from forebay.model import TopicPartition, TransactionDescription, TransactionIdentity
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.protocol import State
+from forebay.spark.exactly_once.task import Worker
 
 TIMEOUT_MS = 900_000
 EMPTY, ONGOING, COMMITTED, ABORTED = "Empty", "Ongoing", "CompleteCommit", "CompleteAbort"
+PLACES = (TopicPartition("t", 0),)
 PREPARED = {"PrepareCommit": COMMITTED, "PrepareAbort": ABORTED}
 
 
@@ -55,6 +58,7 @@ class World:
         self.records: list[bytes] = []
         self.now_ms: float = 1_000_000
         self.steps: list[str] = []
+        self.workers: dict[str, Worker] = {}
         self.before_step: Callable[[str], None] = lambda name: None
         self._producer_ids = itertools.count(100)
 
@@ -161,8 +165,11 @@ class World:
         self.step("end")
         return self.end_in_coordinator(identity, commit)
 
-    def describe(self, ids: Iterable[str]) -> Mapping[str, TransactionDescription | None]:
+    def describe(self, ids: Iterable[str], *, settled: bool = False) -> Mapping[str, TransactionDescription | None]:
         self.step("describe")
+        if settled:
+            for entry in self.entries.values():
+                entry.complete()
         return {one: self.described(one) for one in ids}
 
     def described(self, transactional_id: str) -> TransactionDescription | None:
@@ -170,7 +177,7 @@ class World:
         if entry is None:
             return None
         started = int(entry.started_ms) if entry.state == ONGOING else -1
-        return TransactionDescription(entry.state, entry.producer_id, entry.epoch, TIMEOUT_MS, started, (), 0)
+        return TransactionDescription(entry.state, entry.producer_id, entry.epoch, TIMEOUT_MS, started, PLACES, 0)
 
     def ongoing(self, prefix: str) -> list[str]:
         self.step("list")
@@ -181,32 +188,26 @@ class World:
 
     # Tasks
 
-    def task(self, claim: protocol.Claim, write: protocol.Write, partition: int, attempt: int, rows: list[Any]) -> Any:
-        """One task attempt from its beginning to its report, under the id that it has by number and attempt."""
-        name = protocol.task_id(self.prefix, claim, partition, attempt)
-        return self.task_as(name, claim, write, partition, attempt, rows)
-
-    def task_as(
-        self,
-        transactional_id: str,
-        claim: protocol.Claim,
-        write: protocol.Write,
-        partition: int,
-        attempt: int,
-        rows: list[Any],
+    def task(
+        self, claim: protocol.Claim, write: protocol.Write, partition: int, rows: list[Any], *, worker: str = "w"
     ) -> Any:
-        """The same under an id that is given."""
+        """One task attempt from its beginning to its report, in a worker of that name."""
         if protocol.role(claim, write, partition) is protocol.Role.SKIP:
-            return protocol.Outcome(claim, write, partition, attempt, True)
+            return protocol.Outcome(claim, write, partition, True)
         if not rows:
-            return protocol.Outcome(claim, write, partition, attempt)
+            return protocol.Outcome(claim, write, partition)
+        transactional_id = self.worker(worker).next_id(self.prefix, claim)
         identity = self.init_in_steps(f"task {partition}: init", transactional_id)
         for row in rows:
             self.step(f"task {partition}: produce")
             self.produce(identity, [row])
         digest = sum(hash(row) for row in rows) & (2**64 - 1)
         task = protocol.TaskWrite(partition, identity, len(rows), digest)
-        return protocol.Outcome(claim, write, partition, attempt, False, task)
+        return protocol.Outcome(claim, write, partition, False, task)
+
+    def worker(self, name: str) -> Worker:
+        """A Python worker process."""
+        return self.workers.setdefault(name, Worker(random.Random(name).random))
 
     def doubled(self) -> list[Any]:
         """Rows that are there more than once."""

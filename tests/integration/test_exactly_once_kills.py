@@ -124,7 +124,7 @@ class Job:
             assert attempt < 3
 
     def attempt(self, claim: Claim, version: int, partition: int, attempt: int, point: str | None) -> Outcome:
-        transaction = TaskTransaction(claim, Write("job", version), self.topic, partition, attempt)
+        transaction = TaskTransaction(claim, Write("job", version), self.topic, partition)
         batches = self.batches(version, partition, point)
         report = write(batches, self.options, task=TaskId(partition, attempt), transaction=transaction)
         if point == "worker at its end":

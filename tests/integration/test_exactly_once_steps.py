@@ -15,15 +15,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from forebay.control import Control
 from forebay.model import TransactionIdentity
 from forebay.spark import producers
-from forebay.spark.exactly_once import driver
+from forebay.spark.exactly_once import driver, protocol
 from forebay.spark.exactly_once.control_topic import KafkaControlTopic, open_topic
 from forebay.spark.exactly_once.protocol import (
     Claim,
     NonDeterministicReplayError,
     Outcome,
     State,
+    UnknownOutcomeError,
     Write,
 )
 from forebay.spark.exactly_once.task import TaskTransaction
@@ -74,9 +76,9 @@ class CrashingTopic:
         self.step("end")
         return self._topic.end(identity, commit)
 
-    def describe(self, ids: Any) -> Mapping[str, Any]:
+    def describe(self, ids: Any, *, settled: bool = False) -> Mapping[str, Any]:
         self.step("describe")
-        return self._topic.describe(ids)
+        return self._topic.describe(ids, settled=settled)
 
     def ongoing(self, prefix: str) -> list[str]:
         self.step("list")
@@ -92,15 +94,20 @@ class Sink:
 
     def __init__(self, servers: str, topic: str, timeout_ms: int) -> None:
         self.topic = topic
-        self.options: SinkOptions = parse(
-            {
-                "kafka.bootstrap.servers": servers,
-                "kafka.transaction.timeout.ms": str(timeout_ms),
-                "topic": topic,
-                "deliveryGuarantee": "exactly-once",
-                "transactionalIdPrefix": topic,
-            }
-        )
+        self.copies = False
+        """Whether each task has another attempt that is not chosen."""
+        self._given = {
+            "kafka.bootstrap.servers": servers,
+            "kafka.transaction.timeout.ms": str(timeout_ms),
+            "topic": topic,
+            "deliveryGuarantee": "exactly-once",
+            "transactionalIdPrefix": topic,
+        }
+        self.options: SinkOptions = parse(self._given)
+
+    def answer(self, option: str, value: str) -> None:
+        """Sets one more option."""
+        self.options = parse({**self._given, option: value})
 
     def run(self, crash_at: int | None = None, *, shift: int = 0, abort: bool = False) -> list[str]:
         """One life of the driver, with its tasks; the steps that it made."""
@@ -110,9 +117,11 @@ class Sink:
         topic = CrashingTopic(kafka, crash_at)
         outcomes: list[Outcome] = []
         try:
-            claim = driver.begin(topic, settings.prefix)
+            claim = driver.begin(topic, settings.prefix, abandon=settings.abandon, rewrite=settings.rewrite)
             for partition in range(TASKS):
                 topic.step(f"task {partition}")
+                if self.copies:
+                    self._task(claim, partition, shift)
                 outcomes.append(self._task(claim, partition, shift))
             driver.commit(topic, settings.prefix, outcomes, time.time() * 1000)
         except Crash:
@@ -125,7 +134,7 @@ class Sink:
     def _task(self, claim: Claim, partition: int, shift: int) -> Outcome:
         rows = [row for row in range(TASKS * 2) if (row + shift) % TASKS == partition]
         batch = pa.RecordBatch.from_pydict({"key": [f"k{row}" for row in rows], "value": [f"v{row}" for row in rows]})
-        transaction = TaskTransaction(claim, WRITE, self.topic, partition, 0)
+        transaction = TaskTransaction(claim, WRITE, self.topic, partition)
         report = write([batch], self.options, task=TaskId(partition, 0), transaction=transaction)
         assert report.outcome is not None
         return report.outcome
@@ -149,8 +158,8 @@ def crash_and_go_on(servers: str, sink: Sink, crash_at: int, *, abort: bool = Fa
     assert_exactly(servers, sink.topic, EXPECTED)
 
 
-STEPS = 12
-"""Of a write with three tasks: claim, read, list, the tasks, describe, the decision, three ends, done."""
+STEPS = 13
+"""Of a write with three tasks: claim, read, list, the tasks, describe, the decision, three ends, done, list."""
 
 
 @pytest.mark.parametrize("abort", [False, True], ids=["dies", "aborts"])
@@ -172,6 +181,31 @@ def test_what_timed_out_between_two_ends_is_written_again(kafka: RealKafka, sink
     wait_for_time_outs()
     sink.run()
     sink.run()
+    assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
+
+
+def test_an_id_that_somebody_else_has_used_is_unknown_and_the_users_answer_goes_on(
+    kafka: RealKafka, sink: Sink
+) -> None:
+    sink.run(BEFORE_THE_SECOND_END)
+    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
+        state = protocol.decode(control.read_tail(f"__{sink.topic}_spark_commits")[0].value)
+        assert state.decision is not None
+        control.init_producer_id(state.decision.tasks[1].identity.transactional_id)
+    with pytest.raises(
+        UnknownOutcomeError, match=r"task 1, 2 rows in \S+ \d.* producer \d+, epoch \d+, of which Kafka"
+    ):
+        sink.run()
+    sink.answer("rewriteUnfinished", "query/7")
+    sink.run()
+    assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
+
+
+def test_an_attempt_that_was_not_chosen_holds_no_reader_after_the_commit(kafka: RealKafka, sink: Sink) -> None:
+    sink.copies = True
+    sink.run()
+    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
+        assert control.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-") == []
     assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
 
 

@@ -6,9 +6,15 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from forebay.spark.exactly_once.protocol import Write
+from forebay.errors import KafkaError
+from forebay.spark.exactly_once import driver, protocol
+from forebay.spark.exactly_once.protocol import Claim, Outcome, Write
+from forebay.spark.exactly_once.task import Worker
+from tests.fakes.transactions import World
 from tests.property.exactly_once import (
     DOUBLED,
     ENDS_NEWER,
@@ -20,17 +26,104 @@ from tests.property.exactly_once import (
     Life,
     Schedule,
     Setting,
+    Topic,
     Zombie,
     play,
 )
 from tests.property.exactly_once_before import Before
 
+
+class Now:
+    """``Rules`` of the package."""
+
+    def __init__(self) -> None:
+        self._workers: dict[str, Worker] = {}
+
+    def begin(self, topic: Topic) -> Claim:
+        return driver.begin(topic, "p")
+
+    def commit(self, topic: Topic, outcomes: list[Outcome]) -> None:
+        driver.commit(topic, "p", outcomes, NOW_MS)
+
+    def abort(self, topic: Topic, outcomes: list[Outcome], claim: Claim) -> None:
+        driver.abort(topic, "p", outcomes, claim)
+
+    def task_id(self, worker: str, claim: Claim, partition: int, attempt: int) -> str:
+        return self._workers.setdefault(worker, Worker(random.Random(worker).random)).next_id("p", claim)
+
+    def is_loud(self, error: KafkaError) -> bool:
+        return isinstance(error, protocol.UnknownOutcomeError)
+
+
+NOW_MS = 1_000_000
+MOST = 4_000
+"""Schedules of one long setting."""
 ONE, TWO = Write("query", 0), Write("query", 1)
 STAGE = Setting((Life("A", (ONE,)),), (Zombie("Z", "A", 0, 0),))
 """A zombie of a stage's earlier attempt: Spark has begun the numbers of attempts again."""
 SPECULATION = Setting((Life("A", (ONE,)),), (Zombie("Z", "A", 1, 1),))
 STALE = Setting((Life("A", (ONE,)), Life("B", (ONE, TWO))))
 """A driver, and its successor."""
+KEPT = Setting((Life("A", (ONE,)), Life("B", (ONE, TWO), workers="A")))
+"""The same, and the successor has the very workers: a query that its application has started again."""
+TROUBLE = STAGE._replace(time_out=True, expiry=True)
+EVERYTHING = STALE._replace(zombies=STAGE.zombies, time_out=True, expiry=True)
+SETTINGS = {
+    "stage": (STAGE, 2),
+    "speculation": (SPECULATION, 2),
+    "stale driver": (STALE, 1),
+    "kept workers": (KEPT, 1),
+    "trouble": (TROUBLE, 1),
+}
+"""With how many switches."""
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_no_order_of_steps_breaks_a_rule(name: str, version: int) -> None:
+    setting, switches = SETTINGS[name]
+    explored = Explorer(setting._replace(version=version), Now, switches=switches).run()
+    assert explored.found == {}
+    assert explored.states > 100
+
+
+# Two switches among two drivers, or one with all that can happen: minutes.
+@pytest.mark.rest("as the settings above, further")
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(("setting", "switches"), [(STALE, 2), (KEPT, 2), (TROUBLE, 2), (EVERYTHING, 1)])
+def test_no_order_of_more_steps_breaks_a_rule(setting: Setting, switches: int, version: int) -> None:
+    explored = Explorer(setting._replace(version=version), Now, switches=switches, most=MOST).run()
+    assert explored.found == {}
+    assert explored.states > 1000
+
+
+WITHOUT = {
+    "the look at a refused commit": (TROUBLE, "protocol.is_aborted", lambda identity, found: True, DOUBLED),
+    "the sweep": (SPECULATION, "driver._sweep", lambda *arguments: True, HOLDS_READERS),
+    "the look at the claim": (KEPT, "driver._holds", lambda topic, me: True, ENDS_NEWER),
+}
+"""What makes the difference: without it, which rule is broken."""
+
+
+@pytest.mark.parametrize("part", WITHOUT)
+def test_each_part_is_needed(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting, name, instead, rule = WITHOUT[part]
+    monkeypatch.setattr(f"forebay.spark.exactly_once.{name}", instead)
+    assert rule in Explorer(setting, Now, switches=2).run(until=rule).found
+
+
+def test_kept_workers_use_few_ids() -> None:
+    world, chance = World(), random.Random(3)
+    for number in range(1000):
+        claim = driver.begin(world, "p")
+        write = Write("query", number)
+        # Any idle worker may get any task.
+        outcomes = [
+            world.task(claim, write, task, [(number, task)], worker=f"{chance.randrange(4)}") for task in range(4)
+        ]
+        driver.commit(world, "p", outcomes, NOW_MS)
+    assert len(world.visible) == 4000 and not world.doubled()
+    assert len(world.entries) - 1 <= 16
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -20,6 +19,7 @@ from forebay.spark.exactly_once.protocol import (
     LateTransactionError,
     NonDeterministicReplayError,
     Outcome,
+    TakenOverError,
     Write,
 )
 from tests.fakes.transactions import World
@@ -53,12 +53,10 @@ def attempt_write(world: World, case: Case, run: int, outcomes: list[Outcome]) -
     claim = driver.begin(world, world.prefix)
     for partition in range(TASKS):
         rows = rows_of(partition, run, case)
-        attempt = 0
         if case.retried and partition == 0:
             # It ended, and was lost with its executor.
-            world.task(claim, WRITE, partition, 0, rows)
-            attempt = 1
-        outcomes.append(world.task(claim, WRITE, partition, attempt, rows))
+            world.task(claim, WRITE, partition, rows, worker="lost")
+        outcomes.append(world.task(claim, WRITE, partition, rows))
     driver.commit(world, world.prefix, outcomes, world.now_ms)
 
 
@@ -128,7 +126,6 @@ def refused(world: World, case: Case) -> str:
     return REFUSED
 
 
-PLAIN = Case(False, False, aborts=False, deterministic=True, retried=False)
 CASES = [Case(*values) for values in itertools.product((False, True), repeat=len(Case._fields))]
 
 
@@ -145,45 +142,12 @@ def test_every_pair_of_crashes(case: Case) -> None:
     assert (found[REFUSED] > 0) == (loses and not case.deterministic)
 
 
-def late_task(world: World, transactional_id: str, moment: int) -> Callable[[str], None]:
-    seen = itertools.count()
-
-    def before_step(name: str) -> None:
-        if next(seen) == moment:
-            world.produce(world.init(transactional_id), ["late"])
-
-    return before_step
-
-
-def test_a_late_task_of_a_dead_run_changes_nothing() -> None:
-    """It begins its transaction at any moment of the next run, whose own tasks have other ids."""
-    case = PLAIN
-    total = steps_of(case, (5,))
-    for moment in range(total):
-        world = World()
-        with pytest.raises(Crash):
-            run_once(world, case, 0, 5)
-        dead = slot_of_the_dead(world)
-        world.before_step = late_task(world, f"p-{dead}-0-0", moment)
-        outcomes: list[Outcome] = []
-        attempt_write(world, case, 1, outcomes)
-        world.before_step = lambda name: None
-        world.time_out()
-        assert Counter(world.visible) == Counter(range(ROWS))
-
-
-def slot_of_the_dead(world: World) -> int:
-    """The slot of the run that died."""
-    used = [one.split("-")[1] for one in world.entries if one != "p-driver"]
-    return int(used[0])
-
-
 def test_two_drivers_at_once_end_in_an_error_of_the_older_one() -> None:
-    case = PLAIN
+    case = Case(False, False, aborts=False, deterministic=True, retried=False)
     world = World()
     old = driver.begin(world, "p")
-    reports = [world.task(old, WRITE, partition, 0, rows_of(partition, 0, case)) for partition in range(TASKS)]
+    reports = [world.task(old, WRITE, partition, rows_of(partition, 0, case)) for partition in range(TASKS)]
     attempt_write(world, case, 1, [])
-    with pytest.raises((driver.TakenOverError, LateTransactionError)):
+    with pytest.raises((TakenOverError, LateTransactionError)):
         driver.commit(world, "p", reports, world.now_ms)
     assert Counter(world.visible) == Counter(range(ROWS))

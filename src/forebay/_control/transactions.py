@@ -20,6 +20,7 @@ from forebay._protocol.init_producer_id import decode_init_producer_id, encode_i
 from forebay._protocol.list_transactions import decode_list_transactions, encode_list_transactions
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay.errors import (
+    ConcurrentTransactionsError,
     IllegalArgumentError,
     InvalidProducerEpochError,
     ProducerFencedError,
@@ -35,6 +36,7 @@ NEWEST_TRANSACTION_VERSION = 2
 _END_TXN_OF_VERSION_2 = 5
 _FEATURE = "transaction.version"
 _KNOWN_COORDINATORS = 10_000
+_ENDING = frozenset(("PrepareCommit", "PrepareAbort", "PrepareEpochFence"))
 
 
 def transaction_version(session: ControlSession, deadline: Deadline) -> int:
@@ -77,9 +79,13 @@ def end_transaction(session: ControlSession, who: TransactionIdentity, commit: b
 
 
 def describe(
-    session: ControlSession, transactional_ids: Sequence[str], deadline: Deadline
+    session: ControlSession, transactional_ids: Sequence[str], deadline: Deadline, *, settled: bool = False
 ) -> dict[str, TransactionDescription | None]:
-    """What the coordinators know of each id; None for one they do not know."""
+    """What the coordinators know of each id; None for one they do not know.
+
+    Args:
+        settled: an end that is under way is waited for.
+    """
     found: dict[str, TransactionDescription | None] = {}
 
     def attempt() -> None:
@@ -89,6 +95,11 @@ def describe(
                 by_node.setdefault(_coordinator(session, transactional_id, deadline), []).append(transactional_id)
         for node, ids in by_node.items():
             _describe_at(session, node, ids, found, deadline)
+        ending = [name for name, one in found.items() if settled and one is not None and one.state in _ENDING]
+        for name in ending:
+            del found[name]
+        if ending:
+            raise ConcurrentTransactionsError(transactional_id=ending[0])
 
     session.retry(deadline, attempt)
     return {transactional_id: found[transactional_id] for transactional_id in transactional_ids}

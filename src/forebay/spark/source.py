@@ -101,7 +101,8 @@ def _begin(sink: SinkOptions) -> Claim | None:
     settings = sink.exactly_once
     if settings is None:
         return None
-    return driver.begin(connect(sink.producer, settings), settings.prefix, abandon=settings.abandon)
+    topic = connect(sink.producer, settings)
+    return driver.begin(topic, settings.prefix, abandon=settings.abandon, rewrite=settings.rewrite)
 
 
 class _TaskWriter:
@@ -132,7 +133,7 @@ class _TaskWriter:
         from forebay.spark.exactly_once.task import TaskTransaction
 
         write = self._which(settings, self.claim, task)
-        return TaskTransaction(self.claim, write, settings.prefix, task.partition, task.attempt)
+        return TaskTransaction(self.claim, write, settings.prefix, task.partition)
 
     def _which(self, settings: Settings, claim: Claim, task: TaskId) -> Write:
         raise NotImplementedError

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from forebay._control import transactions
@@ -172,6 +174,24 @@ def test_a_description_that_is_not_ready_is_asked_for_again_and_only_that() -> N
     assert list(world.control.describe_transactions(["a", "b"]).values()) == [ONGOING, ONGOING]
     asked = [list(request.body.transactional_ids) for request in world.asked(ApiKey.DESCRIBE_TRANSACTIONS)]
     assert asked == [["a", "b"], ["b"]]
+
+
+@pytest.mark.parametrize("state", ["PrepareCommit", "PrepareAbort", "PrepareEpochFence"])
+def test_a_description_can_wait_for_an_end_that_is_under_way(state: str) -> None:
+    class Ending(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            found = super().get(key, default)
+            self[key] = ended
+            return found
+
+    ended = ONGOING._replace(state="CompleteAbort")
+    world = ControlWorld()
+    world.described = Ending(a=ONGOING._replace(state=state), b=ONGOING)
+    assert world.control.describe_transactions(["a", "c"])["a"] == ONGOING._replace(state=state)
+    world.described = Ending(a=ONGOING._replace(state=state), b=ONGOING)
+    assert world.control.describe_transactions(["a", "b", "c"], settled=True) == {"a": ended, "b": ONGOING, "c": None}
+    asked = [list(request.body.transactional_ids) for request in world.asked(ApiKey.DESCRIBE_TRANSACTIONS)]
+    assert asked[1:] == [["a", "b", "c"], ["a"]]
 
 
 def test_a_list_has_the_share_of_every_broker() -> None:

@@ -149,9 +149,9 @@ def test_transactions_and_skipped_tasks_are_counted() -> None:
     claim, write = Claim(driver), Write("q", 1)
     task = TaskWrite(0, driver._replace(transactional_id="p-1-0-0"), 10, 5)
     reports = [
-        report(outcome=Outcome(claim, write, 0, 0, False, task)),
-        report(1, rows=0, outcome=Outcome(claim, write, 1, 0)),
-        report(2, rows=0, outcome=Outcome(claim, write, 2, 0, True)),
+        report(outcome=Outcome(claim, write, 0, False, task)),
+        report(1, rows=0, outcome=Outcome(claim, write, 1)),
+        report(2, rows=0, outcome=Outcome(claim, write, 2, True)),
     ]
     counters = Counters()
     counters.add(reports)

@@ -112,9 +112,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def test_an_exactly_once_batch_begins_with_its_writer_and_ends_with_its_commit(world: World) -> None:
     writer = pickle.loads(pickle.dumps(source(**EXACTLY, txnAppId="a", txnVersion="4").writer(VALUE, False)))
     assert world.steps == ["claim", "read", "list"]
-    outcome = world.task(writer.claim, Write("a", 4), 0, 0, ["row"])
+    outcome = world.task(writer.claim, Write("a", 4), 0, ["row"])
     world.now_ms = SystemClock().wall()
-    world.entries["p-0-0-0"].started_ms = world.now_ms
+    world.entries[outcome.task.identity.transactional_id].started_ms = world.now_ms
     writer.commit([report(outcome=outcome)])
     assert world.visible == ["row"]
     with pytest.raises(IllegalStateError, match="at least once in a write that is exactly-once"):
@@ -126,8 +126,8 @@ def test_a_streams_commit_begins_nothing_and_takes_the_claim_of_its_messages(wor
     writer = made.streamWriter(VALUE, False)
     claim = writer.claim
     assert claim is not None
-    outcome = world.task(claim, Write("query", 0), 0, 0, ["row"])
-    world.entries["p-0-0-0"].started_ms = SystemClock().wall()
+    outcome = world.task(claim, Write("query", 0), 0, ["row"])
+    world.entries[outcome.task.identity.transactional_id].started_ms = SystemClock().wall()
     committing = pickle.loads(pickle.dumps(made)).streamWriter(schema=VALUE, overwrite=False)
     assert committing.claim is None and world.steps.count("claim") == 1
     committing.commit([report(outcome=outcome)], 0)
@@ -139,7 +139,7 @@ def test_a_streams_commit_begins_nothing_and_takes_the_claim_of_its_messages(wor
 def test_an_abort_of_an_exactly_once_write_takes_its_rows_back(world: World, caplog: pytest.LogCaptureFixture) -> None:
     writer = source(**EXACTLY).writer(VALUE, False)
     assert writer.claim is not None
-    outcome = world.task(writer.claim, Write("a", 1), 0, 0, ["row"])
+    outcome = world.task(writer.claim, Write("a", 1), 0, ["row"])
     writer.abort([report(outcome=outcome), None])
     assert caplog.messages == ["write aborted: 1 transactions were aborted, no row of it will be read"]
     assert world.visible == [] and world.ongoing("p-") == []

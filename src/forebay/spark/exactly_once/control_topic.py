@@ -64,11 +64,11 @@ class ControlTopic(Protocol):
         ...
 
     def end(self, identity: TransactionIdentity, commit: bool) -> bool:
-        """Commits or aborts a task's transaction; False if it cannot be, now or ever."""
+        """Commits or aborts a task's transaction; False if the coordinator refuses, which does not say why."""
         ...
 
-    def describe(self, ids: Iterable[str]) -> Mapping[str, TransactionDescription | None]:
-        """What the coordinators know of each id."""
+    def describe(self, ids: Iterable[str], *, settled: bool = False) -> Mapping[str, TransactionDescription | None]:
+        """What the coordinators know of each id; with ``settled`` once no end of it is under way."""
         ...
 
     def ongoing(self, prefix: str) -> list[str]:
@@ -76,7 +76,7 @@ class ControlTopic(Protocol):
         ...
 
     def fence(self, transactional_id: str) -> None:
-        """Aborts what is open under the id, and keeps its producer from writing more."""
+        """Aborts what is open under the id, and gives it another epoch."""
         ...
 
 
@@ -149,9 +149,9 @@ class KafkaControlTopic:
             return False
         return True
 
-    def describe(self, ids: Iterable[str]) -> Mapping[str, TransactionDescription | None]:
+    def describe(self, ids: Iterable[str], *, settled: bool = False) -> Mapping[str, TransactionDescription | None]:
         """DescribeTransactions."""
-        return self._control.describe_transactions(ids)
+        return self._control.describe_transactions(ids, settled=settled)
 
     def ongoing(self, prefix: str) -> list[str]:
         """ListTransactions of every broker."""

@@ -7,58 +7,67 @@ claim, which travels by the tasks.  Whatever fails here leaves a state from whic
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from forebay.errors import KafkaError, ProducerFencedError
-from forebay.model import TransactionIdentity
+from forebay.errors import InvalidProducerEpochError, ProducerFencedError
+from forebay.model import TransactionDescription, TransactionIdentity
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.control_topic import ControlTopic
 from forebay.spark.exactly_once.protocol import Claim, Decision, Fate, Outcome, State
 
 logger: logging.Logger = logging.getLogger("forebay.spark")
 
+FENCED_BY_ENDS = 2
+"""From this ``transaction.version`` on an end gives the next epoch, so who has been aborted cannot go on writing."""
 
-class TakenOverError(KafkaError):
-    """Another driver with the same transactionalIdPrefix has begun a write since this one did."""
+Found = Mapping[str, TransactionDescription | None]
 
 
-def begin(topic: ControlTopic, prefix: str, *, abandon: str | None = None) -> Claim:
+def begin(topic: ControlTopic, prefix: str, *, abandon: str | None = None, rewrite: str | None = None) -> Claim:
     """Takes over from whatever ran before: ends what it had decided, and aborts what it had not.
 
+    Args:
+        abandon: the write whose unfinished rows stay as they are.
+        rewrite: the write whose unknown rows are written once more.
+
     Raises:
+        UnknownOutcomeError: what became of decided rows cannot be told.
+        TakenOverError: a newer driver has taken the prefix meanwhile.
         KafkaError: Kafka did not answer, or does not allow it.
     """
     driver = topic.claim()
     state = topic.read()
-    driver, state = _finish(topic, driver, state, abandon)
-    # What is open now is of no decision: of tasks of a dead run, or of attempts that were not chosen.
-    for lingering in protocol.ids_of(prefix, topic.ongoing(f"{prefix}-")):
-        logger.info("aborting %s, which an earlier run has left open", lingering)
-        topic.fence(lingering)
+    decision = state.decision
+    if decision is not None and not decision.done:
+        if not _holds(topic, driver):
+            # The decision may be the newer driver's, which ends it itself.
+            raise protocol.taken_over(prefix)
+        ended, found = _end(topic, decision)
+        settled = protocol.answer(ended, abandon=abandon, rewrite=rewrite)
+        state = state._replace(decision=settled)
+        if settled != decision:
+            driver = _write(topic, driver, state, prefix)
+        if settled.with_fate(Fate.OPEN):
+            raise protocol.unknown(settled, found)
+    if not _sweep(topic, prefix, driver, state.decision):
+        raise protocol.taken_over(prefix)
     return protocol.claim_of(driver, state)
 
 
-def _finish(
-    topic: ControlTopic, driver: TransactionIdentity, state: State, abandoned: str | None
-) -> tuple[TransactionIdentity, State]:
-    decision = state.decision
-    if decision is None or decision.done:
-        return driver, state
-    settled = protocol.abandon(_end(topic, decision), abandoned)
-    if settled != decision:
-        # Written down, because the ids of what was committed are used again, and asking would tell nothing then.
-        state = state._replace(decision=settled)
-        driver = topic.write(driver, state)
-    return driver, state
+def _end(topic: ControlTopic, decision: Decision) -> tuple[Decision, Found]:
+    """Commits what is open of a decision; open is then what nobody can tell the fate of.
 
-
-def _end(topic: ControlTopic, decision: Decision) -> Decision:
-    """Commits what is open of a decision."""
-    fates = {
-        task.partition: Fate.COMMITTED if topic.end(task.identity, True) else Fate.LOST
-        for task in decision.with_fate(Fate.OPEN)
-    }
-    return protocol.settle(decision, fates)
+    Returns:
+        The decision, and what the coordinators say of the transactions whose commit was refused.
+    """
+    opened = decision.with_fate(Fate.OPEN)
+    refused = [task.identity for task in opened if not topic.end(task.identity, True)]
+    found = topic.describe([one.transactional_id for one in refused], settled=True) if refused else {}
+    fates = {task.partition: Fate.COMMITTED for task in opened if task.identity not in refused}
+    for task in opened:
+        if task.identity in refused and protocol.is_aborted(task.identity, found[task.identity.transactional_id]):
+            fates[task.partition] = Fate.LOST
+    return protocol.settle(decision, fates), found
 
 
 def commit(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], now_ms: float) -> None:
@@ -73,6 +82,7 @@ def commit(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], now_ms
         LateTransactionError: a task's transaction is not open any more, or not for long enough.
         TakenOverError: a newer driver has taken the prefix.
         UnfinishedWriteError: decided, but not all of it could be committed; a repetition finishes it.
+        UnknownOutcomeError: decided, and what became of it cannot be told.
     """
     claim = protocol.agreed(outcomes).claim
     # Else the claim has all that the next state is made of, and is the state's newest as long as nobody took over.
@@ -81,30 +91,27 @@ def commit(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], now_ms
     if decided is None or decided.decision is None:
         return
     opened = decided.decision.with_fate(Fate.OPEN)
-    protocol.check_alive(opened, topic.describe([task.identity.transactional_id for task in opened]), now_ms)
-    driver = _write(topic, claim.driver, decided, prefix)
-    settled = _end(topic, decided.decision)
-    if settled.with_fate(Fate.LOST):
-        raise protocol.unfinished(settled.write, [task.partition for task in settled.with_fate(Fate.LOST)])
-    if opened:
-        _write(topic, driver, decided._replace(decision=settled), prefix)
-    if any(outcome.attempt > 0 for outcome in outcomes):
-        _fence_slot(topic, prefix, claim.slot)
+    found = topic.describe([protocol.driver_id(prefix), *(task.identity.transactional_id for task in opened)])
+    if not protocol.is_claimed(claim.driver, found[protocol.driver_id(prefix)]):
+        raise protocol.taken_over(prefix)
+    decision = protocol.alive(decided.decision, found, now_ms)
+    driver = _write(topic, claim.driver, decided._replace(decision=decision), prefix)
+    settled, found = _end(topic, decision)
+    if settled != decision:
+        driver = _write(topic, driver, decided._replace(decision=settled), prefix)
+    if settled.with_fate(Fate.OPEN):
+        raise protocol.unknown(settled, found)
+    _sweep(topic, prefix, driver, settled)
+    lost = settled.with_fate(Fate.LOST)
+    if lost:
+        raise protocol.unfinished(settled.write, [task.partition for task in lost])
 
 
 def _write(topic: ControlTopic, driver: TransactionIdentity, state: State, prefix: str) -> TransactionIdentity:
     try:
         return topic.write(driver, state)
-    except ProducerFencedError as error:
-        raise TakenOverError(
-            f"Another query or job with transactionalIdPrefix={prefix} has begun a write since this one did. A prefix "
-            "belongs to one query or job at a time; this one ends, the other goes on"
-        ) from error
-
-
-def _fence_slot(topic: ControlTopic, prefix: str, slot: int) -> None:
-    for lingering in protocol.ids_of(prefix, topic.ongoing(f"{prefix}-{slot}-"), slot):
-        topic.fence(lingering)
+    except (ProducerFencedError, InvalidProducerEpochError) as error:
+        raise protocol.taken_over(prefix) from error
 
 
 def abort(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], claim: Claim | None) -> str:
@@ -112,29 +119,68 @@ def abort(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], claim: 
 
     Args:
         outcomes: of the tasks that ended, perhaps none.
-        claim: None if neither the writer nor a task brought it here.
+        claim: None if neither the writer nor a task brought it here; then only what the tasks report is aborted.
     """
-    if topic.describe([protocol.driver_id(prefix)])[protocol.driver_id(prefix)] is None:
+    doomed = {outcome.task.identity for outcome in outcomes if outcome.task is not None}
+    opened = [] if claim is None else _open(topic, prefix, claim.driver)
+    me = protocol.driver_id(prefix)
+    found = topic.describe([me], settled=True)[me]
+    if found is None:
         return "nothing was begun"
-    if _is_deciding(topic, prefix):
+    if found.state == protocol.ONGOING:
         return "its decision is on its way: the next write finds out and goes on from there"
-    state = topic.read()
-    mine = [outcome.task for outcome in outcomes if outcome.task is not None]
-    aborted = protocol.undecided(state, mine)
-    for identity in aborted:
-        topic.end(identity, False)
-    decided = {task.identity.transactional_id for task in state.decision.tasks} if state.decision else set()
-    slot = None if claim is None else claim.slot
-    rest = [one for one in protocol.ids_of(prefix, topic.ongoing(f"{prefix}-"), slot) if one not in decided]
-    for lingering in rest:
-        topic.fence(lingering)
-    left = len(mine) - len(aborted)
+    decision = topic.read().decision
+    fences = claim is not None and protocol.is_claimed(claim.driver, found)
+    aborted = _abort(topic, {*doomed, *opened} if fences else doomed, decision, fences=fences)
+    left = len(doomed & {task.identity for task in decision.tasks} if decision else ())
     if left:
         return f"it is decided: {left} transactions stay, the next write commits what is open of them"
-    return f"{len(aborted) + len(rest)} transactions were aborted, no row of it will be read"
+    return f"{aborted} transactions were aborted, no row of it will be read"
 
 
-def _is_deciding(topic: ControlTopic, prefix: str) -> bool:
-    driver = protocol.driver_id(prefix)
-    one = topic.describe([driver])[driver]
-    return one is not None and one.state in protocol.BUSY
+def _sweep(topic: ControlTopic, prefix: str, driver: TransactionIdentity, decision: Decision | None) -> bool:
+    """Aborts what is open under the prefix and no decision has; False if a newer driver has taken over.
+
+    A claim comes before its tasks.  So what was open before this driver looked whether it still has the claim is of
+    this claim or of an older one.
+    """
+    opened = _open(topic, prefix, driver)
+    if opened and not _holds(topic, driver):
+        return False
+    _abort(topic, opened, decision, fences=True)
+    return True
+
+
+def _holds(topic: ControlTopic, driver: TransactionIdentity) -> bool:
+    name = driver.transactional_id
+    return protocol.is_claimed(driver, topic.describe([name])[name])
+
+
+def _open(topic: ControlTopic, prefix: str, driver: TransactionIdentity) -> list[TransactionIdentity]:
+    names = protocol.ids_of(prefix, topic.ongoing(f"{prefix}-"))
+    return [
+        TransactionIdentity(name, one.producer_id, one.producer_epoch, driver.transaction_version)
+        for name, one in (topic.describe(names) if names else {}).items()
+        if one is not None and one.state == protocol.ONGOING
+    ]
+
+
+def _abort(
+    topic: ControlTopic, doomed: Iterable[TransactionIdentity], decision: Decision | None, *, fences: bool
+) -> int:
+    """Aborts all but what is decided; how many.
+
+    Args:
+        fences: a newer driver cannot have these ids yet, so they may get another epoch.
+    """
+    decided = {task.identity[:3] for task in decision.tasks} if decision else set()
+    chosen = [one for one in doomed if one[:3] not in decided]
+    for one in chosen:
+        logger.info("aborting %s, which no decision has", one.transactional_id)
+        if fences and one.transaction_version < FENCED_BY_ENDS:
+            # An end would leave the epoch as it is, and a task that goes on would open the transaction again.  Who
+            # claims, and has a task under this id, between the look at the claim and this, gets an error of it.
+            topic.fence(one.transactional_id)
+        else:
+            topic.end(one, False)
+    return len(chosen)

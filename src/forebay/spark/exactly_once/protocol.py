@@ -3,14 +3,16 @@
 A *write* is one ``df.write`` or one micro-batch; repeated after a crash it is the same write.  Three steps make it:
 
 1. Before the tasks the driver takes its transactional.id, which fences an older driver, reads the last ``State`` from
-   the control topic, ends what that one decided (``settle``), and gives the tasks a ``Claim``.
+   the control topic, ends what that one decided, writes down what became of it, and gives the tasks a ``Claim``.
 2. Each task attempt looks whether it has to write (``role``), writes in a transaction of its own, and leaves it open.
 3. The driver compares what the tasks report with the state (``judge``), writes the decision into the control topic in
-   a transaction under the claim's identity, and commits the tasks' transactions.
+   a transaction under the claim's identity, commits the tasks' transactions, and writes that down, too.
 
-The record of the decision is the commit point.  Without it no transaction of a task is ever committed; with it every
-driver goes on to commit the same ones.  A decided transaction that timed out before it was committed is *lost*.  Its
-task writes its rows once more, and a new decision takes them if they are the same rows by number and fingerprint.
+The record of the decision is the commit point.  Only what the newest decision names, by id, producer id and epoch, is
+ever committed, so safety rests on nothing else: to abort what is left open serves readers.  A commit that is refused
+is no loss yet.  It is *lost* if the coordinator says that this very transaction was aborted (``is_aborted``).  Its task
+then writes its rows once more, and a new decision takes them if they are the same rows by number and fingerprint.
+Anything else is unknown, and the user has to look.
 """
 
 from __future__ import annotations
@@ -25,16 +27,13 @@ from typing import Any, NamedTuple
 from forebay.errors import IllegalStateError, KafkaError
 from forebay.model import TransactionDescription, TransactionIdentity
 
-FORMAT = 1
-SLOTS = 8
-"""Sets of tasks' transactional.ids that take turns, so that a late task of an old driver does not meet a new one's."""
+FORMAT = 2
+"""Of a record.  Format 1 is read too; its writers took each refused commit for a loss, so they must not read this."""
 MOST_APPS = 100
 """Applications under one prefix whose newest version is remembered; those written last stay."""
 LEAST_LIFE_MS = 30_000
 """A transaction needs this much time before it times out, or half of its timeout if that is less, to be decided on."""
-ONGOING = "Ongoing"
-BUSY = frozenset(("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"))
-"""States of the driver's transactional.id in which its last decision may be on its way."""
+ONGOING, ABORTED = "Ongoing", "CompleteAbort"
 
 
 class NonDeterministicReplayError(KafkaError):
@@ -43,6 +42,14 @@ class NonDeterministicReplayError(KafkaError):
 
 class UnfinishedWriteError(KafkaError):
     """A decided write whose transactions are not all committed; the same write, repeated, finishes it."""
+
+
+class UnknownOutcomeError(KafkaError):
+    """Whether a decided transaction was committed cannot be told any more: the user has to look at its rows."""
+
+
+class TakenOverError(KafkaError):
+    """Another driver with the same transactionalIdPrefix has begun a write since this one did."""
 
 
 class LateTransactionError(KafkaError):
@@ -81,6 +88,8 @@ class TaskWrite(NamedTuple):
     fingerprint: int
     """Sum of the rows' hashes, see ``forebay._columnar.fingerprint``."""
     fate: Fate = Fate.OPEN
+    places: str = ""
+    """Kafka's partitions that its rows are in, for people."""
 
 
 class Decision(NamedTuple):
@@ -121,11 +130,6 @@ class Claim(NamedTuple):
     lost: tuple[int, ...] = ()
     """Spark's numbers of the tasks of ``unfinished`` that have to write their rows once more."""
 
-    @property
-    def slot(self) -> int:
-        """Which set of transactional.ids its tasks use."""
-        return self.driver.producer_epoch % SLOTS
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -134,7 +138,6 @@ class Outcome:
     claim: Claim
     write: Write
     partition: int
-    attempt: int
     skipped: bool = False
     task: TaskWrite | None = None
     """None: no rows, or skipped."""
@@ -147,9 +150,9 @@ class Role(Enum):
     SKIP = "skip"
 
 
-def task_id(prefix: str, claim: Claim, partition: int, attempt: int) -> str:
-    """The transactional.id of a task attempt."""
-    return f"{prefix}-{claim.slot}-{partition}-{attempt}"
+def task_id(prefix: str, worker: str, number: int) -> str:
+    """The transactional.id of a task attempt: of the worker process that runs it, by its 16 hexadecimal digits."""
+    return f"{prefix}-{worker}-{number}"
 
 
 def driver_id(prefix: str) -> str:
@@ -157,10 +160,10 @@ def driver_id(prefix: str) -> str:
     return f"{prefix}-driver"
 
 
-def ids_of(prefix: str, ids: Iterable[str], slot: int | None = None) -> list[str]:
+def ids_of(prefix: str, ids: Iterable[str]) -> list[str]:
     """Those of ``ids`` that tasks under this prefix use; a longer prefix that begins the same is another one."""
-    number = r"\d+" if slot is None else str(slot)
-    wanted = re.compile(rf"{re.escape(prefix)}-{number}-\d+-\d+")
+    # Three numbers: as tasks' ids were in format 1.
+    wanted = re.compile(rf"{re.escape(prefix)}-(?:[0-9a-f]{{16}}-\d+|\d+-\d+-\d+)")
     return [one for one in ids if wanted.fullmatch(one)]
 
 
@@ -189,21 +192,76 @@ def unfinished(write: Write, lost: Sequence[int]) -> UnfinishedWriteError:
     )
 
 
+def taken_over(prefix: str) -> TakenOverError:
+    """The error of a driver or a task that is too old."""
+    return TakenOverError(
+        f"Another query or job with transactionalIdPrefix={prefix} has begun a write since this one did. A prefix "
+        "belongs to one query or job at a time; this one ends, the other goes on"
+    )
+
+
+def is_claimed(driver: TransactionIdentity, found: TransactionDescription | None) -> bool:
+    """Whether the driver's transactional.id is still exactly as this driver has it."""
+    return found is not None and _who(found) == driver[1:3]
+
+
+def is_aborted(identity: TransactionIdentity, found: TransactionDescription | None) -> bool:
+    """Whether a transaction whose commit was refused is known to be aborted, and not only gone.
+
+    An abort gives another epoch or does not, by who asked and by the transaction's version.  The next transaction
+    under the id cannot be taken for this one: nobody begins it before the control topic has this one's fate.
+    """
+    epochs = (identity.producer_epoch, identity.producer_epoch + 1)
+    return (
+        found is not None and found.state == ABORTED and _who(found) in {(identity.producer_id, one) for one in epochs}
+    )
+
+
 def settle(decision: Decision, fates: Mapping[int, Fate]) -> Decision:
     """The decision with what became of its open transactions, by Spark's number of the task."""
     return decision._replace(
         tasks=tuple(
-            task._replace(fate=fates.get(task.partition, task.fate)) if task.fate is Fate.OPEN else task
+            task if task.fate is not Fate.OPEN else task._replace(fate=fates.get(task.partition, Fate.OPEN))
             for task in decision.tasks
         )
     )
 
 
-def abandon(decision: Decision, wanted: str | None) -> Decision:
-    """The decision without its lost transactions, if it is the write that the user names; else as it is."""
-    if wanted is None or wanted != str(decision.write):
-        return decision
-    return decision._replace(tasks=tuple(task for task in decision.tasks if task.fate is not Fate.LOST))
+def answer(decision: Decision, *, abandon: str | None, rewrite: str | None) -> Decision:
+    """The decision as the user wants it, if it is the write that is named.
+
+    Args:
+        decision: whose open transactions can be neither committed nor called lost.
+        abandon: the write whose rows stay as they are.
+        rewrite: the write whose unknown rows are written once more.
+    """
+    name = str(decision.write)
+    if abandon == name:
+        return decision._replace(tasks=decision.with_fate(Fate.COMMITTED))
+    if rewrite == name:
+        return settle(decision, {task.partition: Fate.LOST for task in decision.tasks})
+    return decision
+
+
+def unknown(decision: Decision, found: Mapping[str, TransactionDescription | None]) -> UnknownOutcomeError:
+    """The error for open transactions whose commit was refused.
+
+    Args:
+        found: what the coordinators say of them.
+    """
+    each = "; ".join(
+        f"task {task.partition}, {task.rows} rows in {task.places or 'unknown partitions'}, "
+        f"{task.identity.transactional_id} with producer {task.identity.producer_id}, epoch "
+        f"{task.identity.producer_epoch}, of which Kafka now has {_shown(found.get(task.identity.transactional_id))}"
+        for task in decision.with_fate(Fate.OPEN)
+    )
+    write = decision.write
+    return UnknownOutcomeError(
+        f"Write {write} was decided, and Kafka cannot tell any more whether these transactions of it were committed: "
+        f"{each}. Look with a read_committed consumer whether their rows are in these partitions, and set an option: "
+        f"abandonUnfinished={write} leaves the rows as they are, rewriteUnfinished={write} writes them once more when "
+        "the write is repeated. Until then nothing is written under this prefix"
+    )
 
 
 def claim_of(driver: TransactionIdentity, state: State) -> Claim:
@@ -285,8 +343,8 @@ def _newest(versions: tuple[tuple[str, int], ...], write: Write) -> tuple[tuple[
     return (*others[-(MOST_APPS - 1) :], (write.app, write.version))
 
 
-def check_alive(tasks: Iterable[TaskWrite], found: Mapping[str, TransactionDescription | None], now_ms: float) -> None:
-    """Whether every transaction is still there, and will be for long enough to be committed.
+def alive(decision: Decision, found: Mapping[str, TransactionDescription | None], now_ms: float) -> Decision:
+    """The decision with the places of its rows, if each open transaction is there for long enough to be committed.
 
     Args:
         found: what the coordinators say of each transactional.id.
@@ -295,32 +353,43 @@ def check_alive(tasks: Iterable[TaskWrite], found: Mapping[str, TransactionDescr
     Raises:
         LateTransactionError: one is not.
     """
-    for task in tasks:
-        identity = task.identity
-        where = f"Task {task.partition}: its transaction {identity.transactional_id}"
-        one = found.get(identity.transactional_id)
-        if one is None or one.state != ONGOING or _who(one) != (identity.producer_id, identity.producer_epoch):
-            state = "nothing" if one is None else f"{one.state}, producer {one.producer_id}, epoch {one.producer_epoch}"
-            raise LateTransactionError(
-                f"{where} is not open any more ({state}). It timed out, or another run with the same "
-                "transactionalIdPrefix took over. A write must end within kafka.transaction.timeout.ms"
-            )
-        left = one.start_time_ms + one.timeout_ms - now_ms
-        if left < min(LEAST_LIFE_MS, one.timeout_ms / 2):
-            raise LateTransactionError(
-                f"{where} times out in {max(left, 0):.0f} ms, too soon to be committed safely. Make writes smaller, or "
-                "kafka.transaction.timeout.ms longer (the broker allows at most transaction.max.timeout.ms)"
-            )
+    placed = []
+    for task in decision.tasks:
+        if task.fate is Fate.OPEN:
+            task = task._replace(places=_alive(task, found.get(task.identity.transactional_id), now_ms))
+        placed.append(task)
+    return decision._replace(tasks=tuple(placed))
+
+
+def _alive(task: TaskWrite, one: TransactionDescription | None, now_ms: float) -> str:
+    where = f"Task {task.partition}: its transaction {task.identity.transactional_id}"
+    if one is None or one.state != ONGOING or _who(one) != task.identity[1:3]:
+        raise LateTransactionError(
+            f"{where} is not open any more ({_shown(one)}). A write must end within kafka.transaction.timeout.ms"
+        )
+    left = one.start_time_ms + one.timeout_ms - now_ms
+    if left < margin(one.timeout_ms):
+        raise LateTransactionError(
+            f"{where} times out in {max(left, 0):.0f} ms, too soon to be committed safely. Make writes smaller, or "
+            "kafka.transaction.timeout.ms longer (the broker allows at most transaction.max.timeout.ms)"
+        )
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(one.partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return "; ".join(f"{topic} {', '.join(map(str, numbers))}" for topic, numbers in by_topic.items())
+
+
+def margin(timeout_ms: float) -> float:
+    """How much time a transaction must have left to be decided on."""
+    return min(LEAST_LIFE_MS, timeout_ms / 2)
 
 
 def _who(one: TransactionDescription) -> tuple[int, int]:
     return one.producer_id, one.producer_epoch
 
 
-def undecided(state: State, tasks: Iterable[TaskWrite]) -> list[TransactionIdentity]:
-    """Transactions that no decision has: an aborted write may abort these."""
-    decided = {task.identity for task in state.decision.tasks} if state.decision else set()
-    return [task.identity for task in tasks if task.identity not in decided]
+def _shown(one: TransactionDescription | None) -> str:
+    return "nothing" if one is None else f"{one.state}, producer {one.producer_id}, epoch {one.producer_epoch}"
 
 
 def encode(state: State) -> bytes:
@@ -333,7 +402,7 @@ def encode(state: State) -> bytes:
             "write": None if decision is None else list(decision.write),
             "done": decision is None or decision.done,
             "tasks": [
-                [task.partition, *task.identity, task.rows, task.fingerprint, task.fate.value]
+                [task.partition, *task.identity, task.rows, task.fingerprint, task.fate.value, task.places]
                 for task in (decision.tasks if decision else ())
             ],
         }
@@ -348,13 +417,13 @@ def decode(value: bytes | None) -> State:
     """
     try:
         read: dict[str, Any] = json.loads(value or b"")
-        if read["format"] != FORMAT:
+        if read["format"] not in (1, FORMAT):
             raise IllegalStateError(
-                f"The control topic has a record of format {read['format']!r}; this version knows {FORMAT}"
+                f"The control topic has a record of format {read['format']!r}; this version knows 1 to {FORMAT}"
             )
         tasks = tuple(
-            TaskWrite(partition, TransactionIdentity(*identity), rows, fingerprint, Fate(fate))
-            for partition, *identity, rows, fingerprint, fate in read["tasks"]
+            TaskWrite(one[0], TransactionIdentity(*one[1:5]), one[5], one[6], Fate(one[7]), *one[8:])
+            for one in read["tasks"]
         )
         write = read["write"]
         return State(None if write is None else Decision(Write(*write), tasks), tuple(read["versions"].items()))

@@ -15,7 +15,8 @@ APP = "txnAppId"
 VERSION = "txnVersion"
 CONTROL_TOPIC = "controlTopic"
 ABANDON = "abandonUnfinished"
-NAMES = (GUARANTEE, PREFIX, APP, VERSION, CONTROL_TOPIC, ABANDON)
+REWRITE = "rewriteUnfinished"
+NAMES = (GUARANTEE, PREFIX, APP, VERSION, CONTROL_TOPIC, ABANDON, REWRITE)
 
 AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
 TIMEOUT = "transaction.timeout.ms"
@@ -37,7 +38,9 @@ class Settings(NamedTuple):
     """With ``version`` the id of a batch write; a stream's is the query's."""
     version: int | None = None
     abandon: str | None = None
-    """The write, as app/version, whose lost rows are given up."""
+    """The write, as app/version, whose unfinished rows stay as they are."""
+    rewrite: str | None = None
+    """The write whose unknown rows are written once more."""
 
 
 def parse(given: Mapping[str, str], *, streaming: bool) -> Settings | None:
@@ -64,7 +67,9 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> Settings | None:
     if fault is not None:
         raise ConfigError(f"Option '{CONTROL_TOPIC}' names no topic that can be, {topic!r}: {fault}")
     app, version = _write_of(found, streaming)
-    return Settings(prefix, topic, app, version, found.get(ABANDON))
+    if ABANDON in found and REWRITE in found:
+        raise ConfigError(f"Options '{ABANDON}' and '{REWRITE}' are two answers to one question; give one of them")
+    return Settings(prefix, topic, app, version, found.get(ABANDON), found.get(REWRITE))
 
 
 def _named(option: str, value: str | None) -> str:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from forebay.errors import IllegalStateError, KafkaError
-from forebay.spark.exactly_once.protocol import NO_VERSION, Claim, Outcome, Role, TaskWrite, Write, role, task_id
+from forebay.spark.exactly_once.protocol import (
+    NO_VERSION,
+    Claim,
+    Outcome,
+    Role,
+    TaskWrite,
+    Write,
+    role,
+    taken_over,
+    task_id,
+)
 from forebay.spark.exactly_once.settings import Settings
 from forebay.spark.producers import RowProducer
 
@@ -34,6 +46,63 @@ def stream_write(query: str | None, batch: str | None) -> Write:
     return Write(query, int(batch))
 
 
+class _Used(NamedTuple):
+    """What a worker has used under a prefix."""
+
+    name: str
+    claim: tuple[int, int]
+    """Producer id and epoch of the driver."""
+    number: int
+
+
+class Worker:
+    """The transactional.ids of one Python worker process: its random name, and a number from 0 under each claim.
+
+    A process runs one task at a time, so no two attempts of any stage, run or driver share an id, whatever Spark
+    numbers twice.  The number 0 comes back with a later claim: then all that was decided before is settled, and what
+    was not is never committed.  The road not taken: an id for each attempt, for a coordinator keeps each for days.
+
+    Args:
+        draw: a random number from 0 on, below 1.
+    """
+
+    def __init__(self, draw: Callable[[], float]) -> None:
+        self._draw = draw
+        self._used: dict[str, _Used] = {}
+
+    def next_id(self, prefix: str, claim: Claim) -> str:
+        """For the next transaction.
+
+        Raises:
+            TakenOverError: this process has seen a later claim.
+        """
+        producer_id, epoch = claim.driver[1:3]
+        used = self._used.get(prefix)
+        if used is None or used.claim[0] != producer_id:
+            # Epochs of two producer ids do not say which claim is later: another name makes that no matter.
+            name = "".join(f"{int(self._draw() * 2**32):08x}" for _ in range(2))
+            used = _Used(name, (producer_id, epoch), -1)
+        if epoch < used.claim[1]:
+            raise taken_over(prefix)
+        number = used.number + 1 if epoch == used.claim[1] else 0
+        self._used[prefix] = _Used(used.name, (producer_id, epoch), number)
+        return task_id(prefix, used.name, number)
+
+
+_workers: dict[int, Worker] = {}
+"""Of this process, by its id: a forked child has a name of its own."""
+
+
+def this_worker() -> Worker:
+    """The worker that this process is."""
+    worker = _workers.get(os.getpid())
+    if worker is None:
+        from forebay._assembly import system_surroundings
+
+        worker = _workers[os.getpid()] = Worker(system_surroundings().random)
+    return worker
+
+
 class TaskTransaction:
     """The transaction of one task attempt.
 
@@ -41,19 +110,20 @@ class TaskTransaction:
         claim: of the driver.
         write: which write this is a task of.
         prefix: of the transactional.id.
+        worker: which runs the task.
 
     Raises:
         UnfinishedWriteError: another write has to be finished first.
     """
 
-    def __init__(self, claim: Claim, write: Write, prefix: str, partition: int, attempt: int) -> None:
+    def __init__(self, claim: Claim, write: Write, prefix: str, partition: int, worker: Worker | None = None) -> None:
         self.role: Role = role(claim, write, partition)
         """Whether this task has to write at all."""
         self._claim = claim
         self._write = write
         self._partition = partition
-        self._attempt = attempt
-        self._id = task_id(prefix, claim, partition, attempt)
+        self._prefix = prefix
+        self._worker = worker
         self._begun = False
         self._rows = 0
         self._fingerprint = 0
@@ -61,7 +131,7 @@ class TaskTransaction:
     def begin(self, producer: RowProducer) -> None:
         """To be called before rows are appended; the first call begins the transaction."""
         if not self._begun:
-            producer.begin(self._id)
+            producer.begin((self._worker or this_worker()).next_id(self._prefix, self._claim))
             self._begun = True
 
     def add(self, columns: Any) -> None:
@@ -73,14 +143,14 @@ class TaskTransaction:
 
     def skip(self) -> Outcome:
         """What is told of a task that had nothing to write."""
-        return Outcome(self._claim, self._write, self._partition, self._attempt, True)
+        return Outcome(self._claim, self._write, self._partition, True)
 
     def leave_open(self, producer: RowProducer) -> Outcome:
         """After every row is acknowledged: what the driver needs to know to commit them."""
         task = None
         if self._begun:
             task = TaskWrite(self._partition, producer.detach(), self._rows, self._fingerprint)
-        return Outcome(self._claim, self._write, self._partition, self._attempt, False, task)
+        return Outcome(self._claim, self._write, self._partition, False, task)
 
     def give_up(self, producer: RowProducer) -> None:
         """After a failure: aborts, so that readers need not wait for the transaction to time out."""

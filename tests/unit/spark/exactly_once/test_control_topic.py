@@ -115,10 +115,11 @@ def test_open_transactions_are_listed_described_and_fenced() -> None:
     )
     topic = topic_of(control)
     assert topic.ongoing("p-") == ["p-1-0-0"]
-    assert topic.describe(["x"]) == {"x": None}
+    assert topic.describe(["x"]) == topic.describe(["x"], settled=True) == {"x": None}
     topic.fence("p-1-0-0")
     assert control.calls[0] == ("list_transactions", ("states", ["Ongoing"]), ("prefix", "p-"))
-    assert control.calls[2] == ("init_producer_id", "p-1-0-0", ("transaction_timeout_ms", 60_000))
+    assert control.calls[1:3] == [("describe_transactions", ["x"], ("settled", settled)) for settled in (False, True)]
+    assert control.calls[3] == ("init_producer_id", "p-1-0-0", ("transaction_timeout_ms", 60_000))
 
 
 def test_connections_are_kept_for_the_next_write_and_closed_for_another_sink(monkeypatch: pytest.MonkeyPatch) -> None:

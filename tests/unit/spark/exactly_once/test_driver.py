@@ -7,14 +7,25 @@ from collections.abc import Callable
 import pytest
 
 from forebay.spark.exactly_once import driver, protocol
-from forebay.spark.exactly_once.protocol import Outcome, UnfinishedWriteError, Write
+from forebay.spark.exactly_once.protocol import (
+    Fate,
+    Outcome,
+    TakenOverError,
+    UnfinishedWriteError,
+    UnknownOutcomeError,
+    Write,
+)
 from tests.fakes.transactions import World
 
 WRITE = Write("q", 0)
 
 
-def written(world: World, claim: protocol.Claim, write: Write = WRITE, *, attempt: int = 0) -> list[Outcome]:
-    return [world.task(claim, write, partition, attempt, [f"{write}:{partition}"]) for partition in range(2)]
+def written(world: World, claim: protocol.Claim, write: Write = WRITE) -> list[Outcome]:
+    return [world.task(claim, write, partition, [f"{write}:{partition}"]) for partition in range(2)]
+
+
+def open_ids(world: World) -> list[str]:
+    return [name for name in world.ongoing("p-") if name != "p-driver"]
 
 
 def test_a_write_becomes_readable_with_its_commit_and_the_topic_says_done() -> None:
@@ -41,7 +52,7 @@ def test_a_repeated_write_adds_nothing() -> None:
 def test_a_write_without_rows_is_one_record() -> None:
     world = World()
     claim = driver.begin(world, "p")
-    driver.commit(world, "p", [world.task(claim, WRITE, 0, 0, [])], world.now_ms)
+    driver.commit(world, "p", [world.task(claim, WRITE, 0, [])], world.now_ms)
     assert len(world.records) == 1
     assert protocol.decode(world.records[0]).version_of("q") == 0
 
@@ -49,8 +60,8 @@ def test_a_write_without_rows_is_one_record() -> None:
 def test_attempts_that_were_not_chosen_are_aborted_at_the_commit() -> None:
     world = World()
     claim = driver.begin(world, "p")
-    world.task(claim, WRITE, 0, 0, ["of a lost attempt"])
-    driver.commit(world, "p", written(world, claim, attempt=1), world.now_ms)
+    world.task(claim, WRITE, 0, ["of a lost attempt"])
+    driver.commit(world, "p", written(world, claim), world.now_ms)
     assert world.visible == ["q/0:0", "q/0:1"]
     assert world.ongoing("p-") == []
 
@@ -58,10 +69,10 @@ def test_attempts_that_were_not_chosen_are_aborted_at_the_commit() -> None:
 def test_what_a_dead_run_left_open_is_aborted_and_other_prefixes_are_left_alone() -> None:
     world = World()
     written(world, driver.begin(world, "p"))
-    other = world.init("p-eu-1-0-0")
+    other = world.init("p-eu-0123456789abcdef-0")
     world.produce(other, ["another job's"])
     driver.begin(world, "p")
-    assert world.ongoing("p-") == ["p-eu-1-0-0"]
+    assert world.ongoing("p-") == ["p-eu-0123456789abcdef-0"]
 
 
 def decided_and_lost(world: World) -> None:
@@ -75,9 +86,12 @@ def decided_and_lost(world: World) -> None:
     world.time_out()
 
 
-def dying_at(wanted: str) -> Callable[[str], None]:
+def dying_at(wanted: str, time: int = 1) -> Callable[[str], None]:
+    seen: list[str] = []
+
     def before(name: str) -> None:
-        if name == wanted:
+        seen.append(name)
+        if name == wanted and seen.count(wanted) == time:
             raise SystemExit
 
     return before
@@ -90,6 +104,54 @@ def test_lost_rows_are_brought_back_by_the_same_write_and_no_other_may_pass() ->
         written(world, driver.begin(world, "p"), Write("q", 1))
     driver.commit(world, "p", written(world, driver.begin(world, "p")), world.now_ms)
     assert sorted(world.visible) == ["q/0:0", "q/0:1"]
+
+
+def decided_and_gone(world: World) -> None:
+    """A write whose driver dies between its two ends, and whose ids expire."""
+    outcomes = written(world, driver.begin(world, "p"))
+    world.before_step = dying_at("end", 2)
+    with pytest.raises(SystemExit):
+        driver.commit(world, "p", outcomes, world.now_ms)
+    world.before_step = lambda name: None
+    world.time_out()
+    world.init(outcomes[1].task.identity.transactional_id)  # type: ignore[union-attr]
+
+
+def test_a_refusal_that_does_not_say_aborted_is_an_error_until_the_user_answers() -> None:
+    world = World()
+    decided_and_gone(world)
+    for _ in range(2):
+        with pytest.raises(UnknownOutcomeError, match="Write q/0 was decided.* task 1, 1 rows in t 0, p-"):
+            driver.begin(world, "p")
+        # What is known is written down: its id may be gone, too, when the user answers.
+        world.expire()
+    state = world.last_state()
+    assert state.decision is not None
+    assert [task.fate for task in state.decision.tasks] == [Fate.COMMITTED, Fate.OPEN]
+
+
+def test_unknown_rows_stay_as_they_are_or_are_written_once_more() -> None:
+    world = World()
+    decided_and_gone(world)
+    claim = driver.begin(world, "p", abandon="q/0")
+    driver.commit(world, "p", written(world, claim, Write("q", 1)), world.now_ms)
+    assert world.visible == ["q/0:0", "q/1:0", "q/1:1"]
+    world = World()
+    decided_and_gone(world)
+    claim = driver.begin(world, "p", rewrite="q/0")
+    assert (claim.unfinished, claim.lost) == (WRITE, (1,))
+    driver.commit(world, "p", written(world, claim), world.now_ms)
+    assert world.visible == ["q/0:0", "q/0:1"]
+
+
+def test_a_driver_whose_claim_is_gone_aborts_nothing() -> None:
+    world = World()
+    written(world, driver.begin(world, "p"))
+    world.before_step = lambda name: world.init("p-driver") and None if name == "list" else None
+    with pytest.raises(TakenOverError):
+        driver.begin(world, "p")
+    world.before_step = lambda name: None
+    assert len(open_ids(world)) == 2
 
 
 def test_lost_rows_can_be_given_up() -> None:
@@ -120,7 +182,7 @@ def test_an_old_drivers_decision_is_refused() -> None:
     world = World()
     outcomes = written(world, driver.begin(world, "p"))
     world.before_step = lambda name: world.init("p-driver") and None if name == "write" else None
-    with pytest.raises(driver.TakenOverError, match="transactionalIdPrefix=p has begun a write"):
+    with pytest.raises(TakenOverError, match="transactionalIdPrefix=p has begun a write"):
         driver.commit(world, "p", outcomes, world.now_ms)
     assert world.visible == [] and world.records == []
 
@@ -129,12 +191,16 @@ def test_an_abort_takes_back_what_is_not_decided() -> None:
     world = World()
     claim = driver.begin(world, "p")
     outcomes = written(world, claim)
-    world.task(claim, WRITE, 9, 0, ["of a task that failed"])
+    world.task(claim, WRITE, 9, ["of a task that failed"])
     assert driver.abort(world, "p", outcomes, claim) == "3 transactions were aborted, no row of it will be read"
     assert world.ongoing("p-") == []
     world = World()
-    written(world, driver.begin(world, "p"))
-    assert driver.abort(world, "p", [], None).startswith("2 transactions were aborted")
+    claim = driver.begin(world, "p")
+    written(world, claim)
+    assert driver.abort(world, "p", [], None).startswith("0 transactions were aborted")
+    assert len(open_ids(world)) == 2, "without a claim nobody knows whose they are"
+    assert driver.abort(world, "p", [], claim).startswith("2 transactions were aborted")
+    assert open_ids(world) == []
 
 
 def test_an_abort_leaves_what_is_decided_or_may_be() -> None:
@@ -146,7 +212,6 @@ def test_an_abort_leaves_what_is_decided_or_may_be() -> None:
     with pytest.raises(SystemExit):
         driver.commit(world, "p", outcomes, world.now_ms)
     world.before_step = lambda name: None
-    world.entries["p-driver"].complete()
     assert driver.abort(world, "p", outcomes, claim).startswith("it is decided: 2 transactions stay")
     assert len(world.ongoing("p-")) == 2
     world = World()

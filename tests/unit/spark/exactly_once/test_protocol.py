@@ -7,7 +7,7 @@ import json
 import pytest
 
 from forebay.errors import IllegalStateError
-from forebay.model import TransactionDescription, TransactionIdentity
+from forebay.model import TopicPartition, TransactionDescription, TransactionIdentity
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.protocol import (
     Claim,
@@ -26,6 +26,7 @@ from forebay.spark.exactly_once.protocol import (
 
 DRIVER = TransactionIdentity("p-driver", 1, 10, 2)
 WRITE = Write("q", 5)
+PLACES = (TopicPartition("b", 1), TopicPartition("a", 2), TopicPartition("a", 0))
 
 
 def task(partition: int, *, rows: int = 2, fingerprint: int = 7, fate: Fate = Fate.OPEN) -> TaskWrite:
@@ -34,14 +35,16 @@ def task(partition: int, *, rows: int = 2, fingerprint: int = 7, fate: Fate = Fa
 
 
 def outcome(partition: int, claim: Claim, written: TaskWrite | None = None, *, skipped: bool = False) -> Outcome:
-    return Outcome(claim, WRITE, partition, 0, skipped, written)
+    return Outcome(claim, WRITE, partition, skipped, written)
 
 
 def described(one: TaskWrite, *, state: str = "Ongoing", epoch: int = 3, left_ms: int = 800_000) -> dict[str, object]:
     identity = one.identity
     started = 1_000_000 + left_ms - 900_000
     return {
-        identity.transactional_id: TransactionDescription(state, identity.producer_id, epoch, 900_000, started, (), 0)
+        identity.transactional_id: TransactionDescription(
+            state, identity.producer_id, epoch, 900_000, started, PLACES, 0
+        )
     }
 
 
@@ -62,11 +65,19 @@ def test_of_an_unfinished_write_only_what_is_lost_is_written_and_no_other_write_
         role(claim, Write("q", 6), 0)
 
 
-def test_ids_take_turns_in_eight_slots_and_a_longer_prefix_is_another_one() -> None:
-    assert protocol.task_id("p", Claim(DRIVER), 4, 1) == "p-2-4-1"
-    ids = ["p-driver", "p-2-4-1", "p-3-4-1", "p-eu-2-4-1", "p-2-4", "p-2-4-1-7", "x-2-4-1"]
-    assert protocol.ids_of("p", ids) == ["p-2-4-1", "p-3-4-1"]
-    assert protocol.ids_of("p", ids, 3) == ["p-3-4-1"]
+def test_ids_are_of_workers_or_of_the_old_form_and_a_longer_prefix_is_another_one() -> None:
+    mine = protocol.task_id("p", "0123456789abcdef", 4)
+    assert mine == "p-0123456789abcdef-4"
+    others = [
+        "p-driver",
+        "p-eu-0123456789abcdef-4",
+        "p-0123456789abcdef",
+        "p-0123456789abcdef-4-7",
+        "p-0123-4",
+        "p-2-4",
+    ]
+    assert protocol.ids_of("p", [mine, "p-2-4-1", *others, "p-2-4-1-7", "x-2-4-1"]) == [mine, "p-2-4-1"]
+    assert protocol.ids_of("p.", ["pp-2-4-1"]) == []
 
 
 def test_a_new_write_is_decided_with_the_tasks_that_have_rows() -> None:
@@ -100,17 +111,47 @@ def test_the_same_rows_take_the_place_of_lost_ones_and_others_are_refused() -> N
 def test_tasks_that_do_not_belong_together_are_refused() -> None:
     claim = Claim(DRIVER)
     with pytest.raises(IllegalStateError, match="Tasks of two writes are mixed: q/5 and q/6"):
-        protocol.judge(State(), [outcome(0, claim), Outcome(claim, Write("q", 6), 1, 0)])
+        protocol.judge(State(), [outcome(0, claim), Outcome(claim, Write("q", 6), 1)])
     with pytest.raises(IllegalStateError, match="without tasks"):
         protocol.judge(State(), [])
     with pytest.raises(IllegalStateError, match="did not do what it was told"):
         protocol.judge(State(), [outcome(0, claim, skipped=True)])
 
 
-def test_lost_rows_are_given_up_only_for_the_write_that_is_named() -> None:
-    decision = Decision(WRITE, (task(0, fate=Fate.COMMITTED), task(1, fate=Fate.LOST)))
-    assert protocol.abandon(decision, None) == protocol.abandon(decision, "q/4") == decision
-    assert protocol.abandon(decision, "q/5").done
+def test_only_the_write_that_is_named_is_answered_for() -> None:
+    tasks = (task(0, fate=Fate.COMMITTED), task(1, fate=Fate.LOST), task(2))
+    decision = Decision(WRITE, tasks)
+    assert protocol.answer(decision, abandon=None, rewrite=None) == decision
+    assert protocol.answer(decision, abandon="q/4", rewrite="r/5") == decision
+    assert protocol.answer(decision, abandon="q/5", rewrite=None) == Decision(WRITE, tasks[:1])
+    rewritten = protocol.answer(decision, abandon=None, rewrite="q/5")
+    assert [one.fate for one in rewritten.tasks] == [Fate.COMMITTED, Fate.LOST, Fate.LOST]
+
+
+@pytest.mark.parametrize("state", ["Empty", "Ongoing", "PrepareAbort", "CompleteAbort", "CompleteCommit", "Dead"])
+@pytest.mark.parametrize("producer_id", [100, 101])
+@pytest.mark.parametrize("epoch", range(1, 7))
+def test_only_an_abort_of_this_very_transaction_is_a_loss(state: str, producer_id: int, epoch: int) -> None:
+    found = TransactionDescription(state, producer_id, epoch, 900_000, -1, (), 0)
+    aborted = state == "CompleteAbort" and producer_id == 100 and epoch in (3, 4)
+    assert protocol.is_aborted(task(0).identity, found) is aborted
+    assert not protocol.is_aborted(task(0).identity, None)
+
+
+def test_a_claim_holds_while_nobody_else_has_the_drivers_id() -> None:
+    found = TransactionDescription("Empty", 1, 10, 60_000, -1, (), 0)
+    assert protocol.is_claimed(DRIVER, found) and protocol.is_claimed(DRIVER, found._replace(state="PrepareCommit"))
+    for other in (found._replace(producer_epoch=11), found._replace(producer_id=2), None):
+        assert not protocol.is_claimed(DRIVER, other)
+
+
+def test_what_is_unknown_is_named_with_what_to_do() -> None:
+    decision = Decision(WRITE, (task(0, fate=Fate.COMMITTED), task(1)._replace(places="orders 0, 2")))
+    gone = TransactionDescription("Empty", 101, 5, 900_000, -1, (), 0)
+    words = str(protocol.unknown(decision, {"p-2-1-0": gone}))
+    assert "task 1, 2 rows in orders 0, 2, p-2-1-0 with producer 101, epoch 3" in words
+    assert "Kafka now has Empty, producer 101, epoch 5" in words and "task 0" not in words
+    assert "abandonUnfinished=q/5" in words and "rewriteUnfinished=q/5" in words
 
 
 def test_fates_are_set_once() -> None:
@@ -122,27 +163,26 @@ def test_fates_are_set_once() -> None:
 
 def test_a_transaction_must_be_there_and_have_time_left() -> None:
     one = task(0)
-    protocol.check_alive([one], described(one, left_ms=30_000), 1_000_000)  # type: ignore[arg-type]
+    found = described(one, left_ms=30_000)
+    decision = Decision(WRITE, (task(1, fate=Fate.COMMITTED), one))
+    alive = protocol.alive(decision, found, 1_000_000)  # type: ignore[arg-type]
+    assert alive.tasks == (decision.tasks[0], one._replace(places="a 0, 2; b 1"))
     with pytest.raises(LateTransactionError, match="times out in 29999 ms, too soon"):
-        protocol.check_alive([one], described(one, left_ms=29_999), 1_000_000)  # type: ignore[arg-type]
+        protocol.alive(decision, described(one, left_ms=29_999), 1_000_000)  # type: ignore[arg-type]
     with pytest.raises(LateTransactionError, match=r"not open any more \(CompleteAbort"):
-        protocol.check_alive([one], described(one, state="CompleteAbort"), 1_000_000)  # type: ignore[arg-type]
-    with pytest.raises(LateTransactionError, match="another run with the same transactionalIdPrefix"):
-        protocol.check_alive([one], described(one, epoch=4), 1_000_000)  # type: ignore[arg-type]
+        protocol.alive(decision, described(one, state="CompleteAbort"), 1_000_000)  # type: ignore[arg-type]
+    with pytest.raises(LateTransactionError, match=r"within kafka\.transaction\.timeout\.ms"):
+        protocol.alive(decision, described(one, epoch=4), 1_000_000)  # type: ignore[arg-type]
     with pytest.raises(LateTransactionError, match=r"\(nothing\)"):
-        protocol.check_alive([one], {}, 1_000_000)
-
-
-def test_an_abort_leaves_what_is_decided() -> None:
-    state = State(Decision(WRITE, (task(0),)))
-    assert protocol.undecided(state, [task(0), task(1)]) == [task(1).identity]
-    assert protocol.undecided(State(), [task(0)]) == [task(0).identity]
+        protocol.alive(decision, {}, 1_000_000)
 
 
 def test_a_state_is_written_as_json_and_read_back() -> None:
     state = State(Decision(WRITE, (task(0, fate=Fate.COMMITTED), task(1, fingerprint=2**64 - 1))), (("r", 1), ("q", 5)))
     assert protocol.decode(protocol.encode(state)) == state
     assert protocol.decode(protocol.encode(State())) == State()
+    placed = State(Decision(WRITE, (task(0), task(1)._replace(places="orders 3"))))
+    assert protocol.decode(protocol.encode(placed)) == placed
     assert json.loads(protocol.encode(state))["done"] is False
 
 
@@ -153,8 +193,14 @@ def test_a_record_of_something_else_is_refused(value: bytes | None) -> None:
 
 
 def test_a_record_of_a_newer_version_is_refused() -> None:
-    with pytest.raises(IllegalStateError, match="format 2; this version knows 1"):
-        protocol.decode(b'{"format": 2}')
+    with pytest.raises(IllegalStateError, match="format 3; this version knows 1 to 2"):
+        protocol.decode(b'{"format": 3}')
+
+
+def test_a_record_of_format_1_is_read() -> None:
+    tasks = b'[[0, "p-2-0-0", 100, 3, 2, 2, 7, "open"]]'
+    value = b'{"format": 1, "versions": {"q": 5}, "write": ["q", 5], "done": false, "tasks": ' + tasks + b"}"
+    assert protocol.decode(value) == State(Decision(WRITE, (task(0),)), (("q", 5),))
 
 
 def test_only_so_many_applications_are_remembered() -> None:

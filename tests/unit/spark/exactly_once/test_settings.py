@@ -24,6 +24,8 @@ def test_a_batch_may_have_an_id_and_a_version() -> None:
     given = {**EXACTLY, "txnappid": " daily ", "txnversion": "20261124", "abandonunfinished": "daily/3"}
     found = Settings("orders", "__orders_spark_commits", "daily", 20261124, "daily/3")
     assert parse(given, streaming=False) == found
+    rewritten = {**EXACTLY, "rewriteunfinished": "daily/3"}
+    assert parse(rewritten, streaming=True) == Settings("orders", "__orders_spark_commits", rewrite="daily/3")
     assert parse(EXACTLY, streaming=False) == Settings("orders", "__orders_spark_commits")
 
 
@@ -43,6 +45,11 @@ def test_a_batch_may_have_an_id_and_a_version() -> None:
         ({**EXACTLY, "txnappid": "", "txnversion": "1"}, False, "'txnAppId' is empty"),
         ({**EXACTLY, "txnappid": "a", "txnversion": "-1"}, False, "'txnVersion' must be a whole number"),
         ({**EXACTLY, "txnappid": "a", "txnversion": "1"}, True, "'txnAppId' is for batch writes"),
+        (
+            {**EXACTLY, "abandonunfinished": "a/1", "rewriteunfinished": "a/1"},
+            True,
+            "'abandonUnfinished' and 'rewriteUnfinished' are two answers",
+        ),
         ({**EXACTLY, "txnversion": "1"}, True, "'txnVersion' is for batch writes"),
     ],
 )

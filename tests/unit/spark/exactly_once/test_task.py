@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +11,9 @@ import pytest
 from forebay.errors import IllegalStateError, TimeoutError
 from forebay.model import TransactionIdentity
 from forebay.spark.exactly_once import protocol
-from forebay.spark.exactly_once.protocol import Claim, Write
+from forebay.spark.exactly_once.protocol import Claim, TakenOverError, Write
 from forebay.spark.exactly_once.settings import Settings
-from forebay.spark.exactly_once.task import TaskTransaction, batch_write, stream_write
+from forebay.spark.exactly_once.task import TaskTransaction, Worker, batch_write, stream_write, this_worker
 from forebay.spark.writer import DeliveryError, TaskId, write
 from tests.unit.spark.fakes import FakeProducer, options
 
@@ -25,7 +26,7 @@ def rows(*values: str) -> pa.RecordBatch:
 
 
 def transaction(version: int = 5, claim: Claim = CLAIM) -> TaskTransaction:
-    return TaskTransaction(claim, Write("q", version), "p", TASK.partition, TASK.attempt)
+    return TaskTransaction(claim, Write("q", version), "p", TASK.partition, Worker(lambda: 0.5))
 
 
 def run(producer: FakeProducer, one: TaskTransaction, *batches: pa.RecordBatch) -> Any:
@@ -37,9 +38,13 @@ def run(producer: FakeProducer, one: TaskTransaction, *batches: pa.RecordBatch) 
 def test_it_is_left_open_and_the_report_says_how_to_end_it() -> None:
     producer = FakeProducer()
     outcome = run(producer, transaction(), rows(), rows("a", "b"), rows("c")).outcome
-    assert producer.transactions == ["begin p-3-7-2", "detach"]
-    assert (outcome.claim, outcome.write, outcome.partition, outcome.attempt) == (CLAIM, Write("q", 5), 7, 2)
-    assert (outcome.task.partition, outcome.task.identity.transactional_id, outcome.task.rows) == (7, "p-3-7-2", 3)
+    assert producer.transactions == ["begin p-8000000080000000-0", "detach"]
+    assert (outcome.claim, outcome.write, outcome.partition) == (CLAIM, Write("q", 5), 7)
+    assert (outcome.task.partition, outcome.task.identity.transactional_id, outcome.task.rows) == (
+        7,
+        "p-8000000080000000-0",
+        3,
+    )
     assert not outcome.skipped
 
 
@@ -73,7 +78,7 @@ def test_after_a_failure_it_is_aborted() -> None:
     producer.fail_batch(0, TimeoutError("gone"))
     with pytest.raises(DeliveryError):
         run(producer, transaction(), rows("a"))
-    assert producer.transactions == ["begin p-3-7-2", "abort"]
+    assert producer.transactions == ["begin p-8000000080000000-0", "abort"]
 
 
 def test_a_failure_of_the_abort_does_not_hide_the_first_one() -> None:
@@ -94,3 +99,31 @@ def test_a_write_has_the_users_id_the_streams_or_none() -> None:
     for query, batch in ((None, "1"), ("", "1"), ("query", None)):
         with pytest.raises(IllegalStateError, match="does not tell this task its query"):
             stream_write(query, batch)
+
+
+def claimed(producer_id: int, epoch: int) -> Claim:
+    return Claim(TransactionIdentity("p-driver", producer_id, epoch, 2))
+
+
+def test_a_worker_counts_its_transactions_from_0_under_each_later_claim() -> None:
+    draws = iter((0.0, 0.5, 0.25, 0.75))
+    worker = Worker(lambda: next(draws))
+    assert [worker.next_id("p", claimed(1, 4)) for _ in range(2)] == ["p-0000000080000000-0", "p-0000000080000000-1"]
+    assert worker.next_id("p", claimed(1, 9)) == "p-0000000080000000-0"
+    # Which of two producer ids is older nobody can tell.
+    assert [worker.next_id("p", claimed(2, 0)) for _ in range(2)] == ["p-40000000c0000000-0", "p-40000000c0000000-1"]
+
+
+def test_a_worker_refuses_a_claim_that_is_older_than_one_it_has_seen() -> None:
+    worker = Worker(random.Random(1).random)
+    worker.next_id("p", claimed(1, 4))
+    with pytest.raises(TakenOverError, match="transactionalIdPrefix=p has begun a write"):
+        worker.next_id("p", claimed(1, 3))
+    assert worker.next_id("other", claimed(1, 3)).endswith("-0")
+    assert worker.next_id("p", claimed(1, 4)).endswith("-1")
+
+
+def test_a_process_is_one_worker() -> None:
+    assert this_worker() is this_worker()
+    names = {this_worker().next_id("p", CLAIM).split("-")[1], Worker(random.Random(2).random).next_id("p", CLAIM)[2:18]}
+    assert len(names) == 2 and all(len(name) == 16 for name in names)
