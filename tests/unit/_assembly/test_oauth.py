@@ -79,7 +79,7 @@ def test_a_secret_is_read_when_the_token_is_fetched(posted: Posted, monkeypatch:
     assert jwt().encode() in first_message(OIDC)
     pair = base64.b64decode(posted.requests[0].headers["Authorization"].removeprefix("Basic "))
     assert pair == b"id:canary"
-    assert posted.endpoints[0][2:] == (10_000, 10_000, 100, 10_000)
+    assert posted.endpoints[0][2:6] == (10_000, 10_000, 100, 10_000)
 
 
 def test_javas_login_module(posted: Posted) -> None:
