@@ -51,6 +51,8 @@ TWIN = "The interpreted twin of the .pxd beside it."
 COMMAND = "One command of the command line."
 SMALL = {
     "forebay/_arrow/checks.py": "What no column may be, both for those read in place and for tables of pyarrow.",
+    "forebay/cli/doctor.py": "A command of its own, imported when it is used.",
+    "forebay/pipeline/formats.py": "What Spark's source formats need: a table, apart from the file's own description.",
     "forebay/compat/confluent_kafka.py": "The names that programs of confluent-kafka import.",
     "forebay/compat/_librdkafka_serializing.py": "A class of confluent-kafka's on top of its Producer.",
     "forebay/compat/_librdkafka_partitioner.py": "The partitioners of librdkafka, for produce and for users.",
