@@ -25,6 +25,7 @@ from forebay.spark.exactly_once.protocol import (
     NonDeterministicReplayError,
     Outcome,
     State,
+    TakenOverError,
     UnknownOutcomeError,
     Write,
 )
@@ -206,6 +207,31 @@ def test_an_attempt_that_was_not_chosen_holds_no_reader_after_the_commit(kafka: 
     sink.run()
     with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
         assert control.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-") == []
+    assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
+
+
+def test_the_loser_of_two_jobs_with_one_prefix_is_told_so(kafka: RealKafka, sink: Sink) -> None:
+    other = Sink(kafka.bootstrap_servers, sink.topic, TIMEOUT_MS * 2)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"value": ["of the loser"]})
+        producers.acquire(sink.options).flush()
+        other.run()
+        yield pa.RecordBatch.from_pydict({"value": ["of the loser"]})
+
+    settings = sink.options.exactly_once
+    assert settings is not None
+    mine = open_topic(dict(sink.options.producer), settings)
+    try:
+        claim = driver.begin(mine, settings.prefix)
+        transaction = TaskTransaction(claim, WRITE, sink.topic, 0)
+        with pytest.raises(TakenOverError, match=f"transactionalIdPrefix={sink.topic} has begun a write"):
+            write(batches(), sink.options, task=TaskId(0, 0), transaction=transaction)
+        with pytest.raises(TakenOverError, match="has begun a write"):
+            driver.commit(mine, settings.prefix, [Outcome(claim, WRITE, 0)], time.time() * 1000)
+    finally:
+        mine.close()
+        other.close()
     assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
 
 

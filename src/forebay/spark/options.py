@@ -58,6 +58,19 @@ REFUSED = {
     "kafka.interceptor.classes": "rows go from Arrow memory into batches, no record object is made for an interceptor",
 }
 
+LEAST_TIMEOUT_MS = 5_000
+EXACTLY_ONCE_NEEDS: Mapping[str, tuple[str, Callable[[str], bool]]] = {
+    "acks": ("all", lambda given: given not in ("all", "-1")),
+    "enable.idempotence": ("true", lambda given: given != "true"),
+    "retries": ("above 0", lambda given: given == "0"),
+    "max.in.flight.requests.per.connection": ("at most 5", lambda given: given.isdigit() and int(given) > 5),
+    settings.TIMEOUT: (
+        f"at least {LEAST_TIMEOUT_MS}, because a write has to end within it",
+        lambda given: given.isdigit() and int(given) < LEAST_TIMEOUT_MS,
+    ),
+}
+"""What each of these has to be, and whether it is not; what is no value at all, the producer's own check refuses."""
+
 ProducerCheck = Callable[[Mapping[str, str]], None]
 
 
@@ -112,6 +125,7 @@ def parse(
     exactly_once = settings.parse(given, streaming=streaming)
     extra = {}
     if exactly_once is not None:
+        _check_needs(producer)
         producer.setdefault(settings.TIMEOUT, str(settings.TIMEOUT_MS))
         extra["transactional.id"] = exactly_once.prefix
     try:
@@ -122,8 +136,6 @@ def parse(
             if key.removeprefix(PREFIX) in error.message:
                 raise ConfigError(f"{error.message}; but '{key}' is not supported: {reason}") from error
         raise
-    if exactly_once is not None:
-        settings.check_timeout(producer[settings.TIMEOUT])
     return SinkOptions(tuple(sorted(producer.items())), _topic(given), _metrics_path(given), exactly_once)
 
 
@@ -139,6 +151,17 @@ def _of_table(given: Mapping[str, str]) -> str:
 def ignored(options: Mapping[str, str]) -> list[str]:
     """The names, as they are written, of options that only a source has; Spark's own sink passes over them, too."""
     return sorted(key for key in options if key.lower() in OF_THE_SOURCE)
+
+
+def _check_needs(producer: Mapping[str, str]) -> None:
+    """In the words of the option that the user wrote; the producer itself would speak of a transactional.id."""
+    for name, (allowed, is_wrong) in EXACTLY_ONCE_NEEDS.items():
+        given = producer.get(name, "").strip().lower()
+        if given and is_wrong(given):
+            raise ConfigError(
+                f"{settings.GUARANTEE}={settings.EXACTLY_ONCE} needs '{PREFIX}{name}' to be {allowed}, not "
+                f"{producer[name]!r}"
+            )
 
 
 def _refuse(key: str) -> None:

@@ -19,7 +19,7 @@ from forebay.spark import columns, commit, options, secrets
 from forebay.spark.exactly_once import driver
 from forebay.spark.exactly_once.control_topic import connect
 from forebay.spark.exactly_once.protocol import Claim, Write
-from forebay.spark.exactly_once.settings import Settings
+from forebay.spark.exactly_once.settings import TIMEOUT, Settings
 from forebay.spark.failure import shown_alone
 from forebay.spark.options import SinkOptions
 
@@ -133,7 +133,8 @@ class _TaskWriter:
         from forebay.spark.exactly_once.task import TaskTransaction
 
         write = self._which(settings, self.claim, task)
-        return TaskTransaction(self.claim, write, settings.prefix, task.partition)
+        timeout_ms = int(dict(self.sink.producer)[TIMEOUT])
+        return TaskTransaction(self.claim, write, settings.prefix, task.partition, timeout_ms=timeout_ms)
 
     def _which(self, settings: Settings, claim: Claim, task: TaskId) -> Write:
         raise NotImplementedError

@@ -18,7 +18,7 @@ from forebay.errors import KafkaError
 from forebay.spark import producers
 from forebay.spark.columns import with_times
 from forebay.spark.commit import TaskReport
-from forebay.spark.exactly_once.protocol import Role
+from forebay.spark.exactly_once.protocol import LateTransactionError, Outcome, Role, TakenOverError
 from forebay.spark.exactly_once.task import TaskTransaction
 from forebay.spark.options import SinkOptions
 from forebay.spark.producers import RowProducer
@@ -67,6 +67,8 @@ def write(
 
     Raises:
         DeliveryError: a row was refused or not acknowledged; says how many and the first reason.
+        LateTransactionError: there is not enough time left to commit the rows.
+        TakenOverError: another query or job has taken the prefix.
         ImportError: the compiled part is not there; says what to install where.
     """
     clock = clock or SystemClock()
@@ -76,15 +78,29 @@ def write(
     producer = opener(options)
     before = producer.counts()
     try:
-        deliveries = _send(batches, options, producer, task, transaction)
+        deliveries = _send(batches, options, producer, task, transaction, clock)
         outcome = None if transaction is None else transaction.leave_open(producer)
-    except BaseException:
+    except BaseException as error:
+        reason = None
         if transaction is not None:
+            reason = transaction.reason(error, clock.now())
             transaction.give_up(producer)
         dropper(options)
+        if reason is not None:
+            raise reason from error
         raise
+    return _report(task, producer, deliveries, _difference(producer.counts(), before), (started, clock.wall()), outcome)
+
+
+def _report(
+    task: TaskId,
+    producer: RowProducer,
+    deliveries: Any,
+    sent: dict[str, float],
+    times: tuple[int, int],
+    outcome: Outcome | None,
+) -> TaskReport:
     raw = deliveries.raw_bytes + deliveries.batches * BATCH_OVERHEAD
-    sent = _difference(producer.counts(), before)
     return TaskReport(
         *task[:2],
         rows=deliveries.rows,
@@ -93,8 +109,8 @@ def write(
         bytes_sent=int(sent.get("byte-total", 0)),
         bytes_raw=raw,
         fill=raw / (deliveries.batches * max(producer.batch_size, 1)) if deliveries.batches else 0.0,
-        started_ms=started,
-        finished_ms=clock.wall(),
+        started_ms=times[0],
+        finished_ms=times[1],
         partitions={str(where): sum(run.records for run in runs) for where, runs in deliveries.partitions.items()},
         producer=sent,
         outcome=outcome,
@@ -113,6 +129,7 @@ def _send(
     producer: RowProducer,
     task: TaskId,
     transaction: TaskTransaction | None,
+    clock: Clock,
 ) -> Any:
     from forebay._columnar import BatchDelivery, sink_columns
 
@@ -125,8 +142,10 @@ def _send(
         try:
             producer.prepare(options.topic)
             if transaction is not None:
-                transaction.begin(producer)
+                transaction.begin(producer, clock.now())
             producer.append(columns, deliveries, given)
+        except (LateTransactionError, TakenOverError):
+            raise
         except KafkaError as error:
             raise DeliveryError(f"{_where(task)}: {error}", rows_before=deliveries.rows) from error
         if transaction is not None:

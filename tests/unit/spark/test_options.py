@@ -129,7 +129,7 @@ def test_exactly_once_takes_a_prefix_and_the_longest_transaction_a_broker_allows
     assert dict(found.producer)["transaction.timeout.ms"] == "900000"
     assert "transactional.id" not in dict(found.producer)
     assert dict(parse(given | {"kafka.transaction.timeout.ms": "60000"}).producer)["transaction.timeout.ms"] == "60000"
-    with pytest.raises(ConfigError, match="must be at least 5000"):
+    with pytest.raises(ConfigError, match="to be at least 5000"):
         parse(given | {"kafka.transaction.timeout.ms": "100"})
     with pytest.raises(ConfigError, match="acks"):
         parse(given | {"kafka.acks": "1"})
@@ -137,3 +137,30 @@ def test_exactly_once_takes_a_prefix_and_the_longest_transaction_a_broker_allows
         parse(given | {"txnAppId": "a", "txnVersion": "1"}, streaming=True)
     with pytest.raises(ConfigError, match="did you mean 'transactionalIdPrefix'"):
         parse(given | {"transactionIdPrefix": "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right", "words"),
+    [
+        ("acks", "1", "-1", "'kafka.acks' to be all, not '1'"),
+        ("acks", "0", "all", "'kafka.acks' to be all, not '0'"),
+        ("enable.idempotence", "False", "true", "'kafka.enable.idempotence' to be true, not 'False'"),
+        ("retries", "0", "3", "'kafka.retries' to be above 0, not '0'"),
+        ("max.in.flight.requests.per.connection", "6", "5", "'kafka.max.in.flight.requests.per.connection' to be at"),
+        (
+            "transaction.timeout.ms",
+            "4999",
+            "5000",
+            "'kafka.transaction.timeout.ms' to be at least 5000, because a write has",
+        ),
+    ],
+)
+def test_a_producers_option_that_cannot_be_is_refused_in_its_own_words(
+    name: str, wrong: str, right: str, words: str
+) -> None:
+    given = {"kafka.bootstrap.servers": "b:1", "deliveryGuarantee": "exactly-once", "transactionalIdPrefix": "p"}
+    parse({**given, f"kafka.{name}": right})
+    with pytest.raises(ConfigError, match=f"^deliveryGuarantee=exactly-once needs {words}"):
+        parse({**given, f"kafka.{name}": wrong})
+    with pytest.raises(ConfigError, match=name):
+        parse({**given, f"kafka.{name}": "none"})

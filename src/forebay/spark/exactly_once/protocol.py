@@ -367,21 +367,27 @@ def _alive(task: TaskWrite, one: TransactionDescription | None, now_ms: float) -
         raise LateTransactionError(
             f"{where} is not open any more ({_shown(one)}). A write must end within kafka.transaction.timeout.ms"
         )
-    left = one.start_time_ms + one.timeout_ms - now_ms
-    if left < margin(one.timeout_ms):
-        raise LateTransactionError(
-            f"{where} times out in {max(left, 0):.0f} ms, too soon to be committed safely. Make writes smaller, or "
-            "kafka.transaction.timeout.ms longer (the broker allows at most transaction.max.timeout.ms)"
-        )
+    if is_late(now_ms - one.start_time_ms, one.timeout_ms):
+        raise late(where, now_ms - one.start_time_ms, one.timeout_ms)
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(one.partitions):
         by_topic.setdefault(topic, []).append(partition)
     return "; ".join(f"{topic} {', '.join(map(str, numbers))}" for topic, numbers in by_topic.items())
 
 
-def margin(timeout_ms: float) -> float:
-    """How much time a transaction must have left to be decided on."""
-    return min(LEAST_LIFE_MS, timeout_ms / 2)
+def is_late(age_ms: float, timeout_ms: float) -> bool:
+    """Whether a transaction of that age times out too soon to be decided on."""
+    return timeout_ms - age_ms < min(LEAST_LIFE_MS, timeout_ms / 2)
+
+
+def late(where: str, age_ms: float, timeout_ms: float) -> LateTransactionError:
+    """The error that says so."""
+    return LateTransactionError(
+        f"{where} was begun {age_ms / 1000:.1f} s ago and cannot be committed safely in time: "
+        f"kafka.transaction.timeout.ms is {timeout_ms / 1000:g} s, of which the last "
+        f"{min(LEAST_LIFE_MS, timeout_ms / 2) / 1000:g} s are for the commit. Make writes smaller, or that option "
+        "longer (the broker allows at most transaction.max.timeout.ms)"
+    )
 
 
 def _who(one: TransactionDescription) -> tuple[int, int]:

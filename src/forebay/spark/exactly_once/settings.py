@@ -22,7 +22,6 @@ AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
 TIMEOUT = "transaction.timeout.ms"
 TIMEOUT_MS = 900_000
 """Default of ``kafka.transaction.timeout.ms``: as long as a broker with default settings allows."""
-LEAST_TIMEOUT_MS = 5_000
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,180}")
 """Of topics too, because the control topic's name is made of it."""
@@ -100,16 +99,3 @@ def _write_of(found: Mapping[str, str], streaming: bool) -> tuple[str | None, in
     if not version.isascii() or not version.isdigit():
         raise ConfigError(f"Option '{VERSION}' must be a whole number from 0 on that grows, not {version!r}")
     return app, int(version)
-
-
-def check_timeout(text: str) -> None:
-    """Refuses a transaction timeout in which no write could end.
-
-    Raises:
-        ConfigError: it is too short.
-    """
-    if int(text) < LEAST_TIMEOUT_MS:
-        raise ConfigError(
-            f"Option 'kafka.{TIMEOUT}' must be at least {LEAST_TIMEOUT_MS} with {GUARANTEE}={EXACTLY_ONCE}, not "
-            f"{text}: a write has to end within it"
-        )

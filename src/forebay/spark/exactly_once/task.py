@@ -6,23 +6,34 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from forebay.errors import IllegalStateError, KafkaError
+from forebay.errors import (
+    IllegalStateError,
+    InvalidPidMappingError,
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    KafkaError,
+    ProducerFencedError,
+)
 from forebay.spark.exactly_once.protocol import (
     NO_VERSION,
     Claim,
+    LateTransactionError,
     Outcome,
     Role,
     TaskWrite,
     Write,
+    is_late,
+    late,
     role,
     taken_over,
     task_id,
 )
-from forebay.spark.exactly_once.settings import Settings
+from forebay.spark.exactly_once.settings import TIMEOUT_MS, Settings
 from forebay.spark.producers import RowProducer
 
 ABORT_TIMEOUT_S = 5.0
 MASK = (1 << 64) - 1
+_ENDED = (ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError, InvalidPidMappingError)
 
 
 def batch_write(settings: Settings, claim: Claim) -> Write:
@@ -111,12 +122,22 @@ class TaskTransaction:
         write: which write this is a task of.
         prefix: of the transactional.id.
         worker: which runs the task.
+        timeout_ms: ``transaction.timeout.ms``.
 
     Raises:
         UnfinishedWriteError: another write has to be finished first.
     """
 
-    def __init__(self, claim: Claim, write: Write, prefix: str, partition: int, worker: Worker | None = None) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        write: Write,
+        prefix: str,
+        partition: int,
+        worker: Worker | None = None,
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
         self.role: Role = role(claim, write, partition)
         """Whether this task has to write at all."""
         self._claim = claim
@@ -124,15 +145,40 @@ class TaskTransaction:
         self._partition = partition
         self._prefix = prefix
         self._worker = worker
-        self._begun = False
+        self._timeout_ms = timeout_ms
+        self._begun: float | None = None
         self._rows = 0
         self._fingerprint = 0
 
-    def begin(self, producer: RowProducer) -> None:
-        """To be called before rows are appended; the first call begins the transaction."""
-        if not self._begun:
+    def begin(self, producer: RowProducer, now: float) -> None:
+        """To be called before rows are appended; the first call begins the transaction.
+
+        Args:
+            now: monotonic ms.
+
+        Raises:
+            LateTransactionError: begun so long ago that the driver could not decide on it any more.
+        """
+        if self._begun is None:
             producer.begin((self._worker or this_worker()).next_id(self._prefix, self._claim))
-            self._begun = True
+            self._begun = now
+        elif is_late(self._age(now), self._timeout_ms):
+            raise self._late(now)
+
+    def _age(self, now: float) -> float:
+        return 0.0 if self._begun is None else now - self._begun
+
+    def _late(self, now: float) -> LateTransactionError:
+        return late(f"Task {self._partition}: its transaction", self._age(now), self._timeout_ms)
+
+    def reason(self, error: BaseException, now: float) -> KafkaError | None:
+        """What a failure means, if it is that somebody has ended the transaction: its timeout or another driver."""
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, _ENDED):
+            cause = cause.__cause__
+        if cause is None:
+            return None
+        return self._late(now) if is_late(self._age(now), self._timeout_ms) else taken_over(self._prefix)
 
     def add(self, columns: Any) -> None:
         """Counts rows that were appended."""
@@ -148,13 +194,13 @@ class TaskTransaction:
     def leave_open(self, producer: RowProducer) -> Outcome:
         """After every row is acknowledged: what the driver needs to know to commit them."""
         task = None
-        if self._begun:
+        if self._begun is not None:
             task = TaskWrite(self._partition, producer.detach(), self._rows, self._fingerprint)
         return Outcome(self._claim, self._write, self._partition, False, task)
 
     def give_up(self, producer: RowProducer) -> None:
         """After a failure: aborts, so that readers need not wait for the transaction to time out."""
-        if not self._begun:
+        if self._begun is None:
             return
         try:
             producer.abort(ABORT_TIMEOUT_S)

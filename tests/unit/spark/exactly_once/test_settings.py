@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forebay.errors import ConfigError
-from forebay.spark.exactly_once.settings import Settings, check_timeout, parse
+from forebay.spark.exactly_once.settings import Settings, parse
 
 EXACTLY = {"deliveryguarantee": "exactly-once", "transactionalidprefix": "orders"}
 
@@ -56,9 +56,3 @@ def test_a_batch_may_have_an_id_and_a_version() -> None:
 def test_what_cannot_be_is_refused(given: dict[str, str], streaming: bool, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         parse(given, streaming=streaming)
-
-
-def test_a_timeout_in_which_no_write_ends_is_refused() -> None:
-    check_timeout("5000")
-    with pytest.raises(ConfigError, match=r"'kafka\.transaction\.timeout\.ms' must be at least 5000"):
-        check_timeout("4999")

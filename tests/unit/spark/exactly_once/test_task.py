@@ -8,10 +8,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.errors import IllegalStateError, TimeoutError
+from forebay.errors import (
+    IllegalStateError,
+    InvalidPidMappingError,
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    KafkaError,
+    ProducerFencedError,
+    TimeoutError,
+)
 from forebay.model import TransactionIdentity
 from forebay.spark.exactly_once import protocol
-from forebay.spark.exactly_once.protocol import Claim, TakenOverError, Write
+from forebay.spark.exactly_once.protocol import Claim, LateTransactionError, TakenOverError, Write
 from forebay.spark.exactly_once.settings import Settings
 from forebay.spark.exactly_once.task import TaskTransaction, Worker, batch_write, stream_write, this_worker
 from forebay.spark.writer import DeliveryError, TaskId, write
@@ -127,3 +135,64 @@ def test_a_process_is_one_worker() -> None:
     assert this_worker() is this_worker()
     names = {this_worker().next_id("p", CLAIM).split("-")[1], Worker(random.Random(2).random).next_id("p", CLAIM)[2:18]}
     assert len(names) == 2 and all(len(name) == 16 for name in names)
+
+
+class Slow:
+    """A clock that each look moves on."""
+
+    def __init__(self, step_ms: float) -> None:
+        self.time = 0.0
+        self.step_ms = step_ms
+
+    def now(self) -> float:
+        self.time += self.step_ms
+        return self.time
+
+    def wall(self) -> int:
+        return int(self.time)
+
+
+def run_slowly(producer: FakeProducer, step_ms: float, *batches: pa.RecordBatch, timeout_ms: int = 100_000) -> Any:
+    one = TaskTransaction(CLAIM, Write("q", 5), "p", 7, Worker(lambda: 0.5), timeout_ms=timeout_ms)
+    clock: Any = Slow(step_ms)
+    return write(
+        iter(batches),
+        options(),
+        task=TASK,
+        transaction=one,
+        opener=lambda _: producer,
+        dropper=lambda _: None,
+        clock=clock,
+    )
+
+
+def test_a_task_stops_when_its_transaction_could_not_be_committed_in_time() -> None:
+    producer = FakeProducer()
+    assert run_slowly(producer, 35_000, *[rows("a")] * 3).rows == 3
+    words = r"Task 7: .* begun 75\.0 s ago .*kafka\.transaction\.timeout\.ms is 100 s, of which the last 30 s"
+    with pytest.raises(LateTransactionError, match=words):
+        run_slowly(producer, 75_000, rows("a"), rows("b"))
+    assert len(producer.rows) == 4 and producer.transactions[-1] == "abort"
+    with pytest.raises(LateTransactionError, match=r"is 5 s, of which the last 2\.5 s are for the commit"):
+        run_slowly(producer, 2_501, rows("a"), rows("b"), timeout_ms=5_000)
+
+
+ENDED = [ProducerFencedError, InvalidProducerEpochError, InvalidTxnStateError, InvalidPidMappingError]
+
+
+@pytest.mark.parametrize("error", ENDED)
+def test_a_task_whose_transaction_was_ended_says_by_whom(error: type[KafkaError]) -> None:
+    for step_ms, expected in ((1, TakenOverError), (75_000, LateTransactionError)):
+        producer = FakeProducer()
+        producer.fail_batch(0, error("gone"))
+        with pytest.raises(expected, match="transactionalIdPrefix=p|transaction.timeout.ms") as caught:
+            run_slowly(producer, step_ms, rows("a"))
+        assert isinstance(caught.value.__cause__, DeliveryError)
+
+
+def test_a_worker_that_has_seen_a_later_claim_says_so_as_it_is() -> None:
+    worker = Worker(lambda: 0.5)
+    worker.next_id("p", claimed(1, 12))
+    one = TaskTransaction(CLAIM, Write("q", 5), "p", 7, worker)
+    with pytest.raises(TakenOverError):
+        run(FakeProducer(), one, rows("a"))
