@@ -13,13 +13,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from logging import INFO, WARNING
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import WriterCommitMessage
 
 from forebay.errors import IllegalStateError
-from forebay.spark.exactly_once.protocol import Outcome
+from forebay.spark.exactly_once.protocol import MOST_APPS, NO_VERSION, Outcome
 
 FORMAT = 1
 MOST_REMEMBERED = 500
@@ -181,6 +182,33 @@ def outcomes(messages: Sequence[WriterCommitMessage | None]) -> list[Outcome]:
     """What the tasks of an exactly-once write left for the driver."""
     reports = [message for message in messages if isinstance(message, TaskReport)]
     return [report.outcome for report in reports if report.outcome is not None]
+
+
+def notice(found: Sequence[Outcome], *, streaming: bool) -> tuple[int, str] | None:
+    """What to log of an exactly-once write that is a repetition, or that may not be what its user thinks it is.
+
+    Returns:
+        The level of ``logging`` and the sentence; None for an ordinary write.
+    """
+    claim, write = found[0].claim, found[0].write
+    newest = dict(claim.versions).get(write.app)
+    if claim.unfinished is not None or write.version == NO_VERSION:
+        return None
+    if newest is None:
+        # Once so many are known, the others are forgotten.
+        if not streaming or write.version == 0 or len(claim.versions) >= MOST_APPS:
+            return None
+        return WARNING, (
+            f"Micro-batch {write} is the first of its query under this transactionalIdPrefix, and its checkpoint has "
+            "earlier ones. If the prefix or the control topic was changed, the last micro-batch of before may be there "
+            "twice: keep both as long as the checkpoint"
+        )
+    if write.version > newest:
+        return None
+    if write.version == newest:
+        return INFO if streaming else WARNING, f"Write {write} was committed before: it is skipped, nothing is added"
+    what = "Was its checkpoint rolled back?" if streaming else "A txnVersion has to grow from write to write."
+    return WARNING, f"Write {write} is skipped, because write {write.app}/{newest} was committed before. {what}"
 
 
 def describe_abort(messages: Sequence[WriterCommitMessage | None]) -> str:

@@ -147,6 +147,9 @@ class _TaskWriter:
         if len(found) != len(reports):
             raise IllegalStateError("A task wrote at least once in a write that is exactly-once")
         driver.commit(connect(self.sink.producer, settings), settings.prefix, found, SystemClock().wall())
+        told = commit.notice(found, streaming=isinstance(self, StreamWriter))
+        if told is not None:
+            logger.log(*told)
 
     def _abort(self, messages: Messages) -> str:
         settings = self.sink.exactly_once

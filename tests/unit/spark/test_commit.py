@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import pytest
 
 from forebay.errors import IllegalStateError
 from forebay.model import TransactionIdentity
-from forebay.spark.commit import MOST_REMEMBERED, Counters, TaskReport, complete, describe_abort, outcomes, save
-from forebay.spark.exactly_once.protocol import Claim, Outcome, TaskWrite, Write
+from forebay.spark.commit import MOST_REMEMBERED, Counters, TaskReport, complete, describe_abort, notice, outcomes, save
+from forebay.spark.exactly_once.protocol import MOST_APPS, NO_VERSION, Claim, Outcome, TaskWrite, Write
 
 
 def report(partition: int = 0, rows: int = 10, **changes: Any) -> TaskReport:
@@ -157,3 +158,33 @@ def test_transactions_and_skipped_tasks_are_counted() -> None:
     counters.add(reports)
     assert (counters.as_dict()["transactions"], counters.as_dict()["skipped_tasks"]) == (1, 1)
     assert [outcome.partition for outcome in outcomes([*reports, None, report()])] == [0, 1, 2]
+
+
+SEEN = (("q", 5),)
+MANY = tuple((f"a{number}", number) for number in range(MOST_APPS))
+SKIPPED, REPEATED, FIRST = "is skipped, because write q/5", "was committed before: it is skipped", "is the first of its"
+
+
+@pytest.mark.parametrize(
+    ("app", "version", "versions", "stream", "batch"),
+    [
+        ("q", 6, SEEN, None, None),
+        ("q", 5, SEEN, (logging.INFO, REPEATED), (logging.WARNING, REPEATED)),
+        ("q", 4, SEEN, (logging.WARNING, SKIPPED), (logging.WARNING, SKIPPED)),
+        ("r", 0, SEEN, None, None),
+        ("r", 7, SEEN, (logging.WARNING, FIRST), None),
+        ("r", 7, (), (logging.WARNING, FIRST), None),
+        ("r", 7, MANY, None, None),
+        ("q", NO_VERSION, SEEN, None, None),
+    ],
+)
+def test_a_write_that_is_skipped_or_strange_says_so(
+    app: str, version: int, versions: tuple[tuple[str, int], ...], stream: Any, batch: Any
+) -> None:
+    claim = Claim(TransactionIdentity("p-driver", 1, 2, 2), versions)
+    for streaming, wanted in ((True, stream), (False, batch)):
+        told = notice([Outcome(claim, Write(app, version), 0)], streaming=streaming)
+        assert (told is None) is (wanted is None)
+        assert told is None or (told[0] == wanted[0] and wanted[1] in told[1])
+    unfinished = claim._replace(unfinished=Write(app, version), lost=(0,))
+    assert notice([Outcome(unfinished, Write(app, version), 0)], streaming=True) is None

@@ -136,6 +136,15 @@ def test_a_streams_commit_begins_nothing_and_takes_the_claim_of_its_messages(wor
         committing.write(iter(()))
 
 
+def test_a_write_that_is_skipped_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    for version in (4, 4, 3):
+        writer = source(**EXACTLY, txnAppId="a", txnVersion=str(version)).writer(VALUE, False)
+        outcome = world.task(writer.claim, Write("a", version), 0, [])
+        writer.commit([report(outcome=outcome)])
+    assert caplog.messages[0].startswith("Write a/4 was committed before: it is skipped")
+    assert caplog.messages[1].startswith("Write a/3 is skipped, because write a/4 was committed before. A txnVersion")
+
+
 def test_an_abort_of_an_exactly_once_write_takes_its_rows_back(world: World, caplog: pytest.LogCaptureFixture) -> None:
     writer = source(**EXACTLY).writer(VALUE, False)
     assert writer.claim is not None
