@@ -53,8 +53,7 @@ SMALL = {
     "forebay/_arrow/checks.py": "What no column may be, both for those read in place and for tables of pyarrow.",
     "forebay/cli/doctor.py": "A command of its own, imported when it is used.",
     "forebay/pipeline/formats.py": "What Spark's source formats need: a table, apart from the file's own description.",
-    "forebay/compat/confluent_kafka.py": "The names that programs of confluent-kafka import.",
-    "forebay/compat/_librdkafka_serializing.py": "A class of confluent-kafka's on top of its Producer.",
+    "forebay/compat/confluent_kafka/": "Modules under confluent-kafka's names.",
     "forebay/compat/_librdkafka_partitioner.py": "The partitioners of librdkafka, for produce and for users.",
     "forebay/rows/times.py": "Where Arrow's casts to text are wrong, apart from what is done with the text.",
     "forebay/_delivery/hearing.py": "Compiled, for the futures; what it notes is read by unheard, which is not.",
@@ -170,8 +169,8 @@ def complaints_of_source(source: str, file: str) -> Iterator[str]:
 
 
 def is_foreign(place: str, name: str) -> bool:
-    """Whether a function is a public one of a drop-in class."""
-    return not name.startswith("_") and any(folder in place for folder in FOREIGN)
+    """Whether a function is a public one of a drop-in class, or makes one."""
+    return (name == "__init__" or not name.startswith("_")) and any(folder in place for folder in FOREIGN)
 
 
 class Fields:

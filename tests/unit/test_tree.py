@@ -42,6 +42,7 @@ BEYOND_THE_MIRROR = {
     "test_what_to_do_when.py": "errors and lines of the package as a whole, beside the page of that name",
     "_assembly/test_parts_used_up.py": "_assembly/parts.py, where something is used up",
     "test_public_names.py": "what is public of the package as a whole",
+    "compat/test_confluent_kafka.py": "the names of compat/confluent_kafka, which only hands them on",
     "test_java_checks.py": "the tables beside this folder",
     "_transactions/test_model.py": "random histories against a model of a broker",
     "testing/test_static_resolver.py": "testing/resolver.py",

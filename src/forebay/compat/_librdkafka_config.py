@@ -58,12 +58,50 @@ _HARMLESS = frozenset(
         "reconnect.backoff.jitter.ms",
         "receive.message.max.bytes",
         "allow.auto.create.topics",
-        "max.poll.interval.ms",
         "client.software.name",
         "client.software.version",
     ]
 )
 """What is taken and has no effect: it is so here in any case, or it is about the inside of librdkafka."""
+_CONSUMERS = frozenset(
+    [
+        "auto.commit.enable",
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "check.crcs",
+        "client.rack",
+        "consume.callback.max.messages",
+        "coordinator.query.interval.ms",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.partition.eof",
+        "fetch.error.backoff.ms",
+        "fetch.max.bytes",
+        "fetch.message.max.bytes",
+        "fetch.min.bytes",
+        "fetch.queue.backoff.ms",
+        "fetch.wait.max.ms",
+        "group.id",
+        "group.instance.id",
+        "group.protocol",
+        "group.protocol.type",
+        "group.remote.assignor",
+        "heartbeat.interval.ms",
+        "isolation.level",
+        "max.partition.fetch.bytes",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "offset.store.method",
+        "offset.store.path",
+        "offset.store.sync.interval.ms",
+        "partition.assignment.strategy",
+        "queued.max.messages.kbytes",
+        "queued.min.messages",
+        "session.timeout.ms",
+        "share.acknowledgement.mode",
+    ]
+)
+"""Options of librdkafka's consumers: programs have one dict for a consumer and a producer."""
 _REFUSED = {
     "stats_cb": "statistics are not pushed as JSON: call producer.native.metrics()",
     "throttle_cb": "throttling is in producer.native.metrics() (produce-throttle-time-avg)",
@@ -145,7 +183,9 @@ def _named(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options by one name each, those of ``default.topic.config`` among them."""
     left: dict[str, Any] = {}
     topic = given.get("default.topic.config") or {}
-    for name, value in (*topic.items(), *given.items()):
+    if not isinstance(topic, Mapping):
+        raise TypeError(f"default.topic.config must be a dict, got {type(topic).__name__}")
+    for name, value in (*given.items(), *topic.items()):  # what is said of topics goes before
         if not isinstance(name, str):
             raise TypeError(f"option names are strings, got {type(name).__name__}")
         if name == "default.topic.config" or value is None:
@@ -175,6 +215,12 @@ def _drop_harmless(left: dict[str, Any]) -> None:
     taken_with_log = left.pop("logger", None)
     if taken_with_log is not None:
         logger.info("logger: this client logs to Python's logger 'forebay', without poll()")
+    consumers = sorted(_CONSUMERS & left.keys())
+    if consumers:
+        # Names alone: their values may be anything, and one dict may serve many producers.
+        logger.info("these are options of consumers, and a producer does not use them: %s", ", ".join(consumers))
+        for name in consumers:
+            del left[name]
     for name in sorted(_HARMLESS & left.keys()):
         logger.info("%s=%r has no effect in this client", name, left.pop(name))
     if str(left.get("enable.idempotence", "")).lower() == "false":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from functools import total_ordering
 from typing import TYPE_CHECKING, Any
 
 from forebay import errors
@@ -26,31 +27,56 @@ _LOCAL = {
     "_INVALID_ARG": (-186, "Invalid argument or configuration"),
     "_TIMED_OUT": (-185, "Timed out"),
     "_QUEUE_FULL": (-184, "Queue full"),
+    "_ISR_INSUFF": (-183, "Not enough in-sync replicas"),
+    "_NODE_UPDATE": (-182, "The address of a broker changed"),
     "_SSL": (-181, "SSL error"),
+    "_WAIT_COORD": (-180, "Waiting for the coordinator"),
+    "_UNKNOWN_GROUP": (-179, "Unknown group"),
     "_IN_PROGRESS": (-178, "Operation in progress"),
     "_PREV_IN_PROGRESS": (-177, "Previous operation in progress"),
+    "_EXISTING_SUBSCRIPTION": (-176, "Subscribed already"),
+    "_ASSIGN_PARTITIONS": (-175, "Partitions are assigned"),
+    "_REVOKE_PARTITIONS": (-174, "Partitions are revoked"),
     "_CONFLICT": (-173, "Conflicting use"),
     "_STATE": (-172, "Erroneous state"),
     "_UNKNOWN_PROTOCOL": (-171, "Unknown protocol"),
     "_NOT_IMPLEMENTED": (-170, "Not implemented"),
     "_AUTHENTICATION": (-169, "Authentication failure"),
     "_NO_OFFSET": (-168, "No offset stored"),
+    "_OUTDATED": (-167, "Outdated"),
+    "_TIMED_OUT_QUEUE": (-166, "Timed out in the queue"),
     "_UNSUPPORTED_FEATURE": (-165, "Required feature not supported by broker"),
+    "_WAIT_CACHE": (-164, "Waiting for a cache"),
     "_INTR": (-163, "Operation interrupted"),
     "_KEY_SERIALIZATION": (-162, "Key serialization error"),
     "_VALUE_SERIALIZATION": (-161, "Value serialization error"),
+    "_KEY_DESERIALIZATION": (-160, "Key deserialization error"),
+    "_VALUE_DESERIALIZATION": (-159, "Value deserialization error"),
+    "_PARTIAL": (-158, "Incomplete response"),
+    "_READ_ONLY": (-157, "Read-only object"),
+    "_NOENT": (-156, "No such entry"),
+    "_UNDERFLOW": (-155, "Too few bytes to read"),
+    "_INVALID_TYPE": (-154, "Invalid type"),
     "_RETRY": (-153, "Retry operation"),
     "_PURGE_QUEUE": (-152, "Purged in queue"),
     "_PURGE_INFLIGHT": (-151, "Purged in flight"),
     "_FATAL": (-150, "Fatal error"),
     "_INCONSISTENT": (-149, "Inconsistent state"),
     "_GAPLESS_GUARANTEE": (-148, "Gap-less ordering would not be guaranteed"),
+    "_MAX_POLL_EXCEEDED": (-147, "max.poll.interval.ms exceeded"),
     "_UNKNOWN_BROKER": (-146, "Unknown broker"),
     "_NOT_CONFIGURED": (-145, "Functionality not configured"),
     "_FENCED": (-144, "This instance has been fenced by a newer instance"),
     "_APPLICATION": (-143, "Application generated error"),
+    "_ASSIGNMENT_LOST": (-142, "The group has taken partitions away"),
+    "_NOOP": (-141, "Nothing was done"),
+    "_AUTO_OFFSET_RESET": (-140, "No offset to reset to"),
+    "_LOG_TRUNCATION": (-139, "The log was truncated"),
+    "_INVALID_DIFFERENT_RECORD": (-138, "Failed because of another record of its batch"),
+    "_DESTROY_BROKER": (-137, "Broker handle destroyed, and the client is not"),
 }
 _OWN_NAMES = {
+    -1: "UNKNOWN",
     2: "INVALID_MSG",
     3: "UNKNOWN_TOPIC_OR_PART",
     4: "INVALID_MSG_SIZE",
@@ -61,6 +87,8 @@ _OWN_NAMES = {
 }
 """Where librdkafka names a broker's code otherwise than Kafka."""
 
+MOST_NOTES = 5
+"""Errors of further callbacks that are noted on the first."""
 _NAMES = {code: name for name, (code, _) in _LOCAL.items()}
 _TEXTS = {code: f"Local: {text}" for code, text in _LOCAL.values()}
 
@@ -88,6 +116,7 @@ else:
     _Codes = type
 
 
+@total_ordering
 class KafkaError(metaclass=_Codes):
     """What went wrong, by librdkafka's codes; no exception itself (see ``KafkaException``).  The codes are constants.
 
@@ -139,13 +168,17 @@ class KafkaError(metaclass=_Codes):
         return self._code == other._code if isinstance(other, KafkaError) else NotImplemented
 
     def __lt__(self, other: Any) -> bool:
+        if not isinstance(other, (int, KafkaError)):
+            return NotImplemented
         return self._code < (other if isinstance(other, int) else other._code)
 
     def __hash__(self) -> int:
         return hash(self._code)
 
     def __str__(self) -> Any:
-        return f'KafkaError{{code={self.name()},val={self._code},str="{self._reason}"}}'
+        return (
+            f'KafkaError{{{"FATAL," if self._fatal else ""}code={self.name()},val={self._code},str="{self._reason}"}}'
+        )
 
     __repr__ = __str__
 
@@ -158,7 +191,7 @@ class KafkaException(Exception):
     """Raised by calls; ``args[0]`` is the KafkaError."""
 
 
-for _constant, (_code, _) in {"NO_ERROR": (0, ""), **_LOCAL}.items():
+for _constant, (_code, _) in {"NO_ERROR": (0, ""), "UNKNOWN_SERVER_ERROR": (-1, ""), **_LOCAL}.items():
     setattr(KafkaError, _constant, _code)
 for _number in (*errors._BY_CODE, *BY_CODE):
     if _number is not None:
@@ -185,10 +218,13 @@ def as_kafka_error(error: BaseException, *, of_message: bool = False) -> KafkaEr
     """The KafkaError that stands for an error of this package.
 
     Args:
-        of_message: it is a message's; a timeout is then ``_MSG_TIMED_OUT``, that of a call ``_TIMED_OUT``.
+        of_message: it is a message's; a timeout is then ``_MSG_TIMED_OUT``, that of a call ``_TIMED_OUT``.  It is never
+            retriable: what may be tried again was, and the message has its outcome.
     """
     code = _code_of(error, of_message)
     flags = [bool(getattr(error, name, False)) for name in ("fatal", "retriable", "txn_requires_abort")]
+    if of_message:
+        flags[1] = False
     made = KafkaError(code, f"{_text(code)}: {error}", *flags)
     made.native = error
     return made
@@ -275,3 +311,19 @@ def refusal(code: int, reason: str) -> KafkaException:
 def raised(error: BaseException) -> KafkaException:
     """The exception of a call that failed with an error of this package."""
     return KafkaException(as_kafka_error(error))
+
+
+def raise_first(heard: list[BaseException]) -> None:
+    """Raises the first of what callbacks raised, if there is any; the others are noted on it."""
+    if not heard:
+        return
+    first, *others = heard
+    for other in others[:MOST_NOTES]:
+        first.add_note(f"Another callback raised {other!r}")
+    if len(others) > MOST_NOTES:
+        first.add_note(f"So did {len(others) - MOST_NOTES} more")
+    try:
+        raise first
+    finally:
+        heard.clear()  # the tracebacks have frames that have the list
+        del first, others

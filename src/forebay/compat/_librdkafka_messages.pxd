@@ -19,6 +19,7 @@ cdef class Message(CompiledCallback):
     cdef object _headers
     cdef object _failure
     cdef int _partition
+    cdef int _timestamp_type
     cdef long long _offset
     cdef long long _timestamp
     cdef double _begun

@@ -15,6 +15,9 @@ from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 from forebay.compat._librdkafka_errors import KafkaError, own_error
 
 TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME = range(3)
+NO_TYPE = cython.declare(cython.int, 0)
+CREATE_TYPE = cython.declare(cython.int, 1)
+"""The first two of them, for compiled code."""
 
 
 @cython.final
@@ -131,7 +134,7 @@ class Message(CompiledCallback):
     if not cython.compiled:
         events: Events | None
         _callback: Any
-        _topic: str
+        _topic: Any
         _key: bytes | None
         _value: bytes | None
         _headers: list[tuple[str, bytes | None]] | None
@@ -139,11 +142,40 @@ class Message(CompiledCallback):
         _partition: int
         _offset: int
         _timestamp: int
+        _timestamp_type: int
         _begun: float
         _latency: float
 
-    def __init__(self) -> None:
-        raise TypeError("a Message is made by Producer.produce() alone")
+    @cython.annotation_typing(False)
+    def __init__(
+        self,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        key: Any = None,
+        value: Any = None,
+        headers: Any = None,
+        error: KafkaError | None = None,
+        timestamp: tuple[int, int] | None = None,
+        latency: float | None = None,
+        leader_epoch: int | None = None,
+        delivery_count: int | None = None,
+    ) -> None:
+        """A message as tests and pickles make it; those of ``produce`` come to its callback.
+
+        Args:
+            leader_epoch, delivery_count: taken, and not kept.
+        """
+        self.events = None
+        self._callback = None
+        self._topic = topic
+        self._partition = -1 if partition is None else partition
+        self._offset = -1 if offset is None else offset
+        self._key, self._value, self._headers = key, value, headers
+        self._failure = error
+        self._timestamp_type, self._timestamp = (TIMESTAMP_NOT_AVAILABLE, 0) if timestamp is None else timestamp
+        self._begun = 0.0
+        self._latency = -1.0 if latency is None else latency * 1000
 
     @cython.cfunc
     def deliver(self, metadata: RecordMetadata, error: Any) -> object:
@@ -157,6 +189,7 @@ class Message(CompiledCallback):
                 return None
             self._offset = metadata._offset
             self._timestamp = metadata._timestamp
+            self._timestamp_type = CREATE_TYPE
         else:
             self._failure = error
         events.put(self)
@@ -177,7 +210,7 @@ class Message(CompiledCallback):
 
     def topic(self) -> str:
         """The topic's name."""
-        return self._topic
+        return self._topic  # type: ignore[no-any-return]
 
     def partition(self) -> int | None:
         """The partition's number, None if none was chosen."""
@@ -187,21 +220,51 @@ class Message(CompiledCallback):
         """The offset, None for a message that failed or where the broker does not tell it."""
         return self._offset if self._offset >= 0 else None
 
-    def key(self) -> bytes | None:
-        """The key's bytes."""
+    def key(self) -> Any:
+        """The key's bytes, or what ``set_key`` was given."""
         return self._key
 
-    def value(self) -> bytes | None:
-        """The value's bytes."""
+    def value(self) -> Any:
+        """The value's bytes, or what ``set_value`` was given."""
         return self._value
 
-    def headers(self) -> list[tuple[str, bytes | None]] | None:
+    def deserialized_key(self) -> Any:
+        """As ``key``."""
+        return self._key
+
+    def deserialized_value(self) -> Any:
+        """As ``value``."""
+        return self._value
+
+    def headers(self) -> Any:
         """Pairs of key and value, None if there are none; a copy at each call."""
-        return None if self._headers is None else list(self._headers)
+        return list(self._headers) if isinstance(self._headers, list) else self._headers
+
+    # What is set is not tracked by the garbage collector, as all that a Message has.
+
+    def set_topic(self, topic: str) -> None:
+        """Sets what ``topic`` gives."""
+        self._topic = topic
+
+    def set_key(self, key: Any) -> None:
+        """Sets what ``key`` gives."""
+        self._key = key
+
+    def set_value(self, value: Any) -> None:
+        """Sets what ``value`` gives."""
+        self._value = value
+
+    def set_headers(self, headers: Any) -> None:
+        """Sets what ``headers`` gives."""
+        self._headers = headers
+
+    def set_error(self, error: KafkaError | None) -> None:
+        """Sets what ``error`` gives."""
+        self._failure = error
 
     def timestamp(self) -> tuple[int, int]:
         """(TIMESTAMP_CREATE_TIME, Unix ms) of a message that was delivered, else (TIMESTAMP_NOT_AVAILABLE, -1)."""
-        return (TIMESTAMP_CREATE_TIME, self._timestamp) if self._timestamp >= 0 else (TIMESTAMP_NOT_AVAILABLE, -1)
+        return self._timestamp_type, self._timestamp
 
     def latency(self) -> float | None:
         """Seconds from ``produce`` to the outcome."""
@@ -210,14 +273,21 @@ class Message(CompiledCallback):
     def leader_epoch(self) -> None:
         """Always None."""
 
+    def delivery_count(self) -> None:
+        """Always None."""
+
     def __len__(self) -> int:
         return 0 if self._value is None else len(self._value)
 
-    def __bool__(self) -> bool:
-        return True
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.__reduce__() == other.__reduce__()
+
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'Message'")
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Message cannot be pickled: pickle what you need of it")
+        fields = (self._topic, self.partition(), self.offset(), self._key, self._value, self.headers(), self.error())
+        return Message, (*fields, self.timestamp(), self.latency())
 
 
 @cython.cfunc
@@ -228,11 +298,12 @@ def new_message(events: Events, topic: Any, key: Any, value: Any, headers: Any, 
     message._topic = topic
     message._key = key
     message._value = value
-    message._headers = None if headers is None else list(headers)
+    message._headers = list(headers) if headers else None
     message._failure = None
     message._partition = -1
     message._offset = -1
     message._timestamp = -1
+    message._timestamp_type = NO_TYPE
     message._begun = events.clock.now()
     message._latency = -1.0
     return message

@@ -26,7 +26,7 @@ from cython.cimports.forebay._send.path import FORKED, OPEN, RETURN, SendPath
 from cython.cimports.forebay.compat._librdkafka_messages import Events, Message, new_message
 from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
 
-from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raised
+from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raise_first, raised
 from forebay.compat._librdkafka_partitioner import PARTITIONERS
 from forebay.compat._librdkafka_values import (
     check_topic,
@@ -275,19 +275,29 @@ class ProducePath:
         self._events.forget()
         return count
 
-    def _serve_all(self) -> None:
-        """As ``_serve``, until there is none; what callbacks raise comes at the end, the first of it."""
-        first: Exception | None = None
-        while self._events.size() > 0 and self._native._state != FORKED:
+    def _serve_into(self, heard: list[BaseException]) -> None:
+        """As ``_serve``, whatever callbacks raise; that goes to the list.
+
+        Raises:
+            BaseException: the first that is no Exception, such as Ctrl-C, once all are served.
+        """
+        stops = False
+        for _ in range(self._events.size() + 1):  # each that raises has taken one
             try:
                 self._serve()
-            except Exception as error:  # noqa: BLE001 - raised below
-                first = error if first is None else first
-        try:
-            if first is not None:
-                raise first
-        finally:
-            first = None  # interpreted, its traceback has this frame
+                break
+            except Exception as error:  # noqa: BLE001 - the caller raises it
+                heard.append(error)
+            except BaseException as error:  # noqa: BLE001 - raised below
+                heard.insert(0, error)
+                stops = True
+        if stops:
+            raise_first(heard)
+
+    def _serve_all(self, heard: list[BaseException]) -> None:
+        """As ``_serve_into``, until there is none."""
+        while self._events.size() > 0 and self._native._state != FORKED:
+            self._serve_into(heard)
 
     def _tell_error(self, error: KafkaError | None) -> None:
         """For ``error_cb``, of a message's outcome; of Producer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
@@ -13,7 +14,7 @@ from forebay._runtime.ticket import ThreadTicket
 from forebay._send.path import FORKED
 from forebay.compat._held import HeldMessages
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
-from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raised
+from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raise_first, raised, refusal
 from forebay.compat._librdkafka_messages import Events
 from forebay.compat._librdkafka_path import CLOSED, ProducePath
 from forebay.compat._librdkafka_values import ClusterMetadata, as_cluster, check_message, plain_topic
@@ -23,6 +24,7 @@ from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbort
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer
 
+logger = logging.getLogger("forebay.compat")
 PURGED = "Purged before the topic was known"
 
 
@@ -187,14 +189,20 @@ class Producer(ProducePath):
 
         Raises:
             KafkaException: called in a forked child, or from a callback of the native producer.
-            Exception: what a callback raised.
+            Exception: the first that a callback raised, once all is done; each message has its report.
         """
         self._check_open()
+        heard: list[BaseException] = []
+        left = self._flush(timeout, heard)
+        raise_first(heard)
+        return left
+
+    def _flush(self, timeout: float | None, heard: list[BaseException]) -> int:
         clock = self._native._parts.clock
         deadline = None if timeout is None or timeout < 0 else clock.now() + timeout * 1000
         while True:
-            is_late = self._flush_native(deadline)
-            self._serve()
+            is_late = self._flush_native(deadline, heard)
+            self._serve_into(heard)
             left = len(self)
             if left == 0 or is_late or (deadline is not None and clock.now() >= deadline):
                 return left
@@ -202,7 +210,7 @@ class Producer(ProducePath):
                 # They go to the native producer, or fail; neither takes longer than a topic's metadata.
                 self._wait_for_event(0.005 if deadline is None else min(0.005, max(0.0, deadline - clock.now()) / 1000))
 
-    def _flush_native(self, deadline: float | None) -> bool:
+    def _flush_native(self, deadline: float | None, heard: list[BaseException]) -> bool:
         """True if there was not enough time.  Callbacks run between the waits."""
         clock = self._native._parts.clock
         steps = self._native._flush_steps(None if deadline is None else max(0.0, deadline - clock.now()) / 1000)
@@ -218,7 +226,7 @@ class Producer(ProducePath):
                 except NativeError as error:
                     raise raised(error) from error
                 is_there = _wait_for(result, left)
-                self._serve()  # not in the inner try: a callback may raise the same
+                self._serve_into(heard)
         finally:
             steps.close()
 
@@ -236,13 +244,23 @@ class Producer(ProducePath):
         self._transact(partial(self._native.purge, in_queue=in_queue, in_flight=in_flight, blocking=blocking))
 
     def close(self, timeout: float = -1) -> bool:
-        """Flushes, calls the callbacks, and ends the producer; True.  Repeating it does no harm."""
+        """Flushes, calls the callbacks, and ends the producer; True.  Repeating it does no harm.
+
+        Raises:
+            KafkaException: the native producer's end failed.
+            Exception: the first that a callback raised, once all is done; each message has its report.
+        """
         if self._open:
+            heard: list[BaseException] = []
             if self._native._state != FORKED:  # what is in a forked child's copy is the parent's to send
-                self.flush(timeout)
+                self._flush(timeout, heard)
             self._shut()
-            self._events.wake()  # first, because a callback may raise in _end
-            self._end()
+            self._events.wake()
+            try:
+                self._end()
+            finally:
+                self._serve_all(heard)
+                raise_first(heard)
         return True
 
     def _end(self) -> None:
@@ -252,8 +270,8 @@ class Producer(ProducePath):
             pass  # their events say so
         except NativeError as error:
             raise raised(error) from error
-        self._held.give_up(PurgedError("The producer was closed before the topic was known", phase="queued"))
-        self._serve_all()
+        finally:
+            self._held.give_up(PurgedError("The producer was closed before the topic was known", phase="queued"))
 
     def __enter__(self) -> Self:
         return self
@@ -284,6 +302,18 @@ class Producer(ProducePath):
             raise raised(error) from error
         finally:
             control.close()
+
+    def cluster_id(self, timeout: float = -1) -> str:
+        """The cluster's id.
+
+        Raises:
+            KafkaException: ``_TIMED_OUT``: no broker told it in time.
+        """
+        known: str | None = self._checked()._parts.metadata.cluster().cluster_id
+        found = known if known is not None else self.list_topics(timeout=timeout).cluster_id
+        if found is None:
+            raise refusal(KafkaError._TIMED_OUT, "Local: Timed out: the brokers do not tell the cluster's id")
+        return found
 
     # Transactions
 
@@ -322,22 +352,48 @@ class Producer(ProducePath):
         return producer
 
     def _flush_for_transaction(self, timeout: float) -> None:
-        if self.flush(timeout) and self._held.count():
+        heard: list[BaseException] = []
+        left = self._flush(timeout, heard)
+        raise_first(heard)
+        if left and self._held.count():
             error = KafkaError(KafkaError._TIMED_OUT, "Local: Timed out: messages wait for metadata", retriable=True)
             raise KafkaException(error)
 
     def _transact(self, call: Callable[..., object], *arguments: Any) -> None:
+        heard: list[BaseException] = []
+        failed: KafkaException | None = None
         try:
             call(*arguments)
         except NativeError as error:
-            raise raised(error) from error
+            failed = raised(error)
+            failed.__cause__ = error
+        self._serve_into(heard)
+        try:
+            if failed is not None:
+                for other in heard:
+                    failed.add_note(f"A callback raised {other!r}")
+                raise failed
+            raise_first(heard)
         finally:
-            self._serve()
+            heard.clear()
+            failed = None  # interpreted, its traceback has this frame
 
     @door(KafkaException, TypeError, wrap=False)
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """As ``forebay.KafkaProducer.set_sasl_credentials``."""
-        self._transact(self._checked().set_sasl_credentials, username, password)
+        """As ``forebay.KafkaProducer.set_sasl_credentials``; without effect where the producer does not log in.
+
+        Raises:
+            TypeError: one of them is no string.
+            KafkaException: text that cannot be sent.
+        """
+        native = self._checked()
+        for name, given in (("username", username), ("password", password)):
+            if not isinstance(given, str):
+                raise TypeError(f"{name} must be a str, got {type(given).__name__}")
+        if native._parts.login is None:
+            logger.info("set_sasl_credentials has no effect: this producer does not log in with a password")
+            return
+        self._transact(native.set_sasl_credentials, username, password)
 
 
 def _seconds(timeout: float | None) -> float | None:

@@ -4,32 +4,71 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from functools import total_ordering
+from opcode import opmap
 from typing import Any, NamedTuple
 
 from forebay.compat._librdkafka_errors import KafkaError, refusal
 from forebay.compat._librdkafka_partitioner import PARTITIONERS, hash_partition
 
-OFFSET_INVALID = -1001
+OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, OFFSET_INVALID = -2, -1, -1000, -1001
+IMPORT_FROM = opmap["IMPORT_FROM"]
 LONGEST_TOPIC = 512
 """Bytes of a topic's name that librdkafka takes; Kafka takes fewer."""
 
 
 _STAYS = "stays confluent-kafka's own, and goes together with this module: from confluent_kafka import {}"
 _ELSEWHERE = {
-    **dict.fromkeys(("Consumer", "DeserializingConsumer", "ConsumerGroupTopicPartitions", "Uuid"), _STAYS),
+    **dict.fromkeys(
+        (
+            "AcknowledgeType",
+            "ConcurrentModificationException",
+            "Consumer",
+            "ConsumerGroupState",
+            "ConsumerGroupTopicPartitions",
+            "ConsumerGroupType",
+            "DeserializingConsumer",
+            "DeserializingShareConsumer",
+            "ElectionType",
+            "IllegalStateException",
+            "IsolationLevel",
+            "Messages",
+            "Node",
+            "ShareConsumer",
+            "TopicCollection",
+            "TopicPartitionInfo",
+            "Uuid",
+            "admin",
+            "avro",
+            "schema_registry",
+        ),
+        _STAYS,
+    ),
     "AIOProducer": "is not here: use forebay.AsyncKafkaProducer, whose send() also takes headers",
+    "ThrottleEvent": "is not here, as throttle_cb is not: call producer.native.metrics()",
     "libversion": "is not here: forebay.__version__ is this package's, and there is no librdkafka",
     "version": "is not here: forebay.__version__ is this package's",
 }
 
 
-def elsewhere(name: str) -> Exception:
-    """What the module raises for a name that it has not."""
-    if name in _ELSEWHERE:
-        return ImportError(f"{name} {_ELSEWHERE[name].format(name)}", name="forebay.compat.confluent_kafka")
-    return AttributeError(f"module 'forebay.compat.confluent_kafka' has no attribute {name!r}")
+def elsewhere(name: str, frame: Any) -> Exception:
+    """What the module raises for a name that it has not.
+
+    An AttributeError, so that ``hasattr`` answers.  Of that ``from ... import`` would make its own words, without ours,
+    so it gets an ImportError.
+
+    Args:
+        frame: the one that asks; its instruction tells which of the two it does.
+    """
+    if name not in _ELSEWHERE:
+        return AttributeError(f"module 'forebay.compat.confluent_kafka' has no attribute {name!r}")
+    words = f"{name} {_ELSEWHERE[name].format(name)}"
+    if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == IMPORT_FROM:
+        return ImportError(words, name="forebay.compat.confluent_kafka")
+    return AttributeError(words)
 
 
+@total_ordering
 class TopicPartition:
     """A partition, and an offset in it."""
 
@@ -41,9 +80,9 @@ class TopicPartition:
         metadata: str | None = None,
         leader_epoch: int | None = None,
     ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
+        self.topic = plain_topic(topic)
+        self.partition = plain_index("partition", partition)
+        self.offset = plain_index("offset", offset)
         self.metadata = metadata
         self.leader_epoch = leader_epoch
         self.error: KafkaError | None = None
@@ -51,11 +90,19 @@ class TopicPartition:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TopicPartition) and (self.topic, self.partition) == (other.topic, other.partition)
 
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, TopicPartition):
+            return NotImplemented
+        return (self.topic, self.partition) < (other.topic, other.partition)
+
     def __hash__(self) -> int:
         return hash((self.topic, self.partition))
 
     def __repr__(self) -> str:
-        return f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset}}}"
+        return (
+            f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset},"
+            f"leader_epoch={self.leader_epoch},error={self.error}}}"
+        )
 
 
 class BrokerMetadata(NamedTuple):
@@ -64,6 +111,12 @@ class BrokerMetadata(NamedTuple):
     id: int
     host: str
     port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}/{self.id}"
+
+    def __repr__(self) -> str:
+        return f"BrokerMetadata({self.id}, {self.host}:{self.port})"
 
 
 class PartitionMetadata(NamedTuple):
@@ -75,6 +128,12 @@ class PartitionMetadata(NamedTuple):
     isrs: list[int]
     error: KafkaError | None
 
+    def __str__(self) -> str:
+        return str(self.id)
+
+    def __repr__(self) -> str:
+        return f"PartitionMetadata({self.id}{_behind(self.error)})"
+
 
 class TopicMetadata(NamedTuple):
     """A topic and its partitions by number."""
@@ -82,6 +141,12 @@ class TopicMetadata(NamedTuple):
     topic: str
     partitions: dict[int, PartitionMetadata]
     error: KafkaError | None
+
+    def __str__(self) -> str:
+        return self.topic
+
+    def __repr__(self) -> str:
+        return f"TopicMetadata({self.topic}, {len(self.partitions)} partitions{_behind(self.error)})"
 
 
 class ClusterMetadata(NamedTuple):
@@ -94,13 +159,15 @@ class ClusterMetadata(NamedTuple):
     orig_broker_id: int = -1
     orig_broker_name: str = ""
 
+    def __str__(self) -> str:
+        return str(self.cluster_id)
 
-class SerializationContext(NamedTuple):
-    """What a serializer is told of a key or value; ``field`` is "key" or "value"."""
+    def __repr__(self) -> str:
+        return f"ClusterMetadata({self.cluster_id})"
 
-    topic: str
-    field: str
-    headers: Any = None
+
+def _behind(error: KafkaError | None) -> str:
+    return "" if error is None else f", {error}"
 
 
 def as_cluster(answer: Any) -> ClusterMetadata:

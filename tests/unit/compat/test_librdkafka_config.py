@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import confluent_kafka
 import pytest
 
-from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
+from forebay.compat._librdkafka_config import _CONSUMERS, LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import KafkaException
 
 SERVERS = {"bootstrap.servers": "localhost:9092"}
@@ -55,8 +56,30 @@ def test_metrics_for_brokers_have_the_same_switch_and_default(given: Any, kept: 
 
 
 def test_topic_options_may_be_in_a_dict_of_their_own() -> None:
-    options = read_options({**SERVERS, "default.topic.config": {"acks": "all", "partitioner": "fnv1a"}})
-    assert options.native["acks"] == -1 and options.partitioner == "fnv1a"
+    topics = {"acks": "all", "partitioner": "fnv1a", "message.timeout.ms": 7000}
+    options = read_options({**SERVERS, "acks": 1, "delivery.timeout.ms": 9000, "default.topic.config": topics})
+    assert options.native["acks"] == -1 and options.partitioner == "fnv1a"  # they go before the client's own
+    assert options.native["delivery.timeout.ms"] == 7000
+    with pytest.raises(TypeError, match=r"default\.topic\.config must be a dict, got str"):
+        read_options({**SERVERS, "default.topic.config": "acks=all"})
+
+
+@pytest.mark.parametrize("name", sorted(_CONSUMERS))
+def test_options_of_consumers_are_taken_as_the_original_takes_them(name: str) -> None:
+    assert read_options({**SERVERS, name: "anything"}).native["bootstrap.servers"] == ("localhost:9092",)
+    for value in (1, True, "latest", "range", "none", "classic", "read_committed"):
+        try:
+            confluent_kafka.Producer({"bootstrap.servers": "localhost:1", "log_level": 0, name: value})
+            break
+        except confluent_kafka.KafkaException as error:
+            assert "No such configuration property" not in str(error)
+
+
+def test_a_dict_that_is_shared_with_a_consumer_gives_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "forebay.compat"):
+        read_options({**SERVERS, **dict.fromkeys(_CONSUMERS, "anything")})
+    (record,) = caplog.records
+    assert "group.id, group.instance.id" in record.getMessage() and "anything" not in record.getMessage()
 
 
 @pytest.mark.parametrize(("message", "request_ms"), [(10, 5), (300_000, 30_000), (0, 30_000)])

@@ -8,20 +8,16 @@ import confluent_kafka
 import pytest
 
 from forebay import errors
-from forebay.compat._librdkafka_errors import KafkaError, as_kafka_error
+from forebay.compat._librdkafka_errors import KafkaError, as_kafka_error, raise_first
 
 
 def test_every_code_has_the_originals_number_and_name() -> None:
     theirs = confluent_kafka.KafkaError
-    ours = {name: code for name, code in vars(KafkaError).items() if isinstance(code, int) and name.isupper()}
-    assert len(ours) > 120
-    compared = 0
-    for name, code in ours.items():
-        if isinstance(getattr(theirs, name, None), int):
-            assert getattr(theirs, name) == code
-            assert theirs(code).name() == KafkaError(code).name()
-            compared += 1
-    assert compared > 100
+    wanted = {name: code for name, code in vars(theirs).items() if isinstance(code, int) and name.isupper()}
+    assert len(wanted) > 150
+    assert {name: getattr(KafkaError, name) for name in wanted} == wanted
+    for name, code in wanted.items():
+        assert KafkaError(code).name() == name and KafkaError(code).str()
 
 
 @pytest.mark.parametrize(
@@ -48,7 +44,8 @@ def test_every_code_has_the_originals_number_and_name() -> None:
 def test_what_stands_for_an_error(error: errors.KafkaError, of_message: bool, name: str) -> None:
     made = as_kafka_error(error, of_message=of_message)
     assert made.name() == name and error.message in made.str() and made.native is error
-    assert (made.fatal(), made.retriable()) == (error.fatal, error.retriable)
+    # A message that has its outcome is not tried again.
+    assert (made.fatal(), made.retriable()) == (error.fatal, error.retriable and not of_message)
 
 
 def test_a_topic_that_does_not_exist() -> None:
@@ -64,3 +61,18 @@ def test_it_compares_with_codes_and_pickles() -> None:
     again = pickle.loads(pickle.dumps(error))
     assert again == error and again.retriable()
     assert str(error) == 'KafkaError{code=_MSG_TIMED_OUT,val=-192,str="Local: Message timed out"}'
+    assert str(KafkaError(-150, "x", True)) == 'KafkaError{FATAL,code=_FATAL,val=-150,str="x"}'
+    assert KafkaError(3) <= KafkaError(3) and KafkaError(4) > 3
+    with pytest.raises(TypeError):
+        assert KafkaError(3) < "x"
+
+
+def test_of_what_callbacks_raise_the_first_is_raised_and_some_others_are_noted() -> None:
+    raise_first([])
+    heard: list[BaseException] = [ValueError(number) for number in range(9)]
+    with pytest.raises(ValueError, match="0") as caught:
+        raise_first(heard)
+    assert caught.value.__notes__ == [f"Another callback raised ValueError({n})" for n in range(1, 6)] + [
+        "So did 3 more"
+    ]
+    assert heard == []

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import confluent_kafka
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,20 +24,54 @@ from tests.support.examples import examples
 from tests.unit._delivery.test_result import needs_failing_allocations
 from tests.unit.compat.test_librdkafka_producer import Events, ours
 
+MADE: list[tuple[Any, ...]] = [
+    (),
+    ("t",),
+    ("t", 1, 2, b"k", b"v", [("a", b"b")], None, (1, 5), 0.5),
+    ("t", 0, 0, None, None, None, None, (2, -5)),
+    ("t", 1, 2, "any", "value", [], None, (0, 0), 0.0),
+]
 
-def test_a_message_is_made_by_produce_alone() -> None:
-    with pytest.raises(TypeError, match=r"Producer.produce\(\) alone"):
-        Message()
+
+@pytest.mark.parametrize("fields", MADE)
+def test_a_message_of_ones_own_is_as_the_originals(fields: tuple[Any, ...]) -> None:
+    ours = Message(*fields)
+    theirs: Any = confluent_kafka.Message(*fields)
+    names = ("topic", "partition", "offset", "key", "value", "headers", "error", "timestamp", "latency", "leader_epoch")
+    for name in (*names, "delivery_count", "deserialized_key", "deserialized_value", "__len__"):
+        assert getattr(ours, name)() == getattr(theirs, name)(), name
+    assert bool(ours) is bool(theirs) and ours == pickle.loads(pickle.dumps(ours)) != Message("other")
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(ours)
+    for message in (ours, theirs):
+        message.set_topic("new")
+        message.set_key(5)
+        message.set_value("text")
+        message.set_headers([("x", "y")])
+        assert (message.topic(), message.key(), message.value(), message.headers(), len(message)) == (
+            "new", 5, "text", [("x", "y")], 4,
+        )  # fmt: skip
+    ours.set_error(KafkaError(3))
+    assert ours.error() == 3
+    ours.set_error(None)
+    assert ours.error() is None
 
 
-def test_a_message_is_no_value() -> None:
+def test_a_message_with_its_outcome_pickles() -> None:
     world, events = World(), Events()
     producer = ours(world, on_delivery=events)
-    producer.produce("test", b"v")
+    producer.produce("test", b"v", b"k", 0, headers={"a": b"b"}, timestamp=-5)
+    producer.produce("test", b"v", partition=0, headers={})
     world.settle()
+    producer.produce("test", b"failed", partition=0)
+    for batch in world.accumulator.incomplete():
+        batch.fail(TimeoutError("late"), None, lambda error, result: None)
     producer.poll(0)
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(events[0][1])
+    for _, message in events:
+        again = pickle.loads(pickle.dumps(message))
+        assert again == message and again.error() == message.error() and again.timestamp() == message.timestamp()
+    assert [message.timestamp()[0] for _, message in events] == [1, 1, 0] and events[0][1].timestamp()[1] == -5
+    assert [message.headers() for _, message in events] == [[("a", b"b")], None, None]
 
 
 def test_the_first_outcome_of_a_message_stays() -> None:

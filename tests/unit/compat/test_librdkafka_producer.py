@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from forebay.compat.confluent_kafka import (
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_NOT_AVAILABLE,
+    KafkaError,
     KafkaException,
     Message,
     Producer,
@@ -18,7 +21,7 @@ from forebay.compat.confluent_kafka import (
 )
 from forebay.errors import PurgedError, TimeoutError
 from tests.fakes.broker import PRODUCE
-from tests.fakes.world import World
+from tests.fakes.world import PumpedThread, World
 
 Event = tuple[Any, Message]
 
@@ -384,3 +387,86 @@ def test_what_is_made_without_a_configuration() -> None:
         Producer()
     with pytest.raises(TypeError, match="expected configuration dict, got str"):
         Producer("localhost")  # type: ignore[arg-type]
+
+
+CALLS: dict[str, Callable[[Producer], object]] = {
+    "poll": lambda producer: producer.poll(0),
+    "flush": lambda producer: producer.flush(0),
+    "purge": lambda producer: producer.purge(blocking=False),
+    "close": lambda producer: producer.close(0),
+    "with": lambda producer: producer.__exit__(None, None, None),
+    "init_transactions": lambda producer: producer.init_transactions(0),
+    "begin_transaction": lambda producer: producer.begin_transaction(),
+    "send_offsets_to_transaction": lambda producer: producer.send_offsets_to_transaction([], "g", 0),
+    "commit_transaction": lambda producer: producer.commit_transaction(0),
+    "abort_transaction": lambda producer: producer.abort_transaction(0),
+}
+"""Every call that serves callbacks."""
+
+
+@pytest.mark.parametrize(
+    "kind", [ValueError, TimeoutError, StopIteration, GeneratorExit, KeyboardInterrupt, SystemExit]
+)
+@pytest.mark.parametrize("raising", ["own", "default", "error_cb", "all"])
+@pytest.mark.parametrize("call", CALLS)
+def test_what_user_code_raises_costs_no_other_message_its_report(
+    call: str, raising: str, kind: type[BaseException]
+) -> None:
+    world, reports = World(), list[Any]()
+
+    def report(error: Any, message: Message) -> None:
+        reports.append(message.value())
+        if raising in ("own", "default", "all"):
+            raise kind(message.value())
+
+    def told(error: Any) -> None:
+        if raising in ("error_cb", "all"):
+            raise kind("error_cb")
+
+    producer = ours(world, error_cb=told, on_delivery=report)
+    for number in range(6):
+        own = report if raising == "own" else None
+        producer.produce("test", b"%d" % number, partition=0, on_delivery=own)
+    world.settle()
+    producer._events.put_error(KafkaError(KafkaError._TRANSPORT))
+    world.producer._thread = PumpedThread(world)  # type: ignore[assignment]
+    heard = 0
+    try:
+        CALLS[call](producer)
+    except (kind, KafkaException):
+        heard += 1
+    if call in ("flush", "close", "with"):
+        assert len(reports) == 6  # all at once
+    while len(producer):
+        try:
+            producer.poll(0)
+        except kind:
+            heard += 1
+    assert reports == [b"%d" % number for number in range(6)] and heard > 0
+
+
+def test_what_callbacks_raise_does_not_hide_that_a_call_failed() -> None:
+    def fails(error: Any, message: Message) -> None:
+        raise ValueError("mine")
+
+    world = World()
+    producer = ours(world, on_delivery=fails)
+    producer.produce("test", b"v", partition=0)
+    world.settle()
+    with pytest.raises(KafkaException, match="_STATE") as caught:
+        producer.begin_transaction()
+    assert caught.value.__notes__ == ["A callback raised ValueError('mine')"]
+
+
+def test_the_clusters_id() -> None:
+    assert ours(World()).cluster_id() == "dummy"
+
+
+@pytest.mark.parametrize("given", [(1, "p"), ("u", None)])
+def test_credentials(given: Any, caplog: pytest.LogCaptureFixture) -> None:
+    producer = ours(World())
+    with pytest.raises(TypeError, match="must be a str, got"):
+        producer.set_sasl_credentials(*given)
+    with caplog.at_level(logging.INFO, "forebay.compat"):
+        producer.set_sasl_credentials("u", "p")
+    assert "set_sasl_credentials has no effect" in caplog.text

@@ -13,9 +13,9 @@ What differs from the original is in ``docs/from_confluent_kafka.md``.
 
 from __future__ import annotations
 
+from sys import _getframe
 from typing import TYPE_CHECKING
 
-from forebay.compat._librdkafka_errors import KafkaError, KafkaException
 from forebay.compat._librdkafka_messages import (
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
@@ -23,13 +23,14 @@ from forebay.compat._librdkafka_messages import (
     Message,
 )
 from forebay.compat._librdkafka_producer import Producer
-from forebay.compat._librdkafka_serializing import SerializingProducer
 from forebay.compat._librdkafka_values import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
     OFFSET_INVALID,
+    OFFSET_STORED,
     BrokerMetadata,
     ClusterMetadata,
     PartitionMetadata,
-    SerializationContext,
     TopicMetadata,
     TopicPartition,
     consistent,
@@ -37,23 +38,41 @@ from forebay.compat._librdkafka_values import (
     fnv1a,
     murmur2,
 )
+from forebay.compat.confluent_kafka.error import (
+    KafkaError,
+    KafkaException,
+    KeySerializationError,
+    ProduceError,
+    SerializationError,
+    ValueSerializationError,
+)
+from forebay.compat.confluent_kafka.serialization import MessageField, SerializationContext
+from forebay.compat.confluent_kafka.serializing_producer import SerializingProducer
 
 __all__ = [
-    "OFFSET_INVALID",
-    "TIMESTAMP_CREATE_TIME",
-    "TIMESTAMP_LOG_APPEND_TIME",
-    "TIMESTAMP_NOT_AVAILABLE",
     "BrokerMetadata",
     "ClusterMetadata",
     "KafkaError",
     "KafkaException",
+    "KeySerializationError",
     "Message",
+    "MessageField",
+    "OFFSET_BEGINNING",
+    "OFFSET_END",
+    "OFFSET_INVALID",
+    "OFFSET_STORED",
     "PartitionMetadata",
+    "ProduceError",
     "Producer",
     "SerializationContext",
+    "SerializationError",
     "SerializingProducer",
+    "TIMESTAMP_CREATE_TIME",
+    "TIMESTAMP_LOG_APPEND_TIME",
+    "TIMESTAMP_NOT_AVAILABLE",
     "TopicMetadata",
     "TopicPartition",
+    "ValueSerializationError",
     "consistent",
     "fnv1a",
     "murmur2",
@@ -67,4 +86,4 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise elsewhere(name)
+        raise elsewhere(name, _getframe(1))
