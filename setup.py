@@ -45,6 +45,7 @@ COMPILED = [
     "_accumulator.pool",
     "_accumulator.partitioner",
     "_accumulator.account",
+    "_accumulator.chunks",
     "_accumulator.records",
     "_accumulator.batch",
     "_accumulator.incomplete",

@@ -151,7 +151,7 @@ from tests.unit._accumulator.shelf import APPENDED, Shelf, quiet, read  # noqa: 
 
 APPENDERS, RECORDS, PARTITIONS = 3, 20, 2
 MOST_TURNS = 2_000
-BATCH, POOL, DELIVERY_MS, LINGER_MS = 300, 40_000, 500.0, 5.0
+BATCH, POOLS, DELIVERY_MS, LINGER_MS = 300, (40_000, 6_000), 500.0, 5.0
 
 
 class SlowCodec:
@@ -241,7 +241,7 @@ class Explored:
         self.codec = None if codec is None else codec.real
         self.shelf = Shelf(
             batch_size=BATCH,
-            pool=POOL,
+            pool=self.random.choice(POOLS),
             linger=self.random.choice((0.0, LINGER_MS)),
             delivery=DELIVERY_MS,
             leaders=(0, 0),

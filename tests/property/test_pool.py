@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
 from forebay._accumulator.account import BatchAccount
+from forebay._accumulator.chunks import grow
 from forebay._accumulator.pool import Buffer, BufferPool, adopt
 from forebay.errors import KafkaError
 from tests.fakes.tickets import CountingTicket
@@ -107,6 +108,21 @@ class PoolMachine(RuleBasedStateMachine):
         buffer = self.pool.try_chunk(owner)
         assert (buffer is not None) == expected
         return -1 if buffer is None else self.keep(buffer)
+
+    @rule(number=buffers, least=st.integers(1, POOLABLE))
+    def grow(self, number: int, least: int) -> None:
+        """The chunk of an open batch: ahead of all that wait, within the overdraft, and exactly as it is counted."""
+        buffer = self.held.get(number)
+        if buffer is None or buffer.adopted or buffer.size >= POOLABLE:
+            return
+        before, size, free = bytes(buffer.data), buffer.size, self.pool.available()
+        larger = max(2 * size, least)
+        larger = POOLABLE if larger > POOLABLE // 2 else larger
+        share = self.limit + self.limit // 8
+        most = free + TOTAL // 8 if not self.limit else min(free + TOTAL // 8, share - self.of_owner(buffer.owner))
+        grown = grow(buffer, least, POOLABLE)
+        assert grown == (larger - size <= most)
+        assert buffer.size == len(buffer.data) == (larger if grown else size) and bytes(buffer.data[:size]) == before
 
     @rule(target=buffers, owner=OWNERS, size=st.integers(1, TOTAL))
     def adopt(self, owner: int, size: int) -> int:
@@ -231,7 +247,7 @@ class PoolMachine(RuleBasedStateMachine):
             shares = {owner: self.of_owner(owner) for owner in range(3)}
             assert dict(self.pool.holders()) == {owner: size for owner, size in shares.items() if size > 0}
             made_here = sum(buffer.size for buffer in self.held.values() if not buffer.adopted)
-            assert made_here + granted <= TOTAL
+            assert made_here + granted <= TOTAL + TOTAL // 8, "more than the total only by what open batches grew"
             assert self.pool.queued() == len(self.line)
             kept = len(self.pool.free) * self.pool.poolable_size
             assert 0 <= kept <= max(self.pool.available(), 0), "more is kept for reuse than there is credit for"

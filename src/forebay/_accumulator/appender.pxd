@@ -50,7 +50,7 @@ cdef class BatchAppender:
     cdef Buffer allocate(self, TopicState topic, int partition, RecordPointer record, object ticket)
     cdef int drop_unused(self, Buffer buffer, object ticket) except? -1
     cdef void extend(self, TopicState topic, int partition, RecordPointer record)
-    cdef Py_ssize_t size_for(self, RecordPointer record) noexcept
+    cdef Py_ssize_t size_for(self, RecordPointer record, PartitionQueue queue) noexcept
     cdef PartitionQueue queue_of(self, TopicState topic, int partition)
     cdef int close_last(self, PartitionQueue queue, ProducerBatch batch) noexcept
     cdef bint refuses(self) noexcept

@@ -13,6 +13,7 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
+from cython.cimports.forebay._accumulator.chunks import chunk_size
 from cython.cimports.forebay._accumulator.closing import BatchCloser
 from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
 from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
@@ -22,7 +23,6 @@ from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, CHUNK_F
 from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
 from cython.cimports.forebay._delivery.future import RecordFuture, new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
 from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.mutex import acquire, give_way, release
 from cython.cimports.forebay._runtime.primitives import RecordPointer, RecordView, record_view, view_of
@@ -122,9 +122,9 @@ class BatchAppender:
 
     @cython.cfunc
     def allocate(self, topic: TopicState, partition: cython.int, record: RecordPointer, ticket: Any) -> Buffer | None:
-        size: cython.Py_ssize_t = self.size_for(record)
         sticky: cython.bint = partition < 0
         queue: PartitionQueue = self.queue_of(topic, partition)
+        size: cython.Py_ssize_t = self.size_for(record, queue)
         if sticky and topic.leave_full_node(queue, size, self.pool):
             queue = self.queue_of(topic, partition)
         return self.pool.allocate(size, queue.leader_id, ticket, sticky)
@@ -160,11 +160,12 @@ class BatchAppender:
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def size_for(self, record: RecordPointer) -> cython.Py_ssize_t:
+    def size_for(self, record: RecordPointer, queue: PartitionQueue) -> cython.Py_ssize_t:
+        """Bytes of the chunk that a new batch with the record begins in."""
         alone: cython.Py_ssize_t = record_size(
             record_body_size(0, 0, record.key_size, record.value_size, record.headers_size)
         )
-        return max(self.batch_size, BATCH_OVERHEAD + alone)
+        return chunk_size(alone, queue.expected, self.batch_size)
 
     @cython.cfunc
     def queue_of(self, topic: TopicState, partition: cython.int) -> PartitionQueue:
@@ -255,7 +256,8 @@ class BatchAppender:
         """Starts a batch with the record: APPENDED | BEGUN.  The batch then is a further holder of the buffer."""
         queue: PartitionQueue = self.queue_of(topic, partition)
         ratio: cython.double = self.closer.ratio(topic.name)
-        records: RecordsBuilder = new_records(buffer, buffer.size, self.codec_id, ratio, self.max_raw_size)
+        limit: cython.Py_ssize_t = max(buffer.size, self.batch_size)
+        records: RecordsBuilder = new_records(buffer, limit, self.codec_id, ratio, self.max_raw_size)
         batch: ProducerBatch = new_batch(queue, records, now, 0)
         acquire(queue.lock)
         try:

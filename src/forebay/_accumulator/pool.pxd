@@ -4,6 +4,7 @@ from forebay._runtime.mutex cimport Mutex
 
 
 cdef class Buffer:
+    # Of an open batch they change under the lock of its queue (chunks.grow), else never.
     cdef readonly Py_ssize_t size
     # Guarded by the pool's lock.
     cdef public object owner
@@ -11,7 +12,7 @@ cdef class Buffer:
     # Made elsewhere, and adopted; else the memory is at ``base``.
     cdef readonly Flag adopted
     cdef bytes packed
-    cdef unsigned char* base
+    cdef unsigned char* base             # as size
     # Bytes that the batch wrote; set when it is done with the chunk.
     cdef Py_ssize_t used
     cdef BufferPool pool

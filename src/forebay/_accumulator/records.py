@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import cython
+from cython.cimports.forebay._accumulator.chunks import grow, shrunk
 from cython.cimports.forebay._accumulator.pool import Buffer, adopt
-from cython.cimports.forebay._accumulator.states import CHUNK_FULL, NO_ROOM
+from cython.cimports.forebay._accumulator.states import CHUNK_FULL, CHUNK_SMALL, NO_ROOM
 from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
 from cython.cimports.forebay._records.rows import RowWindow
@@ -43,7 +44,7 @@ class RecordsBuilder:
     Args:
         chunk: its first memory; the batch is a holder of it from now on.
         write_limit: most bytes of header and records, estimated after compression (``batch.size``, or the size of a
-            first record that is larger).
+            first record that is larger).  A smaller chunk grows up to this.
         codec_id: record format v2's codec number, 0 for none.
         compression_ratio: the topic's estimate for its codec; 1.0 without compression.
         raw_limit: most bytes of header and records before compression, a first record excepted; 0 for no limit but
@@ -85,7 +86,14 @@ class RecordsBuilder:
         size: cython.Py_ssize_t = put_record(
             self.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count
         )
-        return size if size >= 0 else self.room_for(-size)
+        if size >= 0:
+            return size
+        answer: cython.Py_ssize_t = self.room_for(-size)
+        if answer != CHUNK_SMALL:
+            return answer
+        if not self.grow(self.position - size):
+            return NO_ROOM
+        return put_record(self.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count)
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -154,7 +162,7 @@ class RecordsBuilder:
     @cython.cfunc
     @cython.exceptval(check=False)
     def room_for(self, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        # ``size`` itself if so many bytes can be written now, else NO_ROOM or CHUNK_FULL.
+        # ``size`` itself if so many bytes can be written now, else NO_ROOM, CHUNK_FULL or CHUNK_SMALL.
         if self.raw_size > 0:
             if self.write_limit < self.estimated_size() + size:
                 return NO_ROOM
@@ -163,10 +171,29 @@ class RecordsBuilder:
                 return NO_ROOM
         if self.position + size <= self.capacity:
             return size
+        if self.raw_size > 0 and self.position + size <= self.write_limit and self.may_grow():
+            return CHUNK_SMALL
         # A record that no chunk can hold gets a batch with memory of its own.
         if self.raw_size > 0 and self.compressed and size <= cython.cast(Buffer, self.chunk).pool.poolable_size:
             return CHUNK_FULL
         return NO_ROOM
+
+    @cython.exceptval(check=False)
+    @cython.cfunc
+    def may_grow(self) -> cython.bint:
+        # The chunk of a batch without a limit, as the parts of a split have it, was made for all of its records.
+        return self.further_chunks is None and self.write_limit <= cython.cast(Buffer, self.chunk).pool.poolable_size
+
+    @cython.exceptval(check=False)
+    @cython.cfunc
+    def grow(self, size: cython.Py_ssize_t) -> cython.bint:
+        # Makes the chunk large enough for ``size`` bytes; False if the pool has no memory.
+        chunk: Buffer = cython.cast(Buffer, self.chunk)
+        if not grow(chunk, size, self.write_limit):
+            return False
+        self.base = chunk.base
+        self.capacity = cython.cast(cython.int, chunk.size)
+        return True
 
     @cython.exceptval(check=False)
     @cython.cfunc
@@ -279,10 +306,22 @@ class RecordsBuilder:
     @cython.cfunc
     @cython.exceptval(-1)
     def keep(self) -> cython.int:
-        """Makes the raw records the payload: they are final."""
+        """Makes the raw records the payload: they are final.  What is left of their chunk goes back to the pool."""
+        self.give_back_rest()
         self.payload = self.written()
         self.payload_size = self.raw_size
         self.chunk = None
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def give_back_rest(self) -> cython.int:
+        if self.chunk is None:
+            return 0
+        self.chunk.used = self.position
+        small: Buffer | None = shrunk(self.chunk)
+        if small is not None:
+            self.replace_chunks(small)
         return 0
 
     @cython.cfunc

@@ -24,6 +24,7 @@ cdef enum:                 # ProducerBatch.final_state
 cdef enum:                 # what a write answers in the place of a size
     NO_ROOM = 0
     CHUNK_FULL = -1
+    CHUNK_SMALL = -3
 
 cdef enum:                 # what an append answers
     WAIT = 0

@@ -10,6 +10,7 @@ cdef class PartitionQueue(GatedQueue):
     # Guarded by lock.
     cdef readonly list batches
     cdef ProducerBatch last
+    cdef readonly Py_ssize_t expected    # also read without it: one word
     cdef readonly int place              # in states.pxd; ``move`` changes it
     cdef list to_close
     cdef double left_since

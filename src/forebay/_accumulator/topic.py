@@ -33,7 +33,8 @@ class PartitionQueue(GatedQueue):
 
     ``place`` says where the schedule keeps it (``states.PLACE_MOVES``).  ``to_close`` has the full batches that the
     thread which filled them is to compress.  The sender keeps off them until that is done, or for a second
-    (``left_since``).  topic.pxd says which lock or thread owns which field.
+    (``left_since``).  ``expected`` is the size of the last batch's records, as a guess at the next.  topic.pxd says
+    which lock or thread owns which field.
     """
 
     def __init__(self, state: TopicState, partition: cython.int) -> None:
@@ -41,6 +42,7 @@ class PartitionQueue(GatedQueue):
         self.state = state
         self.batches: list[Any] = []
         self.last: ProducerBatch | None = None
+        self.expected = 0
         self.place = IDLE
         self.to_close: list[Any] = []
         self.left_since = -1.0
@@ -106,6 +108,7 @@ class PartitionQueue(GatedQueue):
     def pop_at(self, at: cython.Py_ssize_t) -> ProducerBatch:
         batch: ProducerBatch = self.batches.pop(at)
         batch.close_for_appends()
+        self.expected = batch.records.raw_size
         if self.last is batch:
             self.last = None
         return batch

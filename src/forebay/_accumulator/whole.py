@@ -52,7 +52,7 @@ def append_whole(
     buffer: Buffer | None = None
     status: cython.int = WAIT
     try:
-        buffer = appender.pool.allocate(max(appender.batch_size, size), queue.leader_id, ticket)
+        buffer = appender.pool.allocate(size, queue.leader_id, ticket)
         if buffer is not None:
             status = add_batch(appender, topic, queue, buffer, records, future, now)
         # It may have been sealed, and the waiters woken, before this ticket was one of them.

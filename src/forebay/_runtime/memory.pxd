@@ -18,6 +18,14 @@ cdef inline unsigned char* new_memory(Py_ssize_t size) except NULL:
     return memory
 
 
+# The first ``had`` bytes stay.  The old address is no longer valid, unless MemoryError is raised.
+cdef inline unsigned char* resized_memory(unsigned char* memory, Py_ssize_t had, Py_ssize_t size) except NULL:
+    cdef unsigned char* resized = <unsigned char*>PyMem_RawRealloc(memory, <size_t>size)
+    if resized is NULL:
+        raise MemoryError(f"{size} bytes for a batch")
+    return resized
+
+
 cdef inline void free_memory(unsigned char* memory) noexcept:
     PyMem_RawFree(memory)
 

@@ -9,6 +9,10 @@ def new_memory(size: int) -> Any:
     return memoryview(bytearray(size))
 
 
+def resized_memory(memory: Any, had: int, size: int) -> Any:
+    return memoryview(bytearray(memory[:had]) + bytes(size - had))
+
+
 def free_memory(memory: Any) -> None:
     """Nothing to do: the last reference frees it."""
 

@@ -393,7 +393,7 @@ class SendPath:
         self.sensors.buffer_exhausted.record(1)
         return buffer_exhausted(
             self.accumulator.pool,
-            self.appender.size_for(record),
+            self.appender.size_for(record, self.appender.queue_of(state, partition)),
             self.appender.queue_of(state, partition).leader_id,
             waits=waited >= 0,
             waited=max(waited, 0),

@@ -220,10 +220,10 @@ def test_a_line_that_never_ends_leaves_batches_their_size() -> None:
 
 def test_a_batch_without_memory_for_callbacks_still_takes_records_without() -> None:
     shelf = Shelf(batch_size=1024, pool=1024)
-    append = functools.partial(shelf.accumulator.appender.append_bytes, shelf.topic, 0, b"v", now=shelf.now)
-    assert append(callback=told)[0] & (APPENDED | NEW) == APPENDED | NEW
-    assert append()[0] & APPENDED
-    assert append(callback=told)[0] == WAIT
+    append = functools.partial(shelf.accumulator.appender.append_bytes, shelf.topic, 0, now=shelf.now)
+    assert append(bytes(600), callback=told)[0] & (APPENDED | NEW) == APPENDED | NEW  # all memory is in its chunk
+    assert append(b"v")[0] & APPENDED
+    assert append(b"v", callback=told)[0] == WAIT
     (batch,) = shelf.batches()
     assert batch.life != OPEN and batch.record_count == 2  # as if it were full, so that it goes out
 

@@ -198,7 +198,7 @@ def test_records_are_never_touched_again() -> None:
 def test_a_request_holds_the_memory() -> None:
     """O1: what a batch lets go stays until the request that sends it is through."""
     shelf = Shelf(batch_size=512, pool=512)
-    shelf.append()
+    shelf.append(value=bytes(300))
     (batch,) = shelf.drain(0)
     held: list[object] = []
     batch.records.hold(held)

@@ -83,7 +83,7 @@ def test_slow_callbacks_keep_no_waiter_asleep_for_longer() -> None:
 
 
 def test_what_counts_is_memory_and_not_what_is_in_it() -> None:
-    full = Full(1, batches=8, value=b"")
+    full = Full(1, batches=8, value=bytes(BATCH // 2))  # each has a whole chunk
     full.finish(1)
     assert full.woken == [1] and full.serve() == math.inf
 

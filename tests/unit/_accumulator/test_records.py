@@ -27,8 +27,10 @@ def filled(count: int) -> Shelf:
     estimator = CompressionRatioEstimator()
     estimator.set("test", LZ4, 0.01)
     shelf = Shelf(batch_size=1000, compressor=compressor(LZ4), estimator=estimator)
-    while not shelf.batches() or len(shelf.batches()[0].records.buffers) < count:
+    sizes: list[int] = []
+    while sizes != [1000] * count:
         shelf.append(value=b"0123456789" * 10)
+        sizes = [buffer.size for buffer in shelf.batches()[0].records.buffers]
     return shelf
 
 

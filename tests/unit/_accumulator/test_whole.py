@@ -102,6 +102,6 @@ def test_a_size_that_is_wrong_loses_nothing_in_silence() -> None:
     world = World(batch_size=100)
     batch: Any = pending(world, b"a")
     batch.builder._records.append((77, None, bytes(200), b"\x00"))
-    with pytest.raises(IllegalStateError, match="2 records do not fit into 100 bytes"):
+    with pytest.raises(IllegalStateError, match="2 records do not fit into 69 bytes"):
         batch.step(ThreadTicket())
     assert world.pool.available() == world.pool.total and not world.accumulator.has_incomplete()

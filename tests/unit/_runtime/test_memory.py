@@ -21,6 +21,12 @@ def test_the_twin_s_memory_is_seen_where_it_was_written() -> None:
         _memory.show_memory(None, None, memory, 8, 0)
 
 
+def test_the_twin_s_memory_grows_and_keeps_what_was_written() -> None:
+    memory = _memory.new_memory(4)
+    memory[:] = b"abcd"
+    assert bytes(_memory.resized_memory(memory, 4, 6)) == b"abcd\0\0"
+
+
 def test_views_keep_the_memory_of_a_buffer_that_is_gone() -> None:
     buffer = BufferPool(1 << 20, 1 << 10).allocate(1 << 16, 0, None)
     assert buffer is not None

@@ -158,8 +158,9 @@ def test_it_holds_the_memory_until_the_connection_is_through() -> None:
     shelf = Shelf(batch_size=512, pool=512, leaders=(0,))
     call = call_of(shelf, 0)
     (batch,) = call.batches
+    (buffer,) = batch.records.buffers
     shelf.finish(batch)
-    assert shelf.pool.available() == 0
+    assert shelf.pool.available() == 512 - buffer.size < 512
     call.release()
     assert shelf.pool.available() == 512
     call.release()

@@ -234,7 +234,7 @@ def test_a_full_pool_sends_small_batches_only_when_nothing_else_can_go() -> None
     world.settle()
     assert world.cluster.requests() == []
     ticket = CountingTicket()
-    assert world.pool.allocate(1000, 0, ticket) is None
+    assert world.pool.allocate(1900, 0, ticket) is None
     world.settle()
     assert ticket.woken == 1
     assert world.values() == [b"small"] and world.values(partition=1) == [b"small"]

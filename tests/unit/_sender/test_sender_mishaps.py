@@ -140,7 +140,7 @@ def test_one_node_s_silence_does_not_keep_memory_at_another() -> None:
     world.cluster.brokers[0].held.add(PRODUCE)
     world.send(bytes(900), topic="a")
     world.settle(5)
-    lingering = world.send(topic="b")
+    lingering = world.send(bytes(600), topic="b")
     world.settle(5)
     assert not lingering.done()
     ticket = CountingTicket()
