@@ -33,6 +33,7 @@ cdef class RecordsBuilder:
     cdef readonly list payload
     cdef readonly Py_ssize_t payload_size  # what does not compress may be more than its records, which an int32 holds
     cdef Py_ssize_t write(self, RecordPointer record, int count) noexcept
+    cdef Py_ssize_t write_large(self, RecordPointer record) noexcept
     cdef void add(self, Py_ssize_t size, long long timestamp) noexcept
     cdef Py_ssize_t write_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until, int count)
     cdef Py_ssize_t raw_room(self) noexcept

@@ -12,7 +12,7 @@ import cython
 from cython.cimports.forebay._accumulator.chunks import grow, shrunk
 from cython.cimports.forebay._accumulator.pool import Buffer, adopt
 from cython.cimports.forebay._accumulator.states import CHUNK_FULL, CHUNK_SMALL, NO_ROOM
-from cython.cimports.forebay._records.batch_v2 import put_record, record_body_size, record_size
+from cython.cimports.forebay._records.batch_v2 import put_large_record, put_record, record_body_size, record_size
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
 from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.piece import piece_at
@@ -29,6 +29,8 @@ RATIO_MARGIN = cython.declare(cython.double, 1.05)
 """Compressed size is estimated 5 % above what the topic's ratio promises."""
 CACHED = cython.declare(cython.Py_ssize_t, 128 << 10)
 """Bytes that the processor's own cache still has when the last of them is written."""
+LARGE = cython.declare(cython.Py_ssize_t, 32 << 10)
+"""A value of so many bytes is larger than the fastest part of that cache."""
 
 NO_PIECES: list[Any] = []
 """The payload of a batch that is not closed, or has released it; never changed."""
@@ -83,6 +85,9 @@ class RecordsBuilder:
         """
         if count == 0:
             self.base_timestamp = self.max_timestamp = record.timestamp
+            self.checked = self.checksum = 0  # of a first record that was written and not added
+            if record.value_size >= LARGE and not self.compressed:
+                return self.write_large(record)
         size: cython.Py_ssize_t = put_record(
             self.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count
         )
@@ -94,6 +99,22 @@ class RecordsBuilder:
         if not self.grow(self.position - size):
             return NO_ROOM
         return put_record(self.base, self.position, self.room(), record, record.timestamp - self.base_timestamp, count)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def write_large(self, record: RecordPointer) -> cython.Py_ssize_t:
+        """As ``write``, of a first record, whose checksum is taken piece by piece as it is copied.
+
+        After it, all but the end of the record would have to come from memory again.
+        """
+        size: cython.Py_ssize_t = record_size(
+            record_body_size(0, 0, record.key_size, record.value_size, record.headers_size)
+        )
+        if size > self.room():
+            return self.room_for(size)
+        self.checksum = put_large_record(self.base, record)
+        self.checked = cython.cast(cython.int, size)
+        return size
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -299,7 +320,7 @@ class RecordsBuilder:
 
         The sender would read them out of another processor's cache, and hold the GIL for that.
         """
-        if not self.compressed and self.position <= CACHED:
+        if not self.compressed and self.position - self.checked <= CACHED:
             self.checksum = crc32c(self.checksum, self.base, self.checked, self.position - self.checked)
             self.checked = self.position
 

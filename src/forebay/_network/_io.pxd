@@ -114,7 +114,7 @@ cdef enum:
 cdef struct Socket:
     int fd
     int state
-    int prompt             # the caller waits for the end of a queued write
+    int prompt             # the caller waits for the end of a queued write, which is at ``due``
     int index              # in the poll set, -1 outside
     int events
     int error              # errno of FAILED
@@ -130,6 +130,7 @@ cdef struct Socket:
     Py_ssize_t offset      # bytes of buffers[first] that are written
     long long queued       # bytes since the start
     long long written
+    long long due          # the end of the first queued write that the caller waits for, if ``prompt``
 
 ctypedef Socket* SocketPointer
 
@@ -374,17 +375,18 @@ cdef inline int seen(PollSetPointer pollset, int at) noexcept nogil:
     return (READABLE if events & POLLIN else 0) | (WRITABLE if events & POLLOUT else 0)
 
 
-cdef inline void wait_ready(PollSetPointer pollset, double timeout_ms) noexcept nogil:
-    # Fills seen().  An interrupting signal ends the wait with nothing seen.
-    cdef int at
+cdef inline bint wait_ready(PollSetPointer pollset, double timeout_ms) noexcept nogil:
+    # Fills seen().  An interrupting signal ends the wait with nothing seen.  False: it was over, or somebody woke it.
+    cdef int at, found
     forebay_swap(&pollset.polling, 1)
     if forebay_load(&pollset.woken):
         timeout_ms = 0
     pollset.polls[0].revents = 0
-    if forebay_poll(pollset.polls, pollset.size + 1, timeout_ms) < 0:
+    found = forebay_poll(pollset.polls, pollset.size + 1, timeout_ms)
+    if found < 0:
         for at in range(pollset.size + 1):
             pollset.polls[at].revents = 0
     forebay_swap(&pollset.polling, 0)
     if pollset.polls[0].revents:
         forebay_drain(pollset.polls[0].fd)
-    forebay_swap(&pollset.woken, 0)
+    return not forebay_swap(&pollset.woken, 0) and found > 0

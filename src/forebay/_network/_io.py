@@ -54,6 +54,7 @@ class Socket:
         self.offset = 0
         self.queued = 0
         self.written = 0
+        self.due = 0
 
     @property
     def count(self) -> int:
@@ -250,7 +251,7 @@ def _poller(pollset: PollSet) -> tuple[Any, dict[int, int]]:
     return poller, where
 
 
-def wait_ready(pollset: PollSet, timeout_ms: float) -> None:
+def wait_ready(pollset: PollSet, timeout_ms: float) -> bool:
     poller, where = _poller(pollset)
     pollset.polling = 1
     if pollset.woken:
@@ -266,4 +267,5 @@ def wait_ready(pollset: PollSet, timeout_ms: float) -> None:
             pollset.seen[where[fd]] = events
         elif fd == pollset.wake_fd:
             os.read(fd, 64)
-    pollset.woken = 0
+    woken, pollset.woken = pollset.woken, 0
+    return not woken and bool(found)

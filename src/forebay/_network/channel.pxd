@@ -30,6 +30,7 @@ cdef class Channel:
     cdef int filter_input(self, double now) except? -1
     cdef void _write_filtered(self, list buffers, object on_written, bint prompt)
     cdef void _queue(self, bytes data)
+    cdef void _wait_for(self, long long end)
     cdef void _note_write(self, object on_written, bint prompt)
     cdef void _filter_failed(self, object error)
     cpdef void mark_open(self, double now)

@@ -158,7 +158,7 @@ class Channel:
     def takes_more(self) -> cython.bint:
         """Whether all that was queued is written; if not, the end of the write will end the turn: a caller waits."""
         if self.pending > 0:
-            self.socket.prompt = True
+            self._wait_for(self.socket.queued)
         return self.pending == 0
 
     # -- with a filter -----------------------------------------------------------------------------------
@@ -240,9 +240,16 @@ class Channel:
         socket: SocketPointer = self.socket
         self.writes.append((socket.queued, on_written))
         if prompt:
-            socket.prompt = True
+            self._wait_for(socket.queued)
         if socket.written == socket.queued:
             socket.events |= WROTE  # nothing to wait for: the next turn reports it
+
+    @cython.cfunc
+    def _wait_for(self, end: cython.longlong) -> cython.void:
+        # An earlier end that is waited for comes first.
+        if not self.socket.prompt:
+            self.socket.prompt = True
+            self.socket.due = end
 
     @cython.cfunc
     def _filter_failed(self, error: object) -> cython.void:
@@ -329,7 +336,9 @@ class Channel:
             ended = True
             if on_written is not None:
                 _tell(self, on_written, True)
-        if not self.writes:
+        if self.writes:
+            socket.due = self.writes[0][0]
+        else:
             socket.prompt = False
         return ended
 

@@ -18,7 +18,7 @@ cdef class SocketSelector(Selector):
     cdef int next_id
 
     cdef void _make_rooms(self)
-    cdef void _move_bytes(self, double timeout_ms) noexcept
+    cdef void _move_bytes(self, double timeout_ms, double until) noexcept
     cdef list _settle(self, double now)
     cdef bint _settle_one(self, Channel channel, double now)
     cdef void _remove(self, Channel channel)

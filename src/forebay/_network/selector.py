@@ -166,7 +166,7 @@ class SocketSelector(Selector):
         """See ``Selector.turn``; a signal ends the wait early."""
         if self.crowded:
             self._make_rooms()
-        self._move_bytes(timeout_ms)
+        self._move_bytes(timeout_ms, now + timeout_ms)
         return self._settle(now)
 
     def close(self, channel: Channel) -> None:
@@ -205,19 +205,27 @@ class SocketSelector(Selector):
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def _move_bytes(self, timeout_ms: cython.double) -> cython.void:
+    def _move_bytes(self, timeout_ms: cython.double, until: cython.double) -> cython.void:
+        # A large write is many small ones, as the system takes them.  None of these but the last ends the turn: each
+        # would cost a turn of the sender, and the GIL.
         pollset: PollSetPointer = self.pollset
         claim: GilClaim = self.claim
         at: cython.int
         for at in range(pollset.size):
             _write(pollset.sockets[at], LITTLE)
+        going: cython.bint = True
         with cython.nogil:
-            for at in range(pollset.size):
-                if _before_wait(pollset, at):
-                    timeout_ms = 0
-            wait_ready(pollset, timeout_ms)
-            for at in range(pollset.size):
-                _after_wait(pollset.sockets[at], seen(pollset, at))
+            while going:
+                for at in range(pollset.size):
+                    if _before_wait(pollset, at):
+                        timeout_ms = 0
+                going = wait_ready(pollset, timeout_ms)
+                for at in range(pollset.size):
+                    _after_wait(pollset.sockets[at], seen(pollset, at))
+                    if _has_news(pollset.sockets[at]):
+                        going = False
+                if going:
+                    timeout_ms = max(0.0, until - monotonic_ms())
             claim.begin(monotonic_ms())
         claim.end()
         pollset.ready_count = 0
@@ -304,7 +312,18 @@ def _before_wait(pollset: PollSetPointer, at: cython.int) -> cython.bint:
         watch(pollset, at, WRITABLE)
     else:
         watch(pollset, at, READABLE | (WRITABLE if queued else 0))
-    return socket.events & ~WROTE != 0 or (socket.events & WROTE != 0 and socket.prompt)
+    return _has_news(socket)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _has_news(socket: SocketPointer) -> cython.bint:
+    """Whether something has happened that ends a turn: more than that a part of a write was taken."""
+    if socket.events & ~WROTE != 0:
+        return True
+    return socket.events & WROTE != 0 and socket.prompt and socket.written >= socket.due
 
 
 @cython.cfunc

@@ -8,6 +8,7 @@ cdef Py_ssize_t record_size(Py_ssize_t body_size) noexcept nogil
 cdef Py_ssize_t put_record(
     unsigned char* to, Py_ssize_t at, Py_ssize_t room, RecordPointer record, long long timestamp_delta, long long offset_delta
 ) noexcept nogil
+cdef long long put_large_record(unsigned char* to, RecordPointer record) noexcept nogil
 cdef void fill_header(
     unsigned char* to,
     long long size,

@@ -42,6 +42,7 @@ from cython.cimports.forebay._runtime.primitives import (
     finished_bytes,
     optional_pointer,
     optional_size,
+    put_checked,
     put_int8,
     put_int16,
     put_int32,
@@ -117,6 +118,39 @@ def put_record(
     size: cython.Py_ssize_t = record_size(body_size)
     if size > room:
         return -size
+    at = _put_start(to, at, body_size, record, timestamp_delta, offset_delta)
+    if record.value_size > 0:
+        at = put_raw(to, at, record.value, record.value_size)
+    _put_headers(to, at, record)
+    return size
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def put_large_record(to: cython.p_uchar, record: RecordPointer) -> cython.longlong:
+    """As ``put_record``, of a batch's first record at the beginning of ``to``, where there is room; its CRC-32C."""
+    body_size: cython.Py_ssize_t = record_body_size(0, 0, record.key_size, record.value_size, record.headers_size)
+    at: cython.Py_ssize_t = _put_start(to, 0, body_size, record, 0, 0)
+    checksum: cython.longlong = put_checked(to, at, record.value, record.value_size, crc32c(0, to, 0, at))
+    at += record.value_size
+    _put_headers(to, at, record)
+    return crc32c(checksum, to, at, record_size(body_size) - at)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_start(
+    to: cython.p_uchar,
+    at: cython.Py_ssize_t,
+    body_size: cython.Py_ssize_t,
+    record: RecordPointer,
+    timestamp_delta: cython.longlong,
+    offset_delta: cython.longlong,
+) -> cython.Py_ssize_t:
+    """All before the value."""
     at = put_varint(to, at, zigzag(body_size))
     at = put_int8(to, at, 0)
     at = put_varint(to, at, zigzag(timestamp_delta))
@@ -124,14 +158,18 @@ def put_record(
     at = put_varint(to, at, zigzag(record.key_size))
     if record.key_size > 0:
         at = put_raw(to, at, record.key, record.key_size)
-    at = put_varint(to, at, zigzag(record.value_size))
-    if record.value_size > 0:
-        at = put_raw(to, at, record.value, record.value_size)
+    return put_varint(to, at, zigzag(record.value_size))
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_headers(to: cython.p_uchar, at: cython.Py_ssize_t, record: RecordPointer) -> cython.void:
     if record.headers_size > 1:
         put_raw(to, at, record.headers, record.headers_size)
     else:
         put_int8(to, at, 0)  # a section of one byte counts no headers
-    return size
 
 
 @cython.cfunc

@@ -31,6 +31,22 @@ cdef inline Py_ssize_t put_raw(unsigned char* to, Py_ssize_t at, const unsigned 
     return at + size
 
 
+# Copies what is larger than the processor's own cache, and continues a CRC-32C over it, in pieces that stay in there: read
+# again later it would come from memory.
+cdef inline long long put_checked(
+    unsigned char* to, Py_ssize_t at, const unsigned char* source, Py_ssize_t size, long long crc
+) noexcept nogil:
+    cdef Py_ssize_t piece
+    while size > 0:
+        piece = min(size, <Py_ssize_t>8192)
+        memcpy(to + at, source, piece)
+        crc = forebay_crc32c(<uint32_t>crc, to + at, piece)
+        at += piece
+        source += piece
+        size -= piece
+    return crc
+
+
 cdef inline bytes bytes_at(const unsigned char* source, Py_ssize_t at, Py_ssize_t size):
     return source[at:at + size]
 

@@ -41,6 +41,10 @@ def put_raw(to: Any, at: int, source: Any, size: int) -> int:
     return at + size
 
 
+def put_checked(to: Any, at: int, source: Any, size: int, crc: int) -> int:
+    return crc32c(crc, to, at, put_raw(to, at, source, size) - at)
+
+
 def bytes_at(source: Any, at: int, size: int) -> bytes:
     return bytes(source[at : at + size])
 

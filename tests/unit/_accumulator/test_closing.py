@@ -199,6 +199,24 @@ def test_who_fills_a_batch_takes_its_checksum(batch_size: int, size: int, ahead:
     assert [signed_before(full), signed_before(begun)] == [ahead, False]
 
 
+@pytest.mark.parametrize("behind", [0, 3])
+@pytest.mark.parametrize(("size", "ahead"), [((32 << 10) - 1, False), (32 << 10, True), (900_000, True)])
+def test_a_large_first_record_is_signed_as_it_is_copied(size: int, ahead: bool, behind: int) -> None:
+    shelf = Shelf(batch_size=1 << 20)
+    shelf.append(0, 1, b"v" * size)
+    if behind:
+        shelf.append(0, behind)
+    (batch,) = shelf.queue(0).batches
+    assert batch.life == OPEN and batch.record_count == 1 + behind
+    close(batch, None)
+    payload, header = bytes(batch.records.payload[0]), batch.header()
+    assert int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
+    assert payload.count(b"v" * size) == 1
+    again = Shelf(batch_size=1 << 20)
+    again.append(0, 1, b"v" * size)
+    assert signed_before(again.queue(0).batches[0]) == ahead
+
+
 def test_a_batch_that_is_full_to_the_byte_is_signed_by_who_filled_it() -> None:
     shelf = Shelf(batch_size=61 + 4 * RECORD)
     shelf.append(0, 4)

@@ -18,7 +18,7 @@ import pytest
 from forebay._network._io import CLOSED, CONNECTING, OPEN
 from forebay._network.transport import Address, TcpTransport
 from forebay.errors import NetworkError
-from tests.conformance.worlds import WORLDS, SocketWorld
+from tests.conformance.worlds import WORLDS, SocketFar, SocketWorld
 from tests.support.pace import HANG_S, within
 
 SOCKETS = [name for name in WORLDS if name != "memory"]
@@ -115,6 +115,64 @@ def test_a_write_that_somebody_waits_for_ends_the_turn(world: SocketWorld) -> No
         assert world.turn(10_000) == [channel]
     assert world.now() - began < 5000
     assert far.read() == b"question"
+
+
+LARGE = 6_000_000
+"""More than the system takes at once, whatever its limits."""
+
+
+@pytest.mark.parametrize("name", ["imported", "interpreted"])
+def test_a_large_write_takes_one_turn(name: str) -> None:
+    """Each part that the system takes would else cost a turn of the sender's thread, and the GIL."""
+    world = WORLDS[name]()
+    channel, far = world.pair()
+    assert isinstance(far, SocketFar)
+    sock = far.sock
+    told: list[bool] = []
+    arrived = bytearray()
+
+    def read_all() -> None:
+        sock.settimeout(HANG_S)
+        while len(arrived) < LARGE:
+            arrived.extend(sock.recv(65536))
+
+    reader = threading.Thread(target=read_all)
+    reader.start()
+    channel.write([bytes(LARGE)], told.append, True)
+    assert world.turn(HANG_S * 1000) == [channel]
+    assert told == [True]
+    reader.join(HANG_S)
+    assert arrived == bytes(LARGE)
+    world.end()
+
+
+@pytest.mark.parametrize("name", ["imported", "interpreted"])
+def test_the_first_of_two_writes_that_somebody_waits_for_ends_the_turn(name: str) -> None:
+    world = WORLDS[name]()
+    channel, _far = world.pair()
+    told: list[str] = []
+    channel.write([b"statement"], lambda written: told.append(f"first {written}"), True)
+    channel.write([bytes(LARGE)], lambda written: told.append(f"second {written}"), True)
+    assert world.turn(HANG_S * 1000) == [channel]  # nobody reads, so the second one cannot end
+    assert told == ["first True"]
+    world.end()
+    assert told == ["first True", "second False"]
+
+
+@pytest.mark.parametrize("end", ["time", "wakeup"])
+@pytest.mark.parametrize("name", ["imported", "interpreted"])
+def test_a_large_write_that_does_not_end_holds_up_nobody(name: str, end: str) -> None:
+    world = WORLDS[name]()
+    channel, _far = world.pair()
+    told: list[bool] = []
+    channel.write([bytes(LARGE)], told.append, True)
+    waker = threading.Timer(0.05, world.selector.wakeup)
+    if end == "wakeup":
+        waker.start()
+    assert world.turn(100 if end == "time" else HANG_S * 1000) == []
+    assert told == []
+    waker.cancel()
+    world.end()
 
 
 def test_a_connection_that_is_never_idle_keeps_its_order(world: SocketWorld) -> None:

@@ -18,6 +18,7 @@ if cython.compiled:
         get_int32,
         get_int64,
         murmur2,
+        put_checked,
         put_int8,
         put_int16,
         put_int32,
@@ -39,6 +40,7 @@ else:
         get_int32,
         get_int64,
         murmur2,
+        put_checked,
         put_int8,
         put_int16,
         put_int32,
@@ -110,3 +112,12 @@ def utf8(text: str) -> bytes:
     out: bytearray = bytearray(size)
     put_raw(bytearray_pointer(out), 0, utf8_pointer(text), size)
     return bytes(out)
+
+
+def copied_and_checked(data: bytes, crc: int) -> tuple[bytes, int]:
+    """A copy behind three bytes of its own, and the checksum continued over it."""
+    out: bytearray = bytearray(3 + len(data))
+    size: cython.Py_ssize_t = len(data)
+    before: cython.longlong = crc
+    after: cython.longlong = put_checked(bytearray_pointer(out), 3, bytes_pointer(data), size, before)
+    return bytes(out), after

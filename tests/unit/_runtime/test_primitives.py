@@ -151,6 +151,13 @@ def test_crc32c_of_two_pieces_agrees(compiled_probe: ModuleType, first: bytes, s
     assert compiled_probe.combined(*sums, len(second)) == prim_probe.combined(*sums, len(second)) == whole
 
 
+@pytest.mark.parametrize("size", [0, 1, 8191, 8192, 8193, 50_000])
+def test_a_copy_is_checked_as_it_is_made(probe: ModuleType, size: int) -> None:
+    data = bytes(at * 7 & 0xFF for at in range(size))
+    before = probe.castagnoli(b"before", 0)
+    assert probe.copied_and_checked(data, before) == (bytes(3) + data, probe.castagnoli(b"before" + data, 0))
+
+
 @pytest.mark.parametrize("width", [4, 8, 13])
 def test_crc32c_over_integers_and_from_an_offset(probe: ModuleType, width: int) -> None:
     """L ChecksumsTest: incremental update over int, long and offset buffers equals one-shot."""
