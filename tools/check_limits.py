@@ -99,6 +99,7 @@ SMALL = {
     "forebay/cli/payloads.py": "Data for `forebay perf`; no record passes it elsewhere.",
     "forebay/compat/kafka/partitioner.py": "Programs import these classes by this name.",
     "forebay/compat/kafka/serializer.py": "Programs import these classes by this name.",
+    "forebay/compat/kafka/_own_structs.py": "Classes that are lazily replaced by another package's.",
     "forebay/compat/kafka/structs.py": "Programs import these values by this name.",
     "forebay/config/_aliases.py": "A table of names.",
     "forebay/config/_address_map.py": "The rule for one option.",

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from forebay.compat.kafka import errors, structs
 from forebay.compat.kafka.partitioner import DefaultPartitioner, Partitioner, StickyPartitioner
 from forebay.compat.kafka.producer import FutureRecordMetadata, KafkaProducer, RecordMetadata
-from forebay.compat.kafka.serializer import DefaultSerializer, JsonSerializer, Serializer
-from forebay.compat.kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+from forebay.compat.kafka.serializer import DefaultSerializer, Deserializer, JsonSerializer, Serializer
+
+if TYPE_CHECKING:
+    from forebay.compat.kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "ConsumerGroupMetadata",
     "DefaultPartitioner",
     "DefaultSerializer",
+    "Deserializer",
     "FutureRecordMetadata",
     "JsonSerializer",
     "KafkaProducer",
@@ -35,6 +38,8 @@ _STAY = ("ConsumerRebalanceListener", "KafkaAdminClient", "KafkaClient", "KafkaC
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
+        if name in ("ConsumerGroupMetadata", "OffsetAndMetadata", "TopicPartition"):
+            return getattr(structs, name)
         # An ImportError, for whoever imports them in the same line as the producer.
         if name in _STAY:
             raise ImportError(f"{name} is not a producer's: write `from kafka import {name}`, beside this import")

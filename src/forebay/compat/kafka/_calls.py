@@ -6,6 +6,7 @@ the batch keeps once for all of them, and the future that it was added to need n
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import cython
@@ -16,9 +17,12 @@ from cython.cimports.forebay._delivery.result import process_number
 from cython.cimports.forebay._runtime.memory import is_unshared, put_item
 
 from forebay._delivery.callback_thread import leave_forked_child, report_briefly
+from forebay.compat.kafka._own_structs import TopicPartition
 from forebay.compat.kafka.errors import translated
-from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
+from forebay.compat.kafka.structs import RecordMetadata
 from forebay.errors._base import own_copy
+
+MODULES = cython.declare(dict, sys.modules)
 
 if not cython.compiled:
     ALWAYS, ON_SUCCESS, ON_FAILURE = range(3)
@@ -129,7 +133,10 @@ class Call(AddedCallback):
 @cython.cfunc
 def record_metadata(found: NativeMetadata, header_size: cython.Py_ssize_t) -> Any:
     # Past the Python code of a named tuple's class, which takes longer than the rest of a callback.
-    where = new_tuple(TopicPartition, (found._topic, found._partition))
+    # The class of kafka-python's consumers, once a program has imported them: they take no other.
+    theirs: Any = MODULES.get("kafka.structs")
+    kind: Any = TopicPartition if theirs is None else getattr(theirs, "TopicPartition", TopicPartition)
+    where = new_tuple(kind, (found._topic, found._partition))
     fields: tuple[Any, ...] = (
         found._topic,
         found._partition,

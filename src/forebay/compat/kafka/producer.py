@@ -115,17 +115,21 @@ class KafkaProducer(SendingPath):
     # What it knows
 
     def bootstrap_connected(self) -> bool:
-        """Whether a broker has told of the cluster."""
-        return self._open and self._parts.metadata.cluster().version > 0
+        """As the original's, whether the first brokers are still asked: False once one has told of the cluster."""
+        return bool(self._parts.metadata.cluster().version == 0)
 
     def partitions_for(self, topic: str) -> set[int]:
         """The numbers of the topic's partitions; waits for metadata at most ``max_block_ms``.
 
+        A closed producer tells what it knew.
+
         Raises:
+            IllegalStateError: the producer is closed, and did not know the topic.
             KafkaTimeoutError: metadata did not come, or does not know the topic.
             KafkaError: a broker refuses the topic.
         """
-        return {info.partition for info in _called(self.native.partitions_for, topic)}
+        count: int = 0 if self._open else self._parts.metadata.cluster().partition_count(topic)
+        return set(range(count)) or {info.partition for info in _called(self.native.partitions_for, topic)}
 
     def metrics(self, raw: bool = False) -> dict[str, dict[str, Any]] | None:
         """Values by group and name, those of a topic or node in a group of its own; None with metrics_enabled=False.

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from forebay.compat.kafka import _own_structs
 
 __all__ = ["ConsumerGroupMetadata", "OffsetAndMetadata", "RecordMetadata", "TopicPartition"]
 
+if TYPE_CHECKING:
+    from forebay.compat.kafka._own_structs import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
+else:
 
-class TopicPartition(NamedTuple):
-    """A topic's name and one of its partitions."""
-
-    topic: str
-    partition: int
-
-
-class OffsetAndMetadata(NamedTuple):
-    """A position in a partition, for ``send_offsets_to_transaction``; ``leader_epoch`` is -1 if it is not known."""
-
-    offset: int | None = None
-    metadata: str = ""
-    leader_epoch: int = -1
-
-
-class ConsumerGroupMetadata(NamedTuple):
-    """A consumer's membership in its group; ``state`` is for the consumer's owner alone."""
-
-    group_id: str | None = None
-    generation_id: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
-    state: str = "<unjoined>"
+    def __getattr__(name: str) -> object:
+        if name not in _own_structs.__all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals().setdefault(name, _own_structs.shared(name))
 
 
 class RecordMetadata(NamedTuple):

@@ -25,10 +25,10 @@ def test_the_options_can_be_read() -> None:
 
 def test_partitions_and_the_cluster() -> None:
     producer = ours(made(topics={"test": 3}))
-    assert producer.partitions_for("test") == {0, 1, 2} and producer.bootstrap_connected()
+    assert producer.partitions_for("test") == {0, 1, 2} and not producer.bootstrap_connected()
     with pytest.raises(errors.KafkaTimeoutError, match="not present in metadata"):
         ours(made(max_block_ms=0)).partitions_for("other")
-    assert not ours(made(known=False)).bootstrap_connected()
+    assert ours(made(known=False)).bootstrap_connected()
 
 
 def test_metrics_have_the_originals_shape() -> None:
@@ -61,7 +61,7 @@ def test_close_sends_and_ends() -> None:
         with pytest.raises(ValueError, match="cannot be negative"):
             producer.close(timeout=-1)
         assert producer._open
-    assert not producer._open and serializer.count == 1 and not producer.bootstrap_connected()
+    assert not producer._open and serializer.count == 1 and producer.bootstrap_connected()
     producer.close()
     assert serializer.count == 1
     with pytest.raises(errors.IllegalStateError, match="already closed"):
@@ -88,7 +88,7 @@ def test_no_broker_at_the_start() -> None:
 
 def test_a_version_that_is_given_asks_nobody() -> None:
     producer = KafkaProducer(bootstrap_servers=NOBODY, api_version=(0, 10, 1))
-    assert producer.config["api_version"] == (0, 10, 1) and not producer.bootstrap_connected()
+    assert producer.config["api_version"] == (0, 10, 1) and producer.bootstrap_connected()
     assert producer.max_usable_produce_magic((2, 5)) == 2
     producer.close()
 
@@ -114,3 +114,12 @@ def test_what_stays_the_originals() -> None:
         from forebay.compat.kafka import KafkaConsumer  # type: ignore[attr-defined]  # noqa: F401
     with pytest.raises(ImportError, match="cannot import name 'nonsense'"):
         from forebay.compat.kafka import nonsense  # type: ignore[attr-defined]  # noqa: F401
+
+
+def test_a_closed_producer_tells_the_partitions_that_it_knew() -> None:
+    producer = ours(made())
+    producer._shut()
+    producer.native._set_state(1)
+    assert producer.partitions_for("test") == {0, 1} and not producer.bootstrap_connected()
+    with pytest.raises(errors.IllegalStateError):
+        producer.partitions_for("other")
