@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import logging
 import random
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from forebay._transactions.session import TransactionSession
 
 logger = logging.getLogger("forebay.producer")
+
+GROWING = ("linux", "darwin")
+"""Systems whose send buffers grow with what a connection takes."""
 
 # Process-wide on purpose, as in Java: two producers of a process never share a generated client.id.
 _client_numbers: Iterator[int] = itertools.count(1)
@@ -276,7 +280,7 @@ def _network_options(config: ProducerConfig, client_id: str, prefix: str, around
         setup_timeout_ms=config["socket.connection.setup.timeout.ms"],
         setup_timeout_max_ms=config["socket.connection.setup.timeout.max.ms"],
         connections_max_idle_ms=config["connections.max.idle.ms"],
-        send_buffer_bytes=config["send.buffer.bytes"],
+        send_buffer_bytes=_send_buffer(config),
         receive_buffer_bytes=config["receive.buffer.bytes"],
         canonical_bootstrap=config["client.dns.lookup"] == "resolve_canonical_bootstrap_servers_only",
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
@@ -291,6 +295,13 @@ def _network_options(config: ProducerConfig, client_id: str, prefix: str, around
         family=FAMILIES[config["broker.address.family"]],
         log_prefix=prefix,
     )
+
+
+def _send_buffer(config: ProducerConfig) -> int:
+    # A size that is set ends the growth of Linux's and macOS's own buffers, which come to several times the default: a
+    # large request then waits for each of its parts.  The road not taken: -1 as the default, which Kafka has not.
+    given = config.explicit("send.buffer.bytes") or sys.platform not in GROWING
+    return int(config["send.buffer.bytes"]) if given else -1
 
 
 def _transactions(config: ProducerConfig, around: Surroundings) -> TransactionManager | None:

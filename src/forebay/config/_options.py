@@ -215,7 +215,8 @@ _NETWORK = (
     ),
     Option(
         "send.buffer.bytes", INT, 131_072, MEDIUM,
-        "The socket's send buffer (SO_SNDBUF); -1 leaves it to the system.",
+        "The socket's send buffer (SO_SNDBUF); -1 leaves it to the system. Where it is not given, a system that lets "
+        "the buffer grow by itself goes on doing so, as a fixed one is too small for large requests and long ways.",
         ranges=((-1, None),),
     ),
     Option(

@@ -61,6 +61,27 @@ def test_everybody_sees_the_generated_client_id() -> None:
     assert parts.client_id.startswith("producer-")
 
 
+@pytest.mark.parametrize("platform", ["linux", "darwin", "other"])
+@pytest.mark.parametrize("given", [None, -1, 131_072, 65_536])
+def test_the_send_buffer_grows_by_itself_where_none_is_given(
+    monkeypatch: pytest.MonkeyPatch, platform: str, given: int | None
+) -> None:
+    opened: list[tuple[int, int]] = []
+
+    class Opening(MemorySelector):
+        def open(self, address: Any, *, send_buffer: int, receive_buffer: int, **more: Any) -> Any:
+            opened.append((send_buffer, receive_buffer))
+            return super().open(address, send_buffer=send_buffer, receive_buffer=receive_buffer, **more)
+
+    monkeypatch.setattr("forebay._assembly.parts.sys.platform", platform)
+    around = Stage().around()._replace(selector=lambda: Opening(ManualClock()))
+    config = ProducerConfig(bootstrap_servers="127.0.0.1:9092", send_buffer_bytes=given)
+    assemble(config, around).sender.run_once(0.0)
+    grows = given is None and platform != "other"
+    assert opened == [(-1 if grows else given or 131_072, 32_768)]
+    assert config["send.buffer.bytes"] == (given or 131_072)
+
+
 def test_no_two_producers_share_a_generated_client_id() -> None:
     assert assembled().client_id != assembled().client_id
 
