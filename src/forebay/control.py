@@ -226,6 +226,22 @@ class Control:
         with self._call("create_topic", timeout) as (session, deadline):
             return topics.create_topic(session, name, partitions, replication_factor, configs=given, deadline=deadline)
 
+    def topic_configs(self, name: str, keys: Iterable[str], *, timeout: float | None = None) -> dict[str, str | None]:
+        """Some keys of a topic's configuration, by Kafka's names; one that the broker does not have is left out.
+
+        Raises:
+            TopicAuthorizationError: DescribeConfigs is not allowed.
+            UnsupportedVersionError: the broker cannot tell.
+        """
+        _require_topic(name)
+        if isinstance(keys, str):
+            raise IllegalArgumentError(f"keys must be several, got the str {keys!r}")
+        wanted = list(keys)
+        for key in wanted:
+            _require_text("key", key)
+        with self._call("topic_configs", timeout) as (session, deadline):
+            return topics.topic_configs(session, name, wanted, deadline)
+
     def describe_cluster(self, topic: str | None = None, *, timeout: float | None = None) -> ClusterDescription:
         """The brokers, and one topic or (None) all topics, as any broker has them.  No topic is made.
 

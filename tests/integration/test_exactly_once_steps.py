@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from forebay.control import Control
+from forebay.errors import ConfigError
 from forebay.model import TransactionIdentity
 from forebay.spark import producers
 from forebay.spark.exactly_once import driver, protocol
@@ -233,6 +234,13 @@ def test_the_loser_of_two_jobs_with_one_prefix_is_told_so(kafka: RealKafka, sink
         mine.close()
         other.close()
     assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
+
+
+def test_a_control_topic_that_deletes_is_refused(kafka: RealKafka, sink: Sink) -> None:
+    with Control(bootstrap_servers=kafka.bootstrap_servers) as control:
+        control.create_topic(f"__{sink.topic}_spark_commits", 1, configs={"cleanup.policy": "compact,delete"})
+    with pytest.raises(ConfigError, match=r"compact,delete.*--add-config cleanup\.policy=compact"):
+        sink.run()
 
 
 def test_other_rows_in_the_place_of_lost_ones_are_an_error(kafka: RealKafka, sink: Sink) -> None:

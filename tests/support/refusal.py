@@ -19,7 +19,7 @@ from tests.support.rewrite import API_VERSIONS, FIND_COORDINATOR, METADATA, PROD
 from tests.unit._protocol.kio_peer import make, schema
 
 INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
-FETCH, LIST_OFFSETS, CREATE_TOPICS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 1, 2, 19, 65, 66
+FETCH, LIST_OFFSETS, CREATE_TOPICS, DESCRIBE_CONFIGS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 1, 2, 19, 32, 65, 66
 APIS = {
     PRODUCE: "produce",
     FETCH: "fetch",
@@ -28,6 +28,7 @@ APIS = {
     FIND_COORDINATOR: "find_coordinator",
     API_VERSIONS: "api_versions",
     CREATE_TOPICS: "create_topics",
+    DESCRIBE_CONFIGS: "describe_configs",
     INIT_PRODUCER_ID: "init_producer_id",
     ADD_PARTITIONS_TO_TXN: "add_partitions_to_txn",
     ADD_OFFSETS_TO_TXN: "add_offsets_to_txn",
@@ -210,6 +211,22 @@ def _create_topics(module: Any, request: Any, code: Any) -> Any:
     return make(module, "CreateTopicsResponse", throttle_time=AT_ONCE, topics=topics)
 
 
+def _describe_configs(module: Any, request: Any, code: Any) -> Any:
+    results = tuple(
+        make(
+            module,
+            "DescribeConfigsResult",
+            error_code=code,
+            error_message=None,
+            resource_type=one.resource_type,
+            resource_name=one.resource_name,
+            configs=(),
+        )
+        for one in request.resources
+    )
+    return make(module, "DescribeConfigsResponse", throttle_time=AT_ONCE, results=results)
+
+
 def _describe_transactions(module: Any, request: Any, code: Any) -> Any:
     states = tuple(
         make(
@@ -254,6 +271,7 @@ BUILD: dict[int, Callable[[Any, Any, Any], Any]] = {
     TXN_OFFSET_COMMIT: _by_topic(
         "TxnOffsetCommitResponse", "TxnOffsetCommitResponseTopic", "TxnOffsetCommitResponsePartition"
     ),
+    DESCRIBE_CONFIGS: _describe_configs,
     DESCRIBE_TRANSACTIONS: _describe_transactions,
     LIST_TRANSACTIONS: _alone("ListTransactionsResponse", unknown_state_filters=(), transaction_states=()),
 }

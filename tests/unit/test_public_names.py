@@ -113,6 +113,7 @@ CONTROL = {
     "list_transactions",
     "read_from",
     "read_tail",
+    "topic_configs",
     "transaction_version",
 }
 ERROR = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
 from forebay._control.session import ControlSession, Deadline, Question, raise_for
 from forebay._protocol.create_topics import BROKER_DEFAULT, decode_create_topics, encode_create_topics
+from forebay._protocol.describe_configs import decode_describe_configs, encode_describe_configs
 from forebay._protocol.metadata import NOT_TOLD, MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay.errors import error_for
@@ -63,6 +64,20 @@ def create_topic(
             return False
         raise_for(answer.error_code, answer.error_message, topic=name, node=node.id)
         return True
+
+    return session.retry(deadline, attempt)
+
+
+def topic_configs(session: ControlSession, name: str, keys: Sequence[str], deadline: Deadline) -> dict[str, str | None]:
+    """Some keys of a topic's configuration, as any broker has it."""
+    question = Question(
+        ApiKey.DESCRIBE_CONFIGS, lambda version: encode_describe_configs(version, name, keys), decode_describe_configs
+    )
+
+    def attempt() -> dict[str, str | None]:
+        answer = session.ask(session.any_node(deadline), question, deadline)
+        raise_for(answer.error_code, answer.error_message, topic=name)
+        return dict(answer.configs)
 
     return session.retry(deadline, attempt)
 

@@ -31,6 +31,7 @@ class ApiKey(IntEnum):
     ADD_OFFSETS_TO_TXN = 25
     END_TXN = 26
     TXN_OFFSET_COMMIT = 28
+    DESCRIBE_CONFIGS = 32
     SASL_AUTHENTICATE = 36
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
@@ -63,6 +64,7 @@ SUPPORTED: Mapping[int, Range] = MappingProxyType(
         ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
         ApiKey.END_TXN: (0, 5),
         ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+        ApiKey.DESCRIBE_CONFIGS: (1, 4),
         ApiKey.SASL_AUTHENTICATE: (0, 2),
         ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
         ApiKey.LIST_TRANSACTIONS: (0, 2),
@@ -89,6 +91,7 @@ _FLEXIBLE_SINCE: Mapping[int, int] = MappingProxyType(
         ApiKey.ADD_OFFSETS_TO_TXN: 3,
         ApiKey.END_TXN: 3,
         ApiKey.TXN_OFFSET_COMMIT: 3,
+        ApiKey.DESCRIBE_CONFIGS: 4,
         ApiKey.SASL_AUTHENTICATE: 2,
         ApiKey.DESCRIBE_TRANSACTIONS: 0,
         ApiKey.LIST_TRANSACTIONS: 0,

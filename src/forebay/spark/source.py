@@ -21,6 +21,7 @@ from forebay.spark.exactly_once.control_topic import connect
 from forebay.spark.exactly_once.protocol import Claim, Write
 from forebay.spark.exactly_once.settings import TIMEOUT, Settings
 from forebay.spark.failure import shown_alone
+from forebay.spark.kept_topic import remedies
 from forebay.spark.options import SinkOptions
 
 if TYPE_CHECKING:
@@ -101,8 +102,9 @@ def _begin(sink: SinkOptions) -> Claim | None:
     settings = sink.exactly_once
     if settings is None:
         return None
-    topic = connect(sink.producer, settings)
-    return driver.begin(topic, settings.prefix, abandon=settings.abandon, rewrite=settings.rewrite)
+    with remedies(settings):
+        topic = connect(sink.producer, settings)
+        return driver.begin(topic, settings.prefix, abandon=settings.abandon, rewrite=settings.rewrite)
 
 
 class _TaskWriter:
@@ -146,7 +148,8 @@ class _TaskWriter:
         found = commit.outcomes(messages)
         if len(found) != len(reports):
             raise IllegalStateError("A task wrote at least once in a write that is exactly-once")
-        driver.commit(connect(self.sink.producer, settings), settings.prefix, found, SystemClock().wall())
+        with remedies(settings):
+            driver.commit(connect(self.sink.producer, settings), settings.prefix, found, SystemClock().wall())
         told = commit.notice(found, streaming=isinstance(self, StreamWriter))
         if told is not None:
             logger.log(*told)

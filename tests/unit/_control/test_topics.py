@@ -12,6 +12,7 @@ from forebay.errors import (
     InvalidTopicError,
     PolicyViolationError,
     TimeoutError,
+    TopicAuthorizationError,
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
@@ -104,3 +105,23 @@ def test_a_named_topic_tells_what_may_be_done_to_it(newest: int, bits: int, told
     world.broker().ranges[ApiKey.METADATA] = (0, newest)
     assert [topic.operations for topic in world.control.describe_cluster("t").topics] == [told]
     assert [topic.operations for topic in world.control.describe_cluster().topics if topic.name == "t"] in ([], [None])
+
+
+def test_a_topics_configuration_is_read_by_key() -> None:
+    world = ControlWorld()
+    world.configs["t"] = {"cleanup.policy": "compact", "retention.ms": None, "other": "x"}
+    found = world.control.topic_configs("t", ["cleanup.policy", "retention.ms", "no.such.key"])
+    assert found == {"cleanup.policy": "compact", "retention.ms": None}
+    (request,) = world.asked(ApiKey.DESCRIBE_CONFIGS)
+    (asked,) = request.body.resources
+    assert (asked.resource_type, asked.resource_name) == (2, "t")
+    assert (request.body.include_synonyms, request.body.include_documentation) == (False, False)
+
+
+def test_a_configuration_that_may_not_be_read_is_an_error() -> None:
+    world = ControlWorld()
+    world.codes[ApiKey.DESCRIBE_CONFIGS].extend([29, 3])
+    with pytest.raises(TopicAuthorizationError, match="because"):
+        world.control.topic_configs("t", ["cleanup.policy"])
+    # A topic that was made a moment ago is not known everywhere.
+    assert world.control.topic_configs("t", ["cleanup.policy"]) == {}

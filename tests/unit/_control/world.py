@@ -29,6 +29,7 @@ RANGES: dict[int, tuple[int, int]] = {
     ApiKey.LIST_OFFSETS: (1, 11),
     ApiKey.FIND_COORDINATOR: (0, 6),
     ApiKey.CREATE_TOPICS: (2, 7),
+    ApiKey.DESCRIBE_CONFIGS: (0, 4),
     ApiKey.INIT_PRODUCER_ID: (0, 6),
     ApiKey.END_TXN: (0, 5),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
@@ -105,6 +106,7 @@ class ControlWorld:
         self.coordinator = 1
         self.codes: dict[int, deque[int]] = defaultdict(deque)
         """Error codes in line for the answers of an API."""
+        self.configs: dict[str, dict[str, str | None]] = {}
         self.described: dict[str, TransactionDescription] = {}
         self.listed: dict[int, list[tuple[str, int, str]]] = {}
         self.known_states = {"Ongoing", "Empty"}
@@ -155,6 +157,7 @@ class ControlWorld:
             ApiKey.DESCRIBE_TRANSACTIONS: self._describe,
             ApiKey.LIST_TRANSACTIONS: self._list,
             ApiKey.CREATE_TOPICS: self._create,
+            ApiKey.DESCRIBE_CONFIGS: self._configs,
             ApiKey.LIST_OFFSETS: self._offsets,
             ApiKey.FETCH: self._fetch,
         }
@@ -242,6 +245,35 @@ class ControlWorld:
             configs=(),
         )
         return {"topics": (result,)}
+
+    def _configs(self, request: Received) -> dict[str, Any]:
+        module = schema("describe_configs", request.version, "response")
+        (asked,) = request.body.resources
+        code = self._code(request)
+        known = {} if code.value else self.configs.get(asked.resource_name, {})
+        result = make(
+            module,
+            "DescribeConfigsResult",
+            error_code=code,
+            error_message="because" if code.value else None,
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+            configs=tuple(
+                make(
+                    module,
+                    "DescribeConfigsResourceResult",
+                    name=key,
+                    value=known[key],
+                    read_only=False,
+                    is_sensitive=False,
+                    synonyms=(),
+                    documentation=None,
+                )
+                for key in asked.configuration_keys
+                if key in known
+            ),
+        )
+        return {"results": (result,)}
 
     def _offsets(self, request: Received) -> dict[str, Any]:
         module = schema("list_offsets", request.version, "response")

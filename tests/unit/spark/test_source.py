@@ -139,6 +139,7 @@ def test_a_streams_commit_begins_nothing_and_takes_the_claim_of_its_messages(wor
 def test_a_write_that_is_skipped_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
     for version in (4, 4, 3):
         writer = source(**EXACTLY, txnAppId="a", txnVersion=str(version)).writer(VALUE, False)
+        assert writer.claim is not None
         outcome = world.task(writer.claim, Write("a", version), 0, [])
         writer.commit([report(outcome=outcome)])
     assert caplog.messages[0].startswith("Write a/4 was committed before: it is skipped")

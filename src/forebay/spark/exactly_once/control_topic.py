@@ -6,6 +6,7 @@ connections are kept; a forked child makes its own.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -16,7 +17,7 @@ from forebay.errors import (
     ProducerFencedError,
 )
 from forebay.model import TransactionDescription, TransactionIdentity
-from forebay.spark import secrets
+from forebay.spark import kept_topic, secrets
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.protocol import State
 from forebay.spark.exactly_once.settings import Settings
@@ -24,6 +25,8 @@ from forebay.spark.exactly_once.settings import Settings
 if TYPE_CHECKING:
     from forebay.control import Control
     from forebay.producer import KafkaProducer
+
+logger: logging.Logger = logging.getLogger("forebay.spark")
 
 DRIVERS_TIMEOUT_MS = 60_000
 """``transaction.timeout.ms`` of the decision's transaction, which lasts as long as writing one record."""
@@ -96,20 +99,27 @@ class KafkaControlTopic:
         self._open_producer = open_producer
         self._producer: KafkaProducer | None = None
         self._there = False
+        self._claims = 0
 
     def claim(self) -> TransactionIdentity:
         """InitProducerId of the driver's transactional.id."""
         driver = protocol.driver_id(self._prefix)
-        return self._control.init_producer_id(driver, transaction_timeout_ms=DRIVERS_TIMEOUT_MS)
+        claimed = self._control.init_producer_id(driver, transaction_timeout_ms=DRIVERS_TIMEOUT_MS)
+        self._claims = claimed.producer_epoch
+        return claimed
 
     def read(self) -> State:
         """The last record, read_committed; the topic is made if it is not there."""
         if not self._there:
             # Read before it is known to be there, a topic costs max.block.ms.
-            self._control.create_topic(self._topic, 1, configs=TOPIC_CONFIG)
+            made = self._control.create_topic(self._topic, 1, configs=TOPIC_CONFIG)
+            if not made:
+                kept_topic.check(self._control, self._topic)
+            elif self._claims:
+                logger.warning(kept_topic.ANEW, self._topic, self._prefix)
             self._there = True
         last = self._control.read_tail(self._topic, 0, max_records=1, isolation="read_committed")
-        return protocol.decode(last[-1].value) if last else State()
+        return kept_topic.of_prefix(self._topic, self._prefix, last[-1]) if last else State()
 
     def write(self, driver: TransactionIdentity, state: State) -> TransactionIdentity:
         """One record in a transaction of the identity that was given."""

@@ -58,17 +58,29 @@ def sending() -> Recorder:
 
 def test_the_driver_takes_its_id_and_reads_the_last_committed_record() -> None:
     record = TailRecord(3, -1, b"p", protocol.encode(State(None, (("q", 5),))))
-    control = Recorder(init_producer_id=DRIVER, read_tail=[record])
+    control = Recorder(init_producer_id=DRIVER, read_tail=[record], topic_configs={"cleanup.policy": "compact"})
     topic = topic_of(control)
     assert topic.claim() == DRIVER
     assert topic.read() == topic.read() == State(None, (("q", 5),))
     assert control.calls[0] == ("init_producer_id", "p-driver", ("transaction_timeout_ms", 60_000))
     assert control.names().count("create_topic") == 1
+    assert ("topic_configs", "commits", ("cleanup.policy", "retention.ms", "retention.bytes")) in control.calls
+    assert control.names().count("topic_configs") == 1
     assert ("isolation", "read_committed") in control.calls[-1]
 
 
 def test_a_topic_without_records_is_a_fresh_start() -> None:
-    assert topic_of(Recorder(read_tail=[])).read() == State()
+    assert topic_of(Recorder(read_tail=[], create_topic=True)).read() == State()
+
+
+def test_a_topic_that_is_made_for_a_prefix_that_was_used_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    for epoch, warnings in ((0, 0), (3, 1)):
+        control = Recorder(init_producer_id=DRIVER._replace(producer_epoch=epoch), read_tail=[], create_topic=True)
+        topic = topic_of(control)
+        topic.claim()
+        topic.read()
+        assert len(caplog.messages) == warnings
+    assert "The control topic commits was made, although transactionalIdPrefix=p has been used" in caplog.messages[0]
 
 
 def test_a_record_is_written_in_a_transaction_of_the_identity_and_the_producer_is_kept() -> None:
