@@ -6,7 +6,8 @@ A session has connections of its own and nobody else's turn moves them: whoever 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from forebay._network.client import NetworkClient
@@ -134,26 +135,39 @@ class ControlSession:
             TimeoutError: no answer before the deadline.
             UnsupportedVersionError: nothing in common with this broker.
         """
-        self._connect(node, deadline)
-        answers: list[ClientResponse] = []
+        return self.ask_all((node,), question, deadline)[0]
+
+    def ask_all(self, nodes: Sequence[Node], question: Question, deadline: Deadline) -> list[Any]:
+        """The parsed answers of several nodes, in their order; all are asked before the first answer is waited for.
+
+        Raises:
+            KafkaError: as ``ask``, of the first node that has none.
+        """
+        for node in nodes:
+            # Begins to connect.
+            self._client.ready(node, self._clock.now())
+        answers: dict[int, ClientResponse] = {}
         oldest, newest = question.versions or SUPPORTED[question.api_key]
-        request = ClientRequest(
-            node.id,
-            question.api_key,
-            oldest,
-            newest,
-            question.build,
-            question.parse,
-            timeout_ms=self.request_timeout_ms,
-            on_complete=answers.append,
-        )
-        self._client.send(request, self._clock.now())
-        while not answers:
-            self._turn(deadline, f"the answer to {api_name(question.api_key)} of {node}")
-        response = answers[0]
-        if response.error is not None:
-            raise response.error
-        return response.body
+        for place, node in enumerate(nodes):
+            self._connect(node, deadline)
+            request = ClientRequest(
+                node.id,
+                question.api_key,
+                oldest,
+                newest,
+                question.build,
+                question.parse,
+                timeout_ms=self.request_timeout_ms,
+                on_complete=partial(answers.__setitem__, place),
+            )
+            self._client.send(request, self._clock.now())
+        for place, node in enumerate(nodes):
+            while place not in answers:
+                self._turn(deadline, f"the answer to {api_name(question.api_key)} of {node}")
+            failure = answers[place].error
+            if failure is not None:
+                raise failure
+        return [answers[place].body for place in range(len(nodes))]
 
     def any_node(self, deadline: Deadline) -> Node:
         """A broker to ask what any of them can answer."""

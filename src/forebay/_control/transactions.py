@@ -164,8 +164,8 @@ def list_all(
 
     def attempt() -> dict[str, TransactionListing]:
         found: dict[str, TransactionListing] = {}
-        for node in session.all_nodes(deadline):
-            answer = session.ask(node, question, deadline)
+        nodes = session.all_nodes(deadline)
+        for node, answer in zip(nodes, session.ask_all(nodes, question, deadline), strict=True):
             raise_for(answer.error_code, node=node.id)
             if answer.unknown_states:
                 raise IllegalArgumentError(f"Unknown transaction states: {', '.join(answer.unknown_states)}")

@@ -213,6 +213,21 @@ def test_filters_are_the_brokers_business() -> None:
     assert (request.body.state_filters, request.body.producer_id_filters) == (("Ongoing",), (4,))
 
 
+def test_a_list_asks_all_brokers_before_it_waits_for_one() -> None:
+    world = ControlWorld(3)
+    world.listed = {number: [(f"id-{number}", number, "Ongoing")] for number in (1, 2, 3)}
+    held: list[Received] = []
+
+    def answer_once_all_were_asked(request: Received) -> None:
+        held.append(request)
+        for one in held if len(held) == 3 else ():
+            world._answer(one, world._list)
+
+    for number in (1, 2, 3):
+        world.broker(number).script[ApiKey.LIST_TRANSACTIONS] = answer_once_all_were_asked
+    assert [one.transactional_id for one in world.control.list_transactions()] == ["id-1", "id-2", "id-3"]
+
+
 def test_a_list_goes_on_without_a_broker_that_is_gone_and_asks_the_others_anew() -> None:
     """What the dead one kept is with another by then, which may have answered before that."""
     world = ControlWorld(2)
