@@ -60,6 +60,7 @@ SMALL = {
     "forebay/_protocol/": "A module for each API of the protocol.",
     "forebay/errors/": "Tables of errors by their origin.",
     "forebay/compat/aiokafka/": "Modules under aiokafka's names.",
+    "forebay/_network/pkcs12_keys.py": "What the package cryptography does not tell of a store.",
     "forebay/_network/msk_iam.py": "The only place that imports Amazon's package.",
     "forebay/cli/properties.py": "What commands take as options; its parser of properties files serves config, too.",
     "forebay/config/_properties.py": "Java's properties files, read for commands and for placeholders.",

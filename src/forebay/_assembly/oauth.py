@@ -84,17 +84,28 @@ def _of_secret(config: ProducerConfig, source: TokenSource, clock: Clock) -> Fet
     scope, encode = _scope(config, source), config[f"{_PREFIX}.header.urlencode"]
 
     def request() -> oidc.TokenRequest:
-        return oidc.with_secret(_revealed(client) or "", _revealed(secret) or "", scope, encode)
+        made = oidc.with_secret(_revealed(client) or "", _revealed(secret) or "", scope, encode)
+        return made._replace(given_by=given_by)
+
+    of_jaas = config[f"{_PREFIX}.client.credentials.client.secret"] is None
+    given_by = f"{_PREFIX}.client.credentials.client.id and .secret"
+    given_by = "clientId and clientSecret in sasl.jaas.config" if of_jaas else given_by
 
     return _of_endpoint(config, source, clock, request)
 
 
 def _of_assertion(config: ProducerConfig, source: TokenSource, clock: Clock) -> Fetch:
     make, scope = _assertion(config, clock), _scope(config, source)
+    given_by = f"{_PREFIX}.assertion.file"
+    given_by = f"{_PREFIX}.assertion.private.key.file" if config[given_by] is None else given_by
     if source.kind == "jwt-bearer":
-        return _of_endpoint(config, source, clock, lambda: oidc.jwt_bearer(make(), scope))
+        return _of_endpoint(config, source, clock, lambda: oidc.jwt_bearer(make(), scope)._replace(given_by=given_by))
     client = _given(config, source, "id")
-    return _of_endpoint(config, source, clock, lambda: oidc.with_assertion(make(), _revealed(client), scope))
+
+    def request() -> oidc.TokenRequest:
+        return oidc.with_assertion(make(), _revealed(client), scope)._replace(given_by=given_by)
+
+    return _of_endpoint(config, source, clock, request)
 
 
 def _of_unsecured(config: ProducerConfig, source: TokenSource, clock: Clock) -> Fetch:
@@ -166,34 +177,38 @@ def _checked(config: ProducerConfig, value: str, clock: Clock) -> Token:
     return token
 
 
-def _endpoint_tls(config: ProducerConfig, source: TokenSource) -> Callable[[], Any]:
+def _endpoint_tls(config: ProducerConfig, source: TokenSource) -> Callable[[], tuple[Any, str]]:
     """TLS to the identity provider: ``ssl.*`` of the login module, as in Java.
 
-    Without them, the system's authorities and those of ``ssl.truststore.*`` are trusted.
+    Without them the system's authorities are trusted.  Those of the brokers (``ssl.truststore.*``) are not: who signs
+    brokers' certificates could else pose as the identity provider, and get the client's secret.
     """
     from forebay._assembly.security import tls_settings
     from forebay._network.tls_context import TlsSettings, make_context
 
-    own = {name: value for name, value in source.jaas.items() if name.startswith("ssl.")}
-    if own:
-        kept = ("bootstrap.servers", "config.providers")
-        more = {name: value for name, value in config.originals().items() if name.startswith(kept)}
-        config = ProducerConfig({**more, "security.protocol": "SSL", **own})
+    own = endpoint_config(config, source.jaas)
+    settings = TlsSettings() if own is None else tls_settings(own)
+    if own is not None:
+        make_context(settings)  # what cannot be is told when the producer is made
 
-    def make() -> Any:
-        if own:
-            return make_context(tls_settings(config))[0]
-        context = make_context(
-            TlsSettings(
-                truststore=config["ssl.truststore.location"],
-                truststore_password=config["ssl.truststore.password"],
-                certificates=config["ssl.truststore.certificates"],
-            )
-        )[0]
-        context.load_default_certs()
-        return context
+    return lambda: make_context(settings)
 
-    return make
+
+def endpoint_config(config: ProducerConfig, jaas: Mapping[str, Secret]) -> ProducerConfig | None:
+    """The options ``ssl.*`` of the login module as a configuration; None: it has none.
+
+    Raises:
+        ConfigError: one of them is unknown, or cannot be.
+    """
+    own = {name: value.reveal() for name, value in jaas.items() if name.startswith("ssl.")}
+    if not own:
+        return None
+    kept = ("bootstrap.servers", "config.providers")
+    more = {name: value for name, value in config.originals().items() if name.startswith(kept)}
+    try:
+        return ProducerConfig({**more, "security.protocol": "SSL", **own})
+    except ConfigError as error:
+        raise ConfigError(f"sasl.jaas.config: {error.message}") from None
 
 
 def _given(config: ProducerConfig, source: TokenSource, name: str) -> Any:
@@ -215,11 +230,14 @@ def _scope(config: ProducerConfig, source: TokenSource) -> str | None:
 
 
 def _assertion(config: ProducerConfig, clock: Clock) -> Callable[[], str]:
+    from forebay._network.tls_context import warn_of_open_files
+
     prefix = f"{_PREFIX}.assertion"
     file = config[f"{prefix}.file"]
     if file is not None:
         return lambda: oidc.read_text(file, f"{prefix}.file")
     check_cryptography()
+    warn_of_open_files({f"{prefix}.private.key.file": config[f"{prefix}.private.key.file"]})
     claims = {name: config[f"{prefix}.claim.{name}"] for name in ("iss", "sub", "aud")}
     settings = AssertionSettings(
         key_file=config[f"{prefix}.private.key.file"],

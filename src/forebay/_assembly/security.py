@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from forebay._network.sasl.mechanism import Mechanism
     from forebay._network.tls_context import TlsSettings
     from forebay._network.transport import StreamFilter
+
+
+logger = logging.getLogger("forebay.network")
 
 
 def tls_filters(config: ProducerConfig, clock: Clock) -> Callable[[str], StreamFilter] | None:
@@ -61,6 +65,7 @@ def tls_settings(config: ProducerConfig) -> TlsSettings:
         keystore_password=config["ssl.keystore.password"],
         key_password=config["ssl.key.password"],
         key_file=config["ssl.key.location"],
+        alias=config["ssl.keystore.alias"],
         key=config["ssl.keystore.key"],
         chain=config["ssl.keystore.certificate.chain"],
     )
@@ -147,11 +152,15 @@ def mechanism(config: ProducerConfig, clock: Clock, random: Callable[[], float])
 def _gssapi(config: ProducerConfig) -> Mechanism:
     from forebay._network.sasl.gss_library import CredentialStore, GssLibrary
     from forebay._network.sasl.gssapi import Gssapi, check_keytab
+    from forebay._runtime.files import open_to_others
 
     found = kerberos(config)
     cache = found.cache
     if found.keytab is not None:
-        check_keytab(found.keytab, "sasl.jaas.config" if config["sasl.jaas.config"] else "sasl.kerberos.keytab")
+        option = "sasl.jaas.config" if config["sasl.jaas.config"] else "sasl.kerberos.keytab"
+        check_keytab(found.keytab, option)
+        if open_to_others(found.keytab):
+            logger.warning("%s: %s can be read by every user of this machine: chmod o-r", option, found.keytab)
         # Producers with the same keytab share their tickets, and reconnections need no KDC.
         cache = f"MEMORY:forebay-{found.keytab}-{found.principal or ''}"
     return Gssapi(GssLibrary(), found.service, CredentialStore(found.principal, found.keytab, cache))

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from forebay._network import pem
 from forebay._network.oidc import read_text
 from forebay.errors import ConfigError, SaslAuthenticationError
 
@@ -115,6 +116,11 @@ def _key(settings: AssertionSettings) -> Any:
 
     where = f"{_PREFIX}.private.key.file={settings.key_file}"
     data = read_text(settings.key_file, f"{_PREFIX}.private.key.file").encode()
+    try:
+        data = pem.chosen(data, pem.KEYS, "private key")
+    except pem.StoreError as error:
+        words = error.message
+        raise SaslAuthenticationError(f"{where}: {words}") from None
     passphrase = None if settings.passphrase is None else settings.passphrase.reveal().encode()
     try:
         return load_pem_private_key(data, passphrase)

@@ -38,12 +38,13 @@ _REFUSAL = "cannot connect to "
 class Race:
     """The attempts at connections to the addresses of one node; the first that opens is kept."""
 
-    __slots__ = ("channels", "failures", "next_at", "via")
+    __slots__ = ("channels", "failures", "filters", "next_at", "via")
 
     def __init__(self, via: str) -> None:
         self.via = via
         """The proxy in words, or nothing."""
         self.channels: dict[Channel, Address] = {}
+        self.filters: dict[Channel, Any] = {}
         self.failures: list[str] = []
         """Address and reason of each failed attempt."""
         self.next_at = _INFINITY
@@ -51,8 +52,12 @@ class Race:
 
     def describe(self, left: Iterable[Address]) -> str:
         """Every address with its result, for messages; ``left`` are those that were not tried."""
-        silent = (f"{channel.peer}: no answer" for channel in self.channels)
+        silent = (f"{channel.peer}: {self._silence(channel)}" for channel in self.channels)
         return "; ".join((*self.failures, *silent, *(f"{address}: not tried yet" for address in left))) + self.via
+
+    def _silence(self, channel: Channel) -> str:
+        found = self.filters.get(channel)
+        return (found.silence() if found is not None else "") or "no answer"
 
 
 class Connector:
@@ -195,7 +200,10 @@ class Connector:
         addresses = state.addresses
         if not addresses.exhausted:
             address = addresses.take()
-            race.channels[self._open(state, address, now)] = address
+            channel, stream_filter = self._open(state, address, now)
+            race.channels[channel] = address
+            if stream_filter is not None:
+                race.filters[channel] = stream_filter
             race.next_at = _INFINITY if addresses.exhausted else now + DELAY_MS
         elif not race.channels:
             self._lose(state, race, now)
@@ -207,10 +215,10 @@ class Connector:
     def _lose(self, state: NodeState, race: Race, now: float) -> None:
         self._failed(state, NetworkError(_REFUSAL + race.describe(state.addresses.left)), now)
 
-    def _open(self, state: NodeState, address: Address, now: float) -> Channel:
+    def _open(self, state: NodeState, address: Address, now: float) -> tuple[Channel, Any]:
         options = self._options
         # TLS gets the advertised name, whatever the address is.
-        stream_filter = None if options.tls is None else options.tls(state.node.host.rstrip("."))
+        stream_filter: Any = None if options.tls is None else options.tls(state.node.host.rstrip("."))
         if options.proxy is not None:
             stream_filter = options.proxy.tunnel(partial(reached_at, options, state.node), stream_filter)
             address = options.proxy.named(address)
@@ -222,7 +230,7 @@ class Connector:
             receive_buffer=options.receive_buffer_bytes,
             stream_filter=stream_filter,
         )
-        return channel
+        return channel, stream_filter
 
 
 def reached_at(options: NetworkOptions, node: Node) -> tuple[str, int]:

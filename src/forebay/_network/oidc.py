@@ -11,9 +11,11 @@ import base64
 import io
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote_plus, unquote, urlsplit
 
+from forebay._network.resolver import NOT_FOUND, addresses_within
 from forebay._runtime.files import NoTextError, read_small, text_of
 from forebay._wire import shown_url
 from forebay.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, SaslAuthenticationError
@@ -40,6 +42,8 @@ class TokenRequest(NamedTuple):
     body: bytes
     secrets: tuple[str, ...]
     """What must not be shown, should the endpoint repeat it."""
+    given_by: str = ""
+    """The options that the credentials come from, for messages."""
 
     def __repr__(self) -> str:
         return "<TokenRequest>"
@@ -49,16 +53,14 @@ class Endpoint(NamedTuple):
     """Where tokens come from, and how often and how long it is asked."""
 
     url: str
-    context: Callable[[], Any] | None = None
-    """Makes the ``ssl.SSLContext`` of an https URL."""
+    context: Callable[[], tuple[Any, str]] | None = None
+    """Makes the ``ssl.SSLContext`` of an https URL, and says what it judges certificates by."""
     connect_ms: float = 10_000
     read_ms: float = 10_000
     """``sasl.login.connect.timeout.ms`` and ``.read.timeout.ms``; Java's default is for ever."""
     backoff_ms: float = 100
     backoff_max_ms: float = 10_000
     """``sasl.login.retry.backoff.max.ms``: all tries together."""
-    store: str = "the system's certificate authorities"
-    """What the endpoint's certificate is judged by, in words."""
 
 
 # -- requests --------------------------------------------------------------------------------------------------
@@ -113,6 +115,8 @@ def read_answer(status: int, body: bytes, request: TokenRequest, url: str) -> st
         raise SaslAuthenticationError(text)
     if status not in (200, 201):
         text = f"{where}: HTTP {status} {shown(body, request.secrets)}".rstrip()
+        if status in (400, 401, 403) and request.given_by:
+            text += f"; the credentials are those of {request.given_by}"
         raise SaslAuthenticationError(text) if status in FINAL else NetworkError(text)
     if len(body) > MAX_ANSWER:
         raise SaslAuthenticationError(f"{where}: an answer of more than {MAX_ANSWER} bytes")
@@ -241,15 +245,17 @@ def post_form(endpoint: Endpoint, request: TokenRequest, now: Callable[[], float
     import http.client  # slow to import; only here
 
     parts = urlsplit(endpoint.url)
-    host, port, seconds = parts.hostname or "", parts.port, endpoint.connect_ms / 1000
+    host, seconds, store = parts.hostname or "", endpoint.connect_ms / 1000, ""
     connection: Any
     sock: Any = None
     if parts.scheme == "https":
-        context = endpoint.context() if endpoint.context is not None else None
-        connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
+        context, store = endpoint.context() if endpoint.context is not None else (None, "")
+        connection = http.client.HTTPSConnection(host, parts.port, timeout=seconds, context=context)
     else:
-        connection = http.client.HTTPConnection(host, port, timeout=seconds)
+        connection = http.client.HTTPConnection(host, parts.port, timeout=seconds)
     try:
+        # The name is looked up apart: getaddrinfo has no limit of its own.
+        connection._create_connection = partial(_dial, connection._create_connection, now, now() + endpoint.connect_ms)
         connection.connect()
         sock = connection.sock
         connection.sock = _Timed(sock, now, now() + endpoint.read_ms)
@@ -258,19 +264,37 @@ def post_form(endpoint: Endpoint, request: TokenRequest, now: Callable[[], float
         response = connection.getresponse()
         return response.status, response.read(MAX_ANSWER + 1)
     except (OSError, http.client.HTTPException) as error:
-        raise _failure(endpoint, host, error) from error
+        raise _failure(endpoint, host, store, error) from error
     finally:
         connection.close()
         if sock is not None:
             sock.close()
 
 
-def _failure(endpoint: Endpoint, host: str, error: Exception) -> KafkaError:
+def _dial(dial: Callable[..., Any], now: Callable[[], float], until: float, address: Any, *_: Any) -> Any:
+    """A connection to the first address of a host that answers, all within a time."""
+    host, port = address
+    refused: OSError = TimeoutError(NO_ADDRESS)
+    for found in addresses_within(host, port, until - now()):
+        left = until - now()
+        if left <= 0:
+            break
+        try:
+            return dial((found.sockaddr[0], port), left / 1000)
+        except OSError as error:
+            refused = error
+    raise refused
+
+
+NO_ADDRESS = "no connection within sasl.login.connect.timeout.ms"
+
+
+def _failure(endpoint: Endpoint, host: str, store: str, error: Exception) -> KafkaError:
     where = f"no token from {shown_url(endpoint.url)}"
     if endpoint.context is not None:
         from forebay._network.tls_words import of_ssl
 
-        found = of_ssl(error, host, endpoint.store)
+        found = of_ssl(error, host, store)
         if found is not None:
             kind = SaslAuthenticationError if isinstance(found, AuthenticationError) else NetworkError
             return kind(f"{where}: {found.message}; {OF_ENDPOINT}")
@@ -283,7 +307,7 @@ def trouble(error: Exception, host: str) -> str:
     if isinstance(error, ConnectionRefusedError):
         return f"{host} refuses the connection"
     if isinstance(error, TimeoutError):
-        return said if said == LATE else f"{host} does not answer in time"
+        return said if said in (LATE, NO_ADDRESS, NOT_FOUND) else f"{host} does not answer in time"
     if type(error).__name__ == "gaierror":
         return f"the name {host} has no address ({said})"
     if not isinstance(error, OSError):

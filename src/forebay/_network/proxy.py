@@ -123,6 +123,11 @@ class Tunnel:
     def end(self) -> bytes:
         return self._inner.end() if self._dialogue is None and self._inner is not None else b""
 
+    def silence(self) -> str:
+        """As that of TLS, once the proxy has made the connection."""
+        inner: Any = self._inner
+        return inner.silence() if self._dialogue is None and inner is not None else ""
+
     def cut_off(self) -> str:
         if self._dialogue is None and self._inner is not None:
             return self._inner.cut_off()

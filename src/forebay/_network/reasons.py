@@ -16,6 +16,11 @@ from forebay.errors import (
 )
 from forebay.model import Node
 
+MAY_BE = (
+    "It may expect another security.protocol, may not be Kafka, or something between here and there may cut connections"
+)
+_ABOUT_LOGINS = {State.AUTHENTICATING: " (amid the SASL authentication)"}
+
 
 def loss_error(state: NodeState, cause: BaseException | None) -> KafkaError:
     """The error of a connection that ended by itself, or could not be made.
@@ -27,7 +32,8 @@ def loss_error(state: NodeState, cause: BaseException | None) -> KafkaError:
     if isinstance(cause, (AuthenticationError, UnsupportedVersionError, ProtocolError)):
         return cause
     what = "Cannot connect to" if state.state is State.CONNECTING else "Disconnected from"
-    error = DisconnectError(f"{what} {state.node}" + (f": {cause}" if cause is not None else ""))
+    hint = f" ({MAY_BE})" if state.state is State.CHECKING_API_VERSIONS else _ABOUT_LOGINS.get(state.state, "")
+    error = DisconnectError(f"{what} {state.node}" + (f": {cause}" if cause is not None else "") + hint)
     error.__cause__ = cause
     return error
 
@@ -69,10 +75,7 @@ def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple
     if state.state is State.AUTHENTICATING:
         return logging.WARNING, "sasl", f"Connection to {who} ended amid the SASL authentication: {reason}"
     if state.state is State.CHECKING_API_VERSIONS:
-        text = (
-            f"Connection to {who} ended before the broker named its versions: {reason}. It may expect another "
-            "security.protocol, may not be Kafka, or something between here and there may cut connections"
-        )
+        text = f"Connection to {who} ended before the broker named its versions: {reason}. {MAY_BE}"
         return logging.WARNING, "handshake", text
     if timed_out:
         return logging.WARNING, "timeout", f"Disconnecting from {who}: {error}"

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from forebay._network.transport import Address
 from forebay._runtime.threads import run_apart, start_thread
+from forebay._runtime.ticket import Latch
 from forebay.errors import KafkaError, NetworkError
 
 log = logging.getLogger("forebay.network")
@@ -105,6 +106,38 @@ def canonical_names(host: str, port: int, lookup: Lookup, name_of: NameOf) -> tu
 def system_lookup(host: str, port: int, *, type: int, flags: int) -> list[Any]:
     """``getaddrinfo``; ASCII names go as bytes, because text loads the slow codec of international names."""
     return _socket.getaddrinfo(host.encode() if host.isascii() else host, port, type=type, flags=flags)
+
+
+NOT_FOUND = "its host name was not found in time"
+
+
+def addresses_within(host: str, port: int, limit_ms: float, lookup: Lookup | None = None) -> tuple[Address, ...]:
+    """The addresses of ``host``, for a thread that may block, but not for ever.
+
+    Raises:
+        OSError: as ``addresses_of``; a TimeoutError if the system has no answer within ``limit_ms``.
+    """
+    found: list[tuple[Address, ...] | OSError] = []
+    done = Latch()
+    arguments = (host, port, lookup or system_lookup, found, done)
+    try:
+        start_thread(_look_up_apart, f"forebay-name | {host}", *arguments)
+    except RuntimeError:  # at exit: without a limit rather than not at all
+        _look_up_apart(*arguments)
+    if not done.wait(limit_ms):
+        raise TimeoutError(NOT_FOUND)
+    if isinstance(found[0], OSError):
+        raise found[0]
+    return found[0]
+
+
+def _look_up_apart(host: str, port: int, lookup: Lookup, found: list[Any], done: Latch) -> None:
+    try:
+        found.append(addresses_of(host, port, lookup))
+    except (OSError, UnicodeError) as error:
+        found.append(error if isinstance(error, OSError) else OSError(f"no host name: {error}"))
+    finally:
+        done.set()
 
 
 class Helpers:

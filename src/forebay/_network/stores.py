@@ -6,15 +6,15 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import struct
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from forebay.errors import ConfigError
+from forebay._network import pkcs12_keys
+from forebay._network.pem import StoreError, what_is
 
-PEM_MARK = b"-----BEGIN"
 JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _JKS_DIGEST_SIZE = 20
 _JKS_SALT = b"Mighty Aphrodite"
@@ -43,33 +43,33 @@ class Store(NamedTuple):
         return f"<Store of {len(self.keys)} keys and {len(self.certificates)} certificates>"
 
 
-class StoreError(ConfigError):
-    """A store that cannot be read; the message does not name the option, its reader adds that."""
-
-
-def is_pem(data: bytes) -> bool:
-    """Whether this is text with certificates or keys."""
-    return PEM_MARK in data
-
-
-def read_store(data: bytes, password: str | None, key_password: str | None = None) -> Store:
-    """Reads a JKS or a PKCS12 store.
+def read_store(
+    data: bytes,
+    password: str | None,
+    key_password: str | None = None,
+    *,
+    alias: str | None = None,
+    for_trust: bool = False,
+) -> Store:
+    """Reads a JKS or a PKCS12 store: its one key, or whom it trusts.
 
     Args:
         password: of the store; None: what it holds is not checked against tampering.
         key_password: of the key in it (JKS); the store's if None.
+        alias: of the key that is meant; without it there must be one.
+        for_trust: its keys stay closed.  Of each key's chain the first certificate is given alone, as Java trusts it.
 
     Raises:
-        StoreError: it is neither, damaged, or the password is wrong.
+        StoreError: it is neither, damaged, has not one key, or the password is wrong.
     """
     if data.startswith(JKS_MAGIC):
         try:
-            return _read_jks(data, password, key_password or password)
+            return _read_jks(data, password, key_password, alias, for_trust)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
-            raise StoreError(f"is a damaged JKS store: {error}") from error
+            raise StoreError(f"is a damaged JKS store: {error}") from None
     if data.startswith(_SEQUENCE):
-        return _read_pkcs12(data, password)
-    raise StoreError(f"is neither PEM nor JKS nor PKCS12; it begins {data[:8]!r}")
+        return _read_pkcs12(data, password, alias, for_trust)
+    raise StoreError(f"is neither PEM nor JKS nor PKCS12: {what_is(data)}")
 
 
 class _Reader:
@@ -99,7 +99,9 @@ class _Reader:
         return self.block()
 
 
-def _read_jks(data: bytes, password: str | None, key_password: str | None) -> Store:
+def _read_jks(
+    data: bytes, password: str | None, key_password: str | None, wanted: str | None, for_trust: bool
+) -> Store:
     reader = _Reader(data)
     version = reader.number(">i")
     keys: list[KeyEntry] = []
@@ -117,12 +119,15 @@ def _read_jks(data: bytes, password: str | None, key_password: str | None) -> St
     if password is not None:
         expected = hashlib.sha1(password.encode("utf-16-be") + _JKS_SALT + data[: -len(digest)]).digest()
         if not hmac.compare_digest(digest, expected):
-            raise StoreError("is a JKS store, and its password is another one (or the file is damaged)")
-    opened = tuple(entry._replace(key=_open_jks_key(entry.key, key_password)) for entry in keys)
-    return Store(opened, tuple(certificates))
+            raise StoreError("is a JKS store and has another password, or is damaged")
+    if for_trust:
+        return Store(tuple(entry._replace(chain=entry.chain[:1]) for entry in keys), tuple(certificates))
+    entry = one_of({entry.alias: entry for entry in keys}, wanted)
+    which = "ssl.keystore.password" if key_password is None else "ssl.key.password"
+    return Store((entry._replace(key=_open_jks_key(entry.key, key_password or password, which)),), ())
 
 
-def _open_jks_key(sealed: bytes, password: str | None) -> bytes:
+def _open_jks_key(sealed: bytes, password: str | None, which: str) -> bytes:
     """A key out of Sun's KeyProtector: a stream of SHA-1 sums of password and salt."""
     if password is None:
         raise StoreError("is a JKS store with a key, which needs its password")
@@ -136,7 +141,7 @@ def _open_jks_key(sealed: bytes, password: str | None) -> bytes:
         stream += link
     key = bytes(one ^ other for one, other in zip(body, stream, strict=False))
     if not hmac.compare_digest(hashlib.sha1(secret + key).digest(), check):
-        raise StoreError("is a JKS store, and the password of its key is another one")
+        raise StoreError(f"is a JKS store, and the password of its key ({which}) is another one")
     return key
 
 
@@ -159,7 +164,7 @@ def _content(der: bytes, at: int) -> tuple[int, int]:
     return begin, begin + size
 
 
-def _read_pkcs12(data: bytes, password: str | None) -> Store:
+def _read_pkcs12(data: bytes, password: str | None, alias: str | None, for_trust: bool) -> Store:
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.serialization import pkcs12
@@ -168,25 +173,62 @@ def _read_pkcs12(data: bytes, password: str | None) -> Store:
             "is a PKCS12 store, which needs a package: pip install 'forebay[pkcs12]'; or make it PEM: "
             "openssl pkcs12 -in STORE -out store.pem"
         ) from error
+    secret = None if password is None else password.encode()
     try:
-        found = pkcs12.load_pkcs12(data, None if password is None else password.encode())
-    except ValueError as error:
-        raise StoreError(
-            f"is no PKCS12 store that can be read, or its password is another one (cryptography: {error})"
-        ) from error
+        found = pkcs12.load_pkcs12(data, secret)
+    except ValueError:
+        raise _unreadable(data, password) from None
     der = serialization.Encoding.DER
-    others = tuple(entry.certificate.public_bytes(der) for entry in found.additional_certs)
-    if found.key is None:
-        own = () if found.cert is None else (found.cert.certificate.public_bytes(der),)
-        return Store((), own + others)
-    key = found.key.private_bytes(der, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    chain = () if found.cert is None else (found.cert.certificate.public_bytes(der),)
-    alias = (found.cert.friendly_name or b"").decode("utf-8", "replace") if found.cert is not None else ""
-    return Store((KeyEntry(alias, key, chain + others),), ())
+    every = [] if found.cert is None else [found.cert.certificate]
+    every += [entry.certificate for entry in found.additional_certs]
+    names = pkcs12_keys.key_names(data)
+    if found.key is None and not names:
+        return Store((), tuple(one.public_bytes(der) for one in every))
+    if for_trust:
+        keys = [found.key] if len(names) < 2 else [pkcs12_keys.open_key(each, secret) for each in names.values()]
+        own = [one for one in every for key in keys if key is not None and _same_key(one, key)]
+        chained = [one for each in own for one in pkcs12_keys.chain_of(each, every)]
+        entries = tuple(KeyEntry("", b"", (one.public_bytes(der),)) for one in own)
+        return Store(entries, tuple(one.public_bytes(der) for one in every if one not in chained))
+    if len(names) > 1:
+        key = pkcs12_keys.open_key(one_of(names, alias), secret)
+    else:
+        key = found.key
+        if names and alias is not None:
+            one_of(names, alias)
+    own = [one for one in every if _same_key(one, key)]
+    bare_key = key.private_bytes(der, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    chain = pkcs12_keys.chain_of(own[0], every) if own else []
+    name = next(iter(names)) if len(names) == 1 else alias or ""
+    return Store((KeyEntry(name, bare_key, tuple(one.public_bytes(der) for one in chain)),), ())
 
 
-def pem(der: bytes, label: str) -> str:
-    """DER as PEM."""
-    text = base64.encodebytes(der).decode().replace("\n", "")
-    lines = "\n".join(text[at : at + 64] for at in range(0, len(text), 64))
-    return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"
+def _unreadable(data: bytes, password: str | None) -> StoreError:
+    why = what_is(data)
+    if "PKCS12" not in why:
+        return StoreError(f"is no store: {why}")
+    return StoreError(f"is a PKCS12 store and {_OTHER if password is not None else 'needs its password'}")
+
+
+_OTHER = "has another password, or is damaged"
+
+
+def _same_key(certificate: Any, key: Any) -> bool:
+    return bool(certificate.public_key() == key.public_key())
+
+
+def one_of(keys: Mapping[str, Any], alias: str | None) -> Any:
+    """The one key that is meant.
+
+    Raises:
+        StoreError: there are more than one, or none of that name; tells their aliases.
+    """
+    shown = ", ".join(map(repr, sorted(keys))) or "none"
+    if alias is not None:
+        for name, value in keys.items():
+            if name.lower() == alias.lower():  # Java's stores know no case
+                return value
+        raise StoreError(f"has no key with the alias of ssl.keystore.alias={alias}; it has {shown}")
+    if len(keys) != 1:
+        raise StoreError(f"must hold one private key, it has {len(keys)}: {shown}; name one with ssl.keystore.alias")
+    return next(iter(keys.values()))

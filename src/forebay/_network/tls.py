@@ -19,6 +19,7 @@ from forebay._network import tls_words
 
 FIRST = 4
 """The first bytes of an answer, which show whether it is TLS."""
+SILENT = "connected, but nothing answers the TLS handshake; a listener without TLS may be there (security.protocol)"
 Expiry = Callable[[str, float], None]
 """(host, Unix seconds at which its certificate ends): called after each handshake."""
 
@@ -40,6 +41,7 @@ class TlsFilter:
         self._store = store
         self._on_expiry = on_expiry
         self._context = context
+        self._own = getattr(context, "own", tls_words.UNKNOWN)
         self._tls: Any = None
         self._version: str | None = None
         """Of TLS, once the handshake is over: a connection that has failed tells none."""
@@ -65,7 +67,7 @@ class TlsFilter:
             return False
         except ssl.SSLError as error:
             found = tls_words.no_tls(self._first, self._name)
-            raise found or tls_words.refusal(error, self._name, self._store) from error
+            raise found or tls_words.refusal(error, self._name, self._store, self._peer(), self._own) from error
         self._version = self._tls.version()
         if self._on_expiry is not None:
             self._tell_expiry(self._on_expiry)
@@ -82,7 +84,7 @@ class TlsFilter:
             return -1
         except ssl.SSLError as error:
             # TLS 1.3 judges the client's certificate after the handshake: the refusal is the first thing to be read.
-            raise tls_words.lost(error, self._name, self._store, self._version) from error
+            raise tls_words.lost(error, self._name, self._store, self._version, self._own) from error
 
     def send(self, buffers: list[memoryview]) -> bytes:
         # One call for all: each is a record of its own, and gives up the GIL once.
@@ -92,7 +94,7 @@ class TlsFilter:
                 self._tls.write(data)
             except ssl.SSLError as error:
                 data, buffers = b"", []  # it may be a login, which an error's frame would show
-                raise tls_words.lost(error, self._name, self._store, self._version) from error
+                raise tls_words.lost(error, self._name, self._store, self._version, self._own) from error
         return self._outgoing.read()
 
     def outgoing(self) -> bytes:
@@ -108,6 +110,18 @@ class TlsFilter:
     def cut_off(self) -> str:
         found = tls_words.no_tls(self._first, self._name)
         return tls_words.CUT_OFF if found is None else found.message
+
+    def silence(self) -> str:
+        """What a peer has not answered; nothing while the connection itself is not there."""
+        return "" if self._tls is None else SILENT
+
+    def _peer(self) -> Any:
+        """The broker's certificate, although it was not accepted; None if none came, or this Python cannot tell."""
+        try:
+            chain = self._tls._sslobj.get_unverified_chain()
+            return chain[0].get_info() if chain else None
+        except (AttributeError, ValueError, ssl.SSLError):
+            return None
 
     def _tell_expiry(self, tell: Expiry) -> None:
         certificate: Any = self._tls.getpeercert()

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import ssl
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from forebay._network import stores, tls_ciphers
+from forebay._network import pem, stores, tls_ciphers
 from forebay._network.tls import TlsFilter
-from forebay._runtime.files import MARK, NoTextError, read_small, without_mark
+from forebay._network.tls_words import Own
+from forebay._runtime.files import NoTextError, open_to_others, read_small, without_mark
 from forebay.errors import ConfigError
 
 logger = logging.getLogger("forebay.network")
@@ -68,6 +70,8 @@ class TlsSettings(NamedTuple):
     key_password: Any = None
     key_file: Any = None
     """The key apart from its certificates (librdkafka's ``ssl.key.location``)."""
+    alias: str | None = None
+    """Of the key in ``keystore`` (``ssl.keystore.alias``)."""
     key: Any = None
     chain: Any = None
     """Key and certificates as PEM text (``ssl.keystore.key``, ``ssl.keystore.certificate.chain``)."""
@@ -113,6 +117,8 @@ class TlsContexts:
         self._unread: tuple[Any, ...] = ()
         self._seen = _stats(settings)
         self._context, self._store = self._make()
+        self._check_own()
+        warn_of_open_files({"ssl.keystore.location": settings.keystore, "ssl.key.location": settings.key_file})
 
     def __repr__(self) -> str:
         return f"<TlsContexts judged by {self._store}>"
@@ -134,6 +140,7 @@ class TlsContexts:
             logger.warning("TLS: the files of ssl.* have changed and cannot be used, the old ones stay: %s", error)
             return
         self._seen = seen
+        self._check_own()
         logger.info("TLS: the files of ssl.* have changed and are used for new connections")
 
     def _make(self) -> tuple[ssl.SSLContext, str]:
@@ -148,11 +155,23 @@ class TlsContexts:
             _kept[key] = found
         return found
 
+    def _check_own(self) -> None:
+        own: Own | None = getattr(self._context, "own", None)
+        if own is not None and own.ends_s is not None and own.ends_s <= self._wall() / 1000:
+            logger.warning("TLS: the client certificate of %s has expired: brokers will refuse it", own.where)
+
     def _note_expiry(self, name: str, end_s: float) -> None:
         left = end_s - self._wall() / 1000
         if left < EXPIRY_WARNING_S and name not in self._warned:
             self._warned.add(name)
             logger.warning("TLS: the certificate of %s expires in %.1f days", name, left / 86400)
+
+
+def warn_of_open_files(paths: Mapping[str, Any]) -> None:
+    """Warns of files with keys that every user of this machine can read; by the option that names each."""
+    for option, path in paths.items():
+        if isinstance(path, str) and open_to_others(path):
+            logger.warning("%s=%s can be read by every user of this machine: chmod o-r", option, path)
 
 
 def _context_of(given: Any) -> ssl.SSLContext:
@@ -186,6 +205,12 @@ def _stats(settings: TlsSettings) -> tuple[Any, ...]:
     return tuple(found)
 
 
+class _Context(ssl.SSLContext):
+    """A context that knows of the client's certificate; for the words of a refusal."""
+
+    own: Own | None = None
+
+
 def make_context(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
     """A context, and in words what it judges certificates by.
 
@@ -194,7 +219,7 @@ def make_context(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
     """
     settings = settings.located()
     # Not create_default_context: from Python 3.13 on it asks of certificates what many companies' own lack.
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = _Context(ssl.PROTOCOL_TLS_CLIENT)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # Java trusts each certificate of its store, too
     context.check_hostname = settings.check_name and settings.verify
@@ -205,7 +230,10 @@ def make_context(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
         tls_ciphers.apply(context, settings.ciphers)
     store = _trust(context, settings)
     if settings.crl:
-        with _as_file(_read("ssl.crl.location", settings.crl)) as file:
+        lists = _chosen(
+            "ssl.crl.location", settings.crl, _read("ssl.crl.location", settings.crl), pem.LISTS, "X509 CRL"
+        )
+        with _as_file(lists) as file:
             _load("ssl.crl.location", settings.crl, lambda: context.load_verify_locations(file))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     _identify(context, settings)
@@ -217,34 +245,47 @@ def make_context(settings: TlsSettings) -> tuple[ssl.SSLContext, str]:
 
 def _trust(context: ssl.SSLContext, settings: TlsSettings) -> str:
     if settings.certificates is not None:
-        text = _as_ascii(settings.certificates.reveal().removeprefix(MARK))
-        _load("ssl.truststore.certificates", None, lambda: context.load_verify_locations(cadata=text))
-        return "ssl.truststore.certificates"
-    path = settings.truststore
+        option, text = "ssl.truststore.certificates", settings.certificates.reveal()
+        found = _chosen(option, None, text.encode(), pem.CERTIFICATES, "certificate")
+        _load(option, None, lambda: context.load_verify_locations(cadata=found.decode("ascii")))
+        return option
+    option, path = "ssl.truststore.location", settings.truststore
     if path is None:
         return _trust_system(context)
     if os.path.isdir(path):
-        # OpenSSL takes a folder that it cannot read, and then trusts nobody.
-        _load("ssl.truststore.location", path, lambda: os.listdir(path))
-        _load("ssl.truststore.location", path, lambda: context.load_verify_locations(capath=path))
-        return f"ssl.truststore.location={path}"
-    data = _read("ssl.truststore.location", path)
-    if not stores.is_pem(data):
-        store = _open_store("ssl.truststore", path, data, _revealed(settings.truststore_password), None)
+        # OpenSSL takes a folder that it cannot read, or that has no name it looks for, and then trusts nobody.
+        names: list[str] = []
+        _load(option, path, lambda: names.extend(os.listdir(path)))
+        if not any(_HASHED.fullmatch(name) for name in names):
+            raise ConfigError(
+                f"{option}={path}: is a folder without names like 9d66eef0.0, by which OpenSSL finds certificates; "
+                "`openssl rehash` makes them, or name a file"
+            )
+        _load(option, path, lambda: context.load_verify_locations(capath=path))
+        return f"{option}={path}"
+    data = _read(option, path)
+    if pem.is_pem(data):
+        if settings.truststore_password is not None:
+            logger.warning("ssl.truststore.password has no effect: %s is PEM", path)
+        found = _chosen(option, path, data, pem.CERTIFICATES, "certificate")
+    else:
+        store = _open_store("ssl.truststore", path, data, settings.truststore_password, for_trust=True)
         trusted = store.certificates + tuple(der for entry in store.keys for der in entry.chain)
         if not trusted:
-            raise ConfigError(f"ssl.truststore.location={path}: holds no certificate")
-        data = "".join(stores.pem(der, "CERTIFICATE") for der in trusted).encode()
-    elif settings.truststore_password is not None:
-        logger.warning("ssl.truststore.password has no effect: %s is PEM", path)
-    text = _as_ascii(data.decode("latin-1"))
-    _load("ssl.truststore.location", path, lambda: context.load_verify_locations(cadata=text))
-    return f"ssl.truststore.location={path}"
+            raise ConfigError(f"{option}={path}: holds no certificate")
+        found = "".join(pem.wrapped(der, "CERTIFICATE") for der in trusted).encode()
+    _load(option, path, lambda: context.load_verify_locations(cadata=found.decode("ascii")))
+    return f"{option}={path}"
 
 
-def _as_ascii(text: str) -> str:
-    """Python takes nothing else, and bundles name authorities in comments; a sign in a certificate stays wrong."""
-    return text.encode("ascii", "replace").decode()
+_HASHED = re.compile(r"[0-9a-f]{8}\.\d+")
+
+
+def _chosen(option: str, path: str | None, data: bytes, labels: tuple[str, ...], what: str) -> bytes:
+    try:
+        return pem.chosen(data, labels, what)
+    except pem.StoreError as error:
+        raise ConfigError(f"{_where(option, path)}: {error.message}") from None
 
 
 def _trust_system(context: ssl.SSLContext) -> str:
@@ -267,35 +308,42 @@ def _trust_system(context: ssl.SSLContext) -> str:
 # -- who we are ------------------------------------------------------------------------------------------------
 
 
-def _identify(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def _identify(context: _Context, settings: TlsSettings) -> None:
     if settings.chain is not None:
-        parts = [part.reveal().removeprefix(MARK) for part in (settings.key, settings.chain) if part is not None]
-        text = "".join(f"{part}\n" for part in parts)
-        _load_chain(context, "ssl.keystore.certificate.chain", None, text.encode(), settings.key_password)
+        chain = "ssl.keystore.certificate.chain"
+        data = _chosen(chain, None, settings.chain.reveal().encode(), pem.CERTIFICATES, "certificate")
+        if settings.key is not None:
+            data += _chosen("ssl.keystore.key", None, settings.key.reveal().encode(), pem.KEYS, "private key")
+        _load_chain(context, chain, None, data, settings.key_password)
     elif settings.keystore is not None:
         _identify_by_store(context, settings, settings.keystore)
 
 
-def _identify_by_store(context: ssl.SSLContext, settings: TlsSettings, path: str) -> None:
-    data = _read("ssl.keystore.location", path)
-    if stores.is_pem(data):
+def _identify_by_store(context: _Context, settings: TlsSettings, path: str) -> None:
+    option, data = "ssl.keystore.location", _read("ssl.keystore.location", path)
+    if pem.is_pem(data):
         if settings.key_file is not None:
-            data += b"\n" + _read("ssl.key.location", settings.key_file)
+            key = _read("ssl.key.location", settings.key_file)
+            text = _chosen("ssl.key.location", settings.key_file, key, pem.KEYS, "private key")
+        else:
+            text = _chosen(option, path, data, pem.KEYS, "private key (ssl.key.location may name its file)")
+        text += _chosen(option, path, data, pem.CERTIFICATES, "certificate")
         # Java takes the key's password alone for PEM; who gave only the store's meant the same.
         password = settings.key_password if settings.key_password is not None else settings.keystore_password
-        _load_chain(context, "ssl.keystore.location", path, data, password)
+        _load_chain(context, option, path, text, password)
         return
-    password = _revealed(settings.keystore_password)
-    store = _open_store("ssl.keystore", path, data, password, _revealed(settings.key_password))
-    if len(store.keys) != 1:
-        names = ", ".join(repr(entry.alias) for entry in store.keys) or "none"
-        raise ConfigError(f"ssl.keystore.location={path}: must hold one private key, it has {len(store.keys)}: {names}")
+    store = _open_store(
+        "ssl.keystore", path, data, settings.keystore_password, key_password=settings.key_password, alias=settings.alias
+    )
+    if not store.keys or not store.keys[0].chain:
+        what = "certificate of its key" if store.keys else "private key"
+        raise ConfigError(f"{option}={path}: has no {what}, only {len(store.certificates)} certificate(s) of others")
     entry = store.keys[0]
-    text = stores.pem(entry.key, "PRIVATE KEY") + "".join(stores.pem(der, "CERTIFICATE") for der in entry.chain)
-    _load_chain(context, "ssl.keystore.location", path, text.encode(), None)
+    parts = (pem.wrapped(entry.key, "PRIVATE KEY"), *(pem.wrapped(der, "CERTIFICATE") for der in entry.chain))
+    _load_chain(context, option, path, "".join(parts).encode(), None)
 
 
-def _load_chain(context: ssl.SSLContext, option: str, path: str | None, data: bytes, password: Any) -> None:
+def _load_chain(context: _Context, option: str, path: str | None, data: bytes, password: Any) -> None:
     def ask() -> str:
         # Without this OpenSSL would ask on the terminal.
         if password is None:
@@ -304,6 +352,8 @@ def _load_chain(context: ssl.SSLContext, option: str, path: str | None, data: by
 
     with _as_file(data) as file:
         _load(option, path, lambda: context.load_cert_chain(file, password=ask))
+    first = next(block for block in pem.blocks(data) if block.label in pem.CERTIFICATES)
+    context.own = Own(_where(option, path), pem.end_of(first.der()))
 
 
 @contextmanager
@@ -360,16 +410,18 @@ def _read(option: str, path: str) -> bytes:
         raise ConfigError(f"{_where(option, path)}: {error.strerror or error}") from error
     except NoTextError as error:
         raise ConfigError(f"{_where(option, path)}: {error}") from None
-    if not data:
+    if not data.strip():
         raise ConfigError(f"{_where(option, path)}: is empty")
     return data
 
 
-def _open_store(option: str, path: str, data: bytes, password: str | None, key_password: str | None) -> stores.Store:
+def _open_store(option: str, path: str, data: bytes, password: Any, **more: Any) -> stores.Store:
+    given = more.pop("key_password", None)
     try:
-        return stores.read_store(data, password, key_password)
-    except stores.StoreError as error:
-        raise ConfigError(f"{option}.location={path}: {error.message}; see {option}.password") from error
+        return stores.read_store(data, _revealed(password), _revealed(given), **more)
+    except pem.StoreError as error:
+        hint = "" if "password" not in error.message else f"; see {option}.password"
+        raise ConfigError(f"{option}.location={path}: {error.message}{hint}") from None
 
 
 def _where(option: str, path: str | None) -> str:

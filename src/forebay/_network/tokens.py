@@ -270,6 +270,8 @@ def checked_jwt(value: str, sub_claim: str, now: float) -> Token:
         raise _no_jwt(f"{len(value)} characters that no broker takes as a token")
     claims = read_claims(value)
     end, subject, start = claims.get("exp"), claims.get(sub_claim), claims.get("iat")
+    if end is None:
+        raise _no_jwt("it has no claim exp")
     if not _is_time(end):
         raise _no_jwt("its claim exp is no time")
     if not isinstance(subject, str) or not subject.strip():

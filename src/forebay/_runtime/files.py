@@ -50,6 +50,25 @@ def text_of(data: bytes) -> str:
         raise NoTextError(f"is no text in UTF-8 (byte {error.start + 1})") from None
 
 
+def open_to_others(path: str) -> bool:
+    """Whether every user of this machine can read a file.
+
+    Not so in a folder that they cannot enter.  Kubernetes' volumes do not count: they are a container's own, and their
+    files can be read by all as a rule.
+    """
+    try:
+        real = os.path.realpath(path)
+        if real.startswith("/proc/") or os.path.lexists(os.path.join(os.path.dirname(os.path.abspath(path)), "..data")):
+            return False
+        mode = os.stat(real).st_mode
+        folders = [os.path.dirname(real)]
+        while folders[-1] != os.path.dirname(folders[-1]):
+            folders.append(os.path.dirname(folders[-1]))
+        return bool(mode & stat.S_IROTH) and all(os.stat(folder).st_mode & stat.S_IXOTH for folder in folders)
+    except OSError:
+        return False
+
+
 def read_small(path: str, most: int) -> bytes:
     """The bytes of a regular file.
 

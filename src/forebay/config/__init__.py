@@ -241,7 +241,7 @@ def _held(option: Option, value: Any, providers: Providers) -> Any:
         return value
     if providers.has(text):
         if option.secret or option.placeholders:
-            return Placeholder(text, providers)
+            return Placeholder(text, providers, option.name)
         raise option.refusal(
             value, "placeholders are for passwords, keys, ssl.*.location, proxy.url, user and client id only"
         )

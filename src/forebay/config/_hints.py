@@ -87,7 +87,7 @@ _REASONS = {
         ssl.sigalgs.list ssl.engine.id ssl.engine.location ssl.engine.callback.data
         """,
     "it is kafka-python's own, and nothing here needs it": "selector kafka.client",
-    "it is judged by the system's authorities, ssl.truststore, or ssl options in sasl.jaas.config": """
+    "an identity provider is judged by the system's authorities, or by ssl options in sasl.jaas.config": """
         https.ca.location https.ca.pem
         """,
     "use a callable (sasl.oauthbearer.token.provider), which may ask a cloud's metadata service": """

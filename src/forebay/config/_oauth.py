@@ -93,7 +93,7 @@ def oauth_module(values: Mapping[str, Any]) -> LoginModule | None:
 def jaas_secret(values: Mapping[str, Any], value: Secret) -> Secret:
     """A value of the login module, which may hold placeholders."""
     providers = providers_of(values)
-    return Placeholder(value.reveal(), providers) if providers.has(value.reveal()) else value
+    return Placeholder(value.reveal(), providers, "sasl.jaas.config") if providers.has(value.reveal()) else value
 
 
 def _users(values: Mapping[str, Any]) -> list[TokenSource]:

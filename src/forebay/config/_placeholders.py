@@ -74,17 +74,22 @@ class Providers(NamedTuple):
 class Placeholder(Secret):
     """A text with placeholders; ``reveal`` resolves them.  It pickles as the text."""
 
-    __slots__ = ("_providers",)
+    __slots__ = ("_option", "_providers")
 
     deferred = True
 
-    def __init__(self, value: str, providers: Providers) -> None:
+    def __init__(self, value: str, providers: Providers, option: str = "") -> None:
         super().__init__(value)
         self._providers = providers
+        self._option = option
+        """That it was given for, for messages."""
 
     def reveal(self) -> str:
         """See ``Secret.reveal``."""
-        return self._providers.resolve(self._value)
+        try:
+            return self._providers.resolve(self._value)
+        except ConfigError as error:
+            raise ConfigError(f"{self._option}={error.message}" if self._option else error.message) from None
 
     def files(self) -> tuple[str, ...]:
         """The files that are read."""
@@ -104,7 +109,7 @@ class Placeholder(Secret):
         return str(self._value) if _PLACEHOLDER.fullmatch(self._value) else super().__repr__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Placeholder, (self._value, self._providers)
+        return Placeholder, (self._value, self._providers, self._option)
 
 
 def providers_of(values: Mapping[str, Any]) -> Providers:

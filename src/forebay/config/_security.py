@@ -83,11 +83,16 @@ _TLS = (
     _tls("engine.factory.class", CLASS, None, LOW, "Called without arguments, gives the ssl.SSLContext to use."),
     _tls("context", CLASS, None, MEDIUM, "An ssl.SSLContext, in the place of all other ssl options.", ours=True),
     _tls(
+        "keystore.alias", STRING, None, LOW, "Alias of the key that is meant, in a JKS or PKCS12 store of several.",
+        ours=True,
+    ),
+    _tls(
         "key.location", STRING, None, HIGH, "File of the client's key, if apart from the certificates.",
         ours=True, placeholders=True, path=True, text_in="ssl.keystore.key",
     ),
     _tls(
-        "crl.location", STRING, None, LOW, "File of revoked certificates (PEM).",
+        "crl.location", STRING, None, LOW, "File of revoked certificates (PEM); "
+        "the broker's own certificate is looked up in it, those of authorities are not.",
         ours=True, placeholders=True, path=True,
     ),
     Option(

@@ -27,7 +27,7 @@ def printable(text: str, most: int | None = LONGEST_SAID) -> str:
     """
     cut = text if most is None else text[:most]
     if not cut.isprintable():
-        cut = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in cut)
+        cut = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in cut)
     return cut if most is None or len(text) <= most else f"{cut}..."
 
 

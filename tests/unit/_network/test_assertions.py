@@ -87,7 +87,7 @@ def test_keys_that_cannot_sign(tmp_path: Path) -> None:
         ("locked", "RS256", None, "passphrase"),
         ("locked", "RS256", "other-canary", "passphrase"),
         ("rsa", "RS256", "other-canary", "passphrase"),
-        ("broken", "RS256", None, "cannot be read"),
+        ("broken", "RS256", None, "block 1, a PRIVATE KEY, has no"),
     ):
         secret = None if passphrase is None else Secret(passphrase)
         with pytest.raises(SaslAuthenticationError, match=why) as caught:

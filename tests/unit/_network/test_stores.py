@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._network.stores import JKS_MAGIC, StoreError, is_pem, pem, read_store
+from forebay._network.pem import StoreError, is_pem, wrapped
+from forebay._network.stores import JKS_MAGIC, read_store
 
 PASSWORD = "changeit-é"
 KEYTOOL = shutil.which("keytool")
@@ -50,7 +51,7 @@ def test_a_store_of_javas(store: bytes) -> None:
     assert entry.alias == "mine" and len(entry.chain) >= 1 and entry.key[:1] == b"\x30"
     assert "PRIVATE" not in repr(found) + repr(entry)
     assert entry.chain[0] in found.certificates + entry.chain
-    assert pem(entry.key, "PRIVATE KEY").startswith("-----BEGIN PRIVATE KEY-----\n")
+    assert wrapped(entry.key, "PRIVATE KEY").startswith("-----BEGIN PRIVATE KEY-----\n")
 
 
 def test_another_password(store: bytes) -> None:

@@ -41,6 +41,9 @@ def test_authorities_of_a_file_a_folder_and_a_text(ca: trustme.CA, tmp_path: Pat
     assert subjects(context) == 1 and str(path) in store
     context, store = make_context(TlsSettings(certificates=Secret(ca.cert_pem.bytes().decode())))
     assert subjects(context) == 1 and store == "ssl.truststore.certificates"
+    with pytest.raises(ConfigError, match="a folder without names like"):
+        make_context(TlsSettings(truststore=str(tmp_path)))
+    path.rename(tmp_path / "9d66eef0.0")
     _context, store = make_context(TlsSettings(truststore=str(tmp_path)))
     assert str(tmp_path) in store
     _context, store = make_context(TlsSettings())
