@@ -34,8 +34,9 @@ from forebay.spark.exactly_once.task import TaskTransaction
 from forebay.spark.options import SinkOptions, parse
 from forebay.spark.writer import TaskId, write
 from tests.spark.committed import assert_exactly, digest
-from tests.support.fixtures import TopicFactory
+from tests.support.fixtures import ProxyFactory, TopicFactory
 from tests.support.pace import within, within_ms
+from tests.support.rewrite import without_features
 from tools.kafka import RealKafka
 
 TASKS = 3
@@ -233,6 +234,27 @@ def test_the_loser_of_two_jobs_with_one_prefix_is_told_so(kafka: RealKafka, sink
     finally:
         mine.close()
         other.close()
+    assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
+
+
+def test_below_version_2_of_transactions_the_same_holds(
+    kafka: RealKafka, topic: TopicFactory, proxied: ProxyFactory
+) -> None:
+    """The proxy hides that the broker has the second version."""
+    servers = proxied(kafka, hooks=[without_features]).bootstrap_servers
+    sink = Sink(servers, topic(kafka, 3), TIMEOUT_MS)
+    try:
+        sink.copies = True
+        sink.run(BEFORE_THE_SECOND_END)
+        with Control(bootstrap_servers=servers) as control:
+            assert control.transaction_version() == 0
+            assert len(control.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-")) == 2 * TASKS - 1
+        wait_for_time_outs()
+        sink.run()
+        with Control(bootstrap_servers=servers) as control:
+            assert control.list_transactions(states=["Ongoing"], prefix=f"{sink.topic}-") == []
+    finally:
+        sink.close()
     assert_exactly(kafka.bootstrap_servers, sink.topic, EXPECTED)
 
 
