@@ -38,7 +38,6 @@ cdef class RecordsBuilder:
     cdef Py_ssize_t write_rows(self, RowWindow rows, Py_ssize_t at, Py_ssize_t until, int count)
     cdef Py_ssize_t raw_room(self) noexcept
     cdef Py_ssize_t room(self) noexcept
-    cdef bint may_grow(self) noexcept
     cdef bint grow(self, Py_ssize_t size) noexcept
     cdef Py_ssize_t room_for(self, Py_ssize_t size) noexcept
     cdef bint lacks_chunk(self, RecordPointer record, int count) noexcept
@@ -52,7 +51,6 @@ cdef class RecordsBuilder:
     cdef list written(self)
     cdef void check_ahead(self) noexcept
     cdef int keep(self) except? -1
-    cdef int give_back_rest(self) except? -1
     cdef Buffer keep_packed(self, list packed)
     cdef bint write_over(self, list packed) except? -1
     cdef int replace_chunks(self, Buffer buffer) except? -1

@@ -192,18 +192,15 @@ class RecordsBuilder:
                 return NO_ROOM
         if self.position + size <= self.capacity:
             return size
-        if self.raw_size > 0 and self.position + size <= self.write_limit and self.may_grow():
-            return CHUNK_SMALL
-        # A record that no chunk can hold gets a batch with memory of its own.
-        if self.raw_size > 0 and self.compressed and size <= cython.cast(Buffer, self.chunk).pool.poolable_size:
-            return CHUNK_FULL
+        if self.raw_size > 0:
+            whole: cython.Py_ssize_t = cython.cast(Buffer, self.chunk).pool.poolable_size
+            # The chunk of a batch without a limit, as the parts of a split have it, was made for all of its records.
+            if self.further_chunks is None and self.position + size <= self.write_limit <= whole:
+                return CHUNK_SMALL
+            # A record that no chunk can hold gets a batch with memory of its own.
+            if self.compressed and size <= whole:
+                return CHUNK_FULL
         return NO_ROOM
-
-    @cython.exceptval(check=False)
-    @cython.cfunc
-    def may_grow(self) -> cython.bint:
-        # The chunk of a batch without a limit, as the parts of a split have it, was made for all of its records.
-        return self.further_chunks is None and self.write_limit <= cython.cast(Buffer, self.chunk).pool.poolable_size
 
     @cython.exceptval(check=False)
     @cython.cfunc
@@ -328,21 +325,14 @@ class RecordsBuilder:
     @cython.exceptval(-1)
     def keep(self) -> cython.int:
         """Makes the raw records the payload: they are final.  What is left of their chunk goes back to the pool."""
-        self.give_back_rest()
+        if self.chunk is not None:
+            self.chunk.used = self.position
+            small: Buffer | None = shrunk(self.chunk)
+            if small is not None:
+                self.replace_chunks(small)
         self.payload = self.written()
         self.payload_size = self.raw_size
         self.chunk = None
-        return 0
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def give_back_rest(self) -> cython.int:
-        if self.chunk is None:
-            return 0
-        self.chunk.used = self.position
-        small: Buffer | None = shrunk(self.chunk)
-        if small is not None:
-            self.replace_chunks(small)
         return 0
 
     @cython.cfunc
