@@ -13,7 +13,7 @@ from cython.cimports.forebay._network.inflight import ClientRequest, ClientRespo
 from cython.cimports.forebay._protocol.framing import framed
 from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int32
 
-from forebay._protocol.framing import correlation_id, frame_size, response_header
+from forebay._protocol.framing import correlation_id, frame_size, response_header, stranger
 from forebay._protocol.versions import api_name, is_flexible, response_header_version
 from forebay.errors import KafkaError, ProtocolError
 
@@ -175,7 +175,9 @@ class Connection:
             return frame_size(data, self.max_frame)
         except ProtocolError as error:
             begin = bytes(data[:40])
-            raise ProtocolError(f"{self.node}: {error}; its answer begins {begin!r}") from None
+            told = ProtocolError(f"{self.node}: {error}; its answer begins {begin!r}")
+            told.stranger = stranger(begin) is not None
+            raise told from None
 
     @cython.cfunc
     def _answer(

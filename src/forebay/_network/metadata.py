@@ -244,6 +244,11 @@ class Metadata:
             self._timing.ask_for_all()
             self._settle_due()
 
+    @property
+    def servers(self) -> tuple[Node, ...]:
+        """The bootstrap servers; sender's thread."""
+        return self._bootstrap
+
     def expand_bootstrap(self, server: Node, names: Sequence[str], now: float) -> None:
         """Replaces a bootstrap server by its canonical names, for good; the first name keeps its id.
 

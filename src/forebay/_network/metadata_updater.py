@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
+from forebay._network.connection_states import State
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.metadata import Metadata, MetadataQuery
 from forebay._network.options import NetworkOptions
 from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay._runtime.log import RateLimitedLogger
-from forebay.errors import AuthenticationError, KafkaError, error_for
+from forebay.errors import AuthenticationError, KafkaError, ProtocolError, error_for
+from forebay.errors._base import reworded
 
 if TYPE_CHECKING:
     from forebay._network.connection_states import ConnectionStates, NodeState
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 _INFINITY = float("inf")
 REBOOTSTRAP_REQUIRED = 129
+STRANGERS = 3
+"""So often another protocol is recognised before a send fails: once, a port may be in other hands for a moment."""
+GETTING_ON = (State.READY, State.AUTHENTICATING)
 
 
 class Connections(Protocol):
@@ -69,6 +74,8 @@ class MetadataUpdater:
         """The request without an answer; the client reads this in every turn."""
         # The time of the first attempt since the last update; None if there was none.
         self._trying_since: float | None = None
+        self._strangers = 0
+        """How often another protocol was recognised on a port since the last update."""
 
     def is_due(self, now: float) -> bool:
         """Whether the next request has to be one for metadata."""
@@ -101,8 +108,23 @@ class MetadataUpdater:
             self._metadata.failed_update(now)
         if isinstance(error, AuthenticationError):
             self._metadata.fatal(error)
+        if isinstance(error, ProtocolError) and error.stranger:
+            self._strangers += 1
+            if self._strangers >= STRANGERS and self._nobody_is_kafka():
+                self._metadata.fatal(
+                    reworded(error, f"No address of bootstrap.servers answers as a Kafka: {error.message}")
+                )
         self._metadata.note_failure(error)
         self._metadata.request_update(reset_equivalent=False)
+
+    def _nobody_is_kafka(self) -> bool:
+        """Whether no broker was ever learned, and each bootstrap server has failed and is not getting on now."""
+        if not self._metadata.is_bootstrap:
+            return False
+        states = [self._states.nodes.get(server.id) for server in self._metadata.servers]
+        return all(
+            state is not None and state.last_error is not None and state.state not in GETTING_ON for state in states
+        )
 
     def maybe_rebootstrap(self, now: float) -> None:
         """Starts over if no update came for metadata.recovery.rebootstrap.trigger.ms (KIP-1102)."""
@@ -184,4 +206,5 @@ class MetadataUpdater:
             self._metadata.failed_update(now)
             return
         self._trying_since = None
+        self._strangers = 0
         self._metadata.update(query, answer, response.request.version, now)

@@ -49,6 +49,9 @@ class UnserializableTypeError(SerializationError, TypeError):
 class ProtocolError(KafkaError):
     """The peer sent bytes that make no sense here; it may not be Kafka at all."""
 
+    stranger: bool = False
+    """Whether the bytes are those of another protocol that is known, such as HTTP, SSH or TLS."""
+
 
 class DisconnectError(NetworkError):
     """The connection was lost before the answer came."""

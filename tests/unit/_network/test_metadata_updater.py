@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from forebay.errors import SslAuthenticationError, UnsupportedVersionError
+from forebay.errors import ProtocolError, SslAuthenticationError, UnsupportedVersionError
 from forebay.model import Node
 from forebay.testing.resolver import StaticResolver
 from tests.fakes.broker import API_VERSIONS, METADATA
@@ -164,3 +166,54 @@ def test_a_server_that_says_nothing_does_not_hold_up_the_start(how: str) -> None
     assert world.metadata.version == 1
     assert 2000 <= world.now - began < 2100
     assert len(world.selector.opened) == 3
+
+
+STRANGERS = {
+    "HTTP": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "SSH": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "TLS": b"\x15\x03\x03\x00\x02\x02\x46",
+    "mail": b"220 mail.example ESMTP\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_a_stranger_on_the_port_is_told_once_it_was_recognised_three_times(kind: str) -> None:
+    world = World(reconnect_backoff_ms=50, reconnect_backoff_max_ms=50)
+    seen: list[Any] = []
+
+    def answer(request: Any) -> None:
+        seen.append(request)
+        request.link.send(STRANGERS[kind])
+
+    world.broker().script[API_VERSIONS] = answer
+    for _ in range(60):
+        world.settle(1)
+        if len(seen) < 3:
+            world.metadata.raise_if_failed()
+        world.clock.advance(50)
+        if len(seen) >= 3:
+            break
+    world.settle(1)
+    assert len(seen) >= 3
+    with pytest.raises(ProtocolError, match="No address of bootstrap.servers answers as a Kafka: .*looks like"):
+        world.metadata.raise_if_failed()
+
+
+def test_bytes_that_are_not_recognised_are_waited_for() -> None:
+    world = World(reconnect_backoff_ms=50, reconnect_backoff_max_ms=50)
+    world.broker().script[API_VERSIONS] = lambda request: request.link.send(b"\x7f\xff\xff\xffwhat")
+    for _ in range(40):
+        world.settle(1)
+        world.clock.advance(100)
+    world.metadata.raise_if_failed()
+
+
+def test_a_stranger_beside_a_broker_fails_nothing() -> None:
+    world = World(2, reconnect_backoff_ms=50, reconnect_backoff_max_ms=50)
+    first, _second = world.cluster.brokers.values()
+    first.script[API_VERSIONS] = lambda request: request.link.send(STRANGERS["HTTP"])
+    for _ in range(40):
+        world.settle(1)
+        world.clock.advance(100)
+    world.metadata.raise_if_failed()
+    assert world.metadata.cluster().nodes
