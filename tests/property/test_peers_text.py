@@ -20,6 +20,7 @@ from forebay._network.sasl.gss_library import CredentialStore, GssError
 from forebay._network.sasl.gssapi import kerberos_error
 from forebay._network.sasl.scram import parse_server_first
 from forebay._protocol.framing import frame_size
+from forebay._protocol.produce_response import PartitionResponse
 from forebay._protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from forebay._sender.produce import error_in, record_errors_in
 from forebay.cli.cluster import json_text
@@ -61,12 +62,8 @@ def caught(call: Callable[[], Any]) -> BaseException:
     return found.value
 
 
-class Answer:
-    """A partition's answer with an error and texts."""
-
-    topic, partition, error_code = "t", 0, 87
-    error_message = LONG
-    record_errors = [(0, LONG), (1, None)]
+ANSWER = PartitionResponse("t", 0, 87, -1, error_message=LONG, record_errors=[(0, LONG), (1, None)])
+"""Of a partition: an error with texts."""
 
 
 def http_error(body: bytes) -> Any:
@@ -76,8 +73,8 @@ def http_error(body: bytes) -> Any:
 SOURCES: dict[str, Callable[[], Any]] = {
     "an error of a broker": lambda: error_for(2, LONG, topic=EVIL),
     "an error of another": lambda: error_for(12345, LONG),
-    "a produce error": lambda: error_in(Answer()),  # type: ignore[arg-type]
-    "an error of one record": lambda: record_errors_in(Answer(), KafkaError("x"))[1][0],  # type: ignore[arg-type, index]
+    "a produce error": lambda: error_in(ANSWER),
+    "an error of one record": lambda: (record_errors_in(ANSWER, KafkaError("x"))[1] or {})[0],
     "mechanisms": lambda: caught(
         lambda: _check_offer(NODE, Who(), SaslHandshakeResponse(33, [LONG] * 50))  # type: ignore[arg-type]
     ),
