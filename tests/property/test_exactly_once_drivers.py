@@ -56,7 +56,7 @@ class Now:
 
 
 NOW_MS = 1_000_000
-MOST = 4_000
+MOST = 2_000
 """Schedules of one long setting."""
 ONE, TWO = Write("query", 0), Write("query", 1)
 STAGE = Setting((Life("A", (ONE,)),), (Zombie("Z", "A", 0, 0),))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from forebay.errors import InvalidProducerEpochError, ProducerFencedError
+from forebay.errors import InvalidProducerEpochError, KafkaError, ProducerFencedError
 from forebay.model import TransactionDescription, TransactionIdentity
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.control_topic import ControlTopic
@@ -101,7 +101,11 @@ def commit(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], now_ms
         driver = _write(topic, driver, decided._replace(decision=settled), prefix)
     if settled.with_fate(Fate.OPEN):
         raise protocol.unknown(settled, found)
-    _sweep(topic, prefix, driver, settled)
+    try:
+        _sweep(topic, prefix, driver, settled)
+    except KafkaError as error:
+        # The write is committed: to call it failed would have it written again where it has no id.
+        logger.warning("What else is open under %s holds readers up to its timeout: %s", prefix, error)
     lost = settled.with_fate(Fate.LOST)
     if lost:
         raise protocol.unfinished(settled.write, [task.partition for task in lost])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from forebay.errors import TimeoutError
 from forebay.spark.exactly_once import driver, protocol
 from forebay.spark.exactly_once.protocol import (
     Fate,
@@ -142,6 +143,20 @@ def test_unknown_rows_stay_as_they_are_or_are_written_once_more() -> None:
     assert (claim.unfinished, claim.lost) == (WRITE, (1,))
     driver.commit(world, "p", written(world, claim), world.now_ms)
     assert world.visible == ["q/0:0", "q/0:1"]
+
+
+def test_a_write_that_is_committed_does_not_fail_for_what_else_is_open(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    outcomes = written(world, driver.begin(world, "p"))
+
+    def before(name: str) -> None:
+        if name == "list":
+            raise TimeoutError("a broker is away")
+
+    world.before_step = before
+    driver.commit(world, "p", outcomes, world.now_ms)
+    assert world.visible == ["q/0:0", "q/0:1"]
+    assert caplog.messages == ["What else is open under p holds readers up to its timeout: a broker is away"]
 
 
 def test_a_driver_whose_claim_is_gone_aborts_nothing() -> None:
