@@ -173,7 +173,7 @@ def test_several_topics_by_column_and_one_that_is_not_listed(
         ('value = "number"\n[value]\nformat = "json"\n', r"\[value\] format 'json' needs a struct, not bigint"),
         ('value = "number"\n[value]\nformat = "raw"\n', r"\[value\] format 'raw' needs STRING or BINARY, not bigint"),
         (AVRO + "schema = '\"string\"'\n", r"\[value\] value is struct<.*>, which does not fit Avro's string"),
-        (AVRO + '[registry]\nurl = "http://127.0.0.1:9"\n', r"\[registry\] no answer: http://127.0.0.1:9: .*refused"),
+        (AVRO + '[registry]\nurl = "http://127.0.0.1:9"\n', r"\[registry\] no answer: http://127.0.0.1:9: .*refuses"),
         (
             '[value]\nformat = "json"\n[transform]\nfunction = "nothing_like_it:f"\n',
             "cannot be imported: ModuleNotFound",

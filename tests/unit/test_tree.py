@@ -27,6 +27,7 @@ TESTED_ELSEWHERE = {
     "_network/options.py": "a declaration, used by every test of the client",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
     "_send/topics.py": "tests/scenario/test_metadata_wait.py, through send(), partitions_for() and PendingSend",
+    "compat/kafka/_own_structs.py": "tests/unit/compat/kafka/test_structs.py, beside those of kafka-python",
     "pipeline/__init__.py": "tests/unit/pipeline/test_runner.py, which imports through it",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
     "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",

@@ -10,7 +10,6 @@ import pytest
 
 from forebay.config import table
 from forebay.pipeline import JobError, load
-from forebay.pipeline.formats import FILES, MODES, OTHERS
 from forebay.pipeline.loading import ALLOWED, ELSEWHERE, REGISTRY
 from tests.fakes.names import FORBIDDEN_TOPICS
 
@@ -198,51 +197,6 @@ def test_topics_that_cannot_be(folder: Path, topic: str) -> None:
         document["sink"] = {**({} if key != "dead_letters" else {"topic": "t"}), key: value}
         document["map"] = {"topic": "a"}
         assert f"[sink] {key} names no topic that can be" in refusal(folder, document)
-
-
-@pytest.mark.parametrize("form", FILES)
-def test_each_format_of_files(folder: Path, form: str) -> None:
-    document = good()
-    document["source"] = {"format": form}
-    assert f"[source] has no path, which format '{form}' reads" in refusal(folder, document)
-    document["source"] = {"format": form, "options": {"path": "rows.csv"}}
-    load_good(folder, document)
-    for option in FILES[form]:
-        for wrong in ("yes", "1", "", "treu"):
-            document["source"] = {"format": form, "path": "rows.csv", "options": {option.upper(): wrong}}
-            words = f"[source.options] {option.upper()} must be true or false, not '{wrong}'"
-            assert words in refusal(folder, document)
-        for right in (True, "FALSE", "true"):
-            document["source"]["options"] = {option: right}
-            load_good(folder, document)
-
-
-def load_good(folder: Path, document: Document) -> None:
-    (folder / "job.toml").write_text("\n".join(f'"{name}" = {toml(value)}' for name, value in document.items()))
-    assert load(folder / "job.toml").sources[0].format == document["source"]["format"]
-
-
-@pytest.mark.parametrize("form", [*FILES, *OTHERS])
-def test_each_format_misspelt(folder: Path, form: str) -> None:
-    document = good()
-    for wrong in {form[:-1], f"{form}s", form[1:]} - {"rate"}:
-        document["source"] = {"format": wrong, "path": "rows.csv"}
-        assert re.search(
-            rf"\[source\] format is '{wrong}', which is unknown; did you mean '[\w-]+'\?", refusal(folder, document)
-        )
-    for right in (form, form.upper(), f"org.example.{form}", "forebay_test_source"):
-        document["source"] = {"format": right, "path": "rows.csv"}
-        load_good(folder, document)
-
-
-@pytest.mark.parametrize("form", ["csv", "json", "xml"])
-def test_modes_of_malformed_rows(folder: Path, form: str) -> None:
-    document = good()
-    document["source"] = {"format": form, "path": "rows.csv", "options": {"mode": "FAILFASTT"}}
-    assert "[source.options] mode is 'FAILFASTT'. Allowed: PERMISSIVE" in refusal(folder, document)
-    for mode in MODES:
-        document["source"]["options"] = {"mode": mode.lower()}
-        load_good(folder, document)
 
 
 @pytest.mark.parametrize("again", ["[sink]", "[sink.options]", '["sink"]'])
