@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -67,7 +68,7 @@ def test_a_login_that_the_proxy_refuses(secure: Secure, kind: str) -> None:
     with proxy(kind, "ann:right") as address:
         options = {"bootstrap.servers": secure.kafka.bootstrap_servers}
         error = refused({**options, "proxy.url": f"{kind}://ann:canary@{address}"}, wait_ms=3000)
-        assert "the proxy" in str(error) and not any(word in str(error) for word in ("ann", "canary")), error
+        assert "the proxy" in str(error) and not re.search(r"\bann\b|canary", str(error)), error
         other = refused({**options, "proxy.url": f"{kind}://{address}"}, wait_ms=3000)
         if kind == "http":
             assert isinstance(error, AuthenticationError) and isinstance(other, AuthenticationError), other

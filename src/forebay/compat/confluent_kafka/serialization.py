@@ -31,7 +31,5 @@ class SerializationContext:
             return NotImplemented
         return (self.topic, self.field, self.headers) == (other.topic, other.field, other.headers)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"SerializationContext({self.topic!r}, {str(self.field)!r}, {self.headers!r})"
