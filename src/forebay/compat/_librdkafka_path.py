@@ -134,6 +134,7 @@ class ProducePath:
             wanted = self._message_for(topic, key, value, headers, on_delivery if callback is None else callback)
         self._go(topic, value, key, headers, number, when, wanted, False)
 
+    @cython.final
     @cython.cfunc
     def _message_for(self, topic: Any, key: Any, value: Any, headers: Any, function: Any) -> object:
         if function is None:
@@ -147,6 +148,7 @@ class ProducePath:
         value, key, headers, number, timestamp, wanted = arguments
         self._go(topic, value, key, headers, number, timestamp, wanted, True)
 
+    @cython.final
     @cython.cfunc
     def _go(
         self,
@@ -190,6 +192,7 @@ class ProducePath:
         self.append(state, number, view_of(record), wanted)
         return None
 
+    @cython.final
     @cython.cfunc
     def state_of(self, topic: Any, was_held: cython.bint) -> TopicState | None:
         # None: the topic is not known.  Else no message that is held stands before its next one.
@@ -219,6 +222,7 @@ class ProducePath:
             raise raised(error) from error
         return None
 
+    @cython.final
     @cython.cfunc
     def append(self, state: TopicState, number: cython.int, record: RecordPointer, wanted: Any) -> object:
         # As SendPath.dispatch, for what is bytes already and has its partition; -1 is the sticky one.
