@@ -27,7 +27,13 @@ TALKING = {
 
 
 def test_every_command_is_among_those_that_wait_or_needs_no_broker() -> None:
-    assert set(cli.commands) - {line.split()[0] for line in TALKING} == {"broker", "config", "doctor", "pipeline", "top"}
+    assert set(cli.commands) - {line.split()[0] for line in TALKING} == {
+        "broker",
+        "config",
+        "doctor",
+        "pipeline",
+        "top",
+    }
 
 
 @pytest.mark.parametrize("line", TALKING)

@@ -167,3 +167,8 @@ def test_what_an_error_means_in_its_place_is_its_own() -> None:
         assert (twin.fatal, twin.txn_requires_abort, twin.retriable) == (False, True, False)
     fatal_no_more = judged(errors.ClusterAuthorizationError())
     assert not fatal_no_more.fatal and errors.ClusterAuthorizationError().fatal
+
+
+def test_what_is_no_text_is_kept_as_it_is() -> None:
+    error = errors.KafkaError(b"\x1b")  # type: ignore[arg-type]
+    assert error.args == (b"\x1b",) and "\x1b" not in str(error)

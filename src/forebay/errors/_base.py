@@ -68,8 +68,10 @@ class KafkaError(Exception):
     """Of an error that ``send_batch`` raised: the BatchDelivery of the rows taken before; not pickled."""
 
     def __init__(self, message: str = "", /, **context: object) -> None:
-        # Much of it may be a peer's text, which must not reach a log or a terminal as it is.
-        super().__init__(printable(message or self.default_message(), None))
+        text = message or self.default_message()
+        # Much of it may be a peer's text, which must not reach a log or a terminal as it is.  A user's code may give
+        # anything.
+        super().__init__(printable(text, None) if isinstance(text, str) else text)
         self.context: dict[str, object] = context
 
     @classmethod

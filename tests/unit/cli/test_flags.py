@@ -89,7 +89,10 @@ def test_how_inputs_are_read() -> None:
         (["-K", ""], "-K: a delimiter cannot be empty"),
         (["-D", r"\q"], "-D '\\\\\\\\q': unknown escape"),
         (["--envelope", "--key-field", "id"], "exclude each other"),
-        (["--property", "parse.key"], "--property 'parse.key': write name=value"),
+        (
+            ["--property", "parse.key"],
+            r"--property \(number 1\): it has 9 characters, and no name before a =; write name=value",
+        ),
     ],
 )
 def test_layouts_that_cannot_be(arguments: list[str], expected: str) -> None:

@@ -39,7 +39,7 @@ def test_a_failure_names_place_reason_and_partition() -> None:
     tally.settled("x.txt", 3, HERE, RecordTooLargeError("too\nlarge"))
     tally.settled("x.txt", 4, NOWHERE, RecordTooLargeError("too large"))
     tally.failed_silently()
-    assert lines == ["x.txt:3: too large (partition 1)", "x.txt:4: too large"]
+    assert lines == [r"x.txt:3: too\nlarge (partition 1)", "x.txt:4: too large"]
     assert (tally.failed, tally.stuck) == (3, None)
 
 
