@@ -121,7 +121,7 @@ def addresses_within(host: str, port: int, limit_ms: float, lookup: Lookup | Non
     done = Latch()
     arguments = (host, port, lookup or system_lookup, found, done)
     try:
-        start_thread(_look_up_apart, f"forebay-name | {host}", *arguments)
+        run_apart(_look_up_apart, *arguments)
     except RuntimeError:  # at exit: without a limit rather than not at all
         _look_up_apart(*arguments)
     if not done.wait(limit_ms):
