@@ -322,7 +322,7 @@ def test_nobody_at_the_endpoint() -> None:
     provider = IdentityProvider()
     provider.start()
     provider.stop()
-    with pytest.raises(NetworkError, match="refused"):
+    with pytest.raises(NetworkError, match="refuses the connection"):
         post_form(Endpoint(provider.url()), with_secret("id", "s", None, False), SystemClock().now)
 
 
