@@ -78,11 +78,11 @@ class TopicPartition:
         metadata: str | None = None,
         leader_epoch: int | None = None,
     ) -> None:
-        self.topic = plain_topic(topic)
-        self.partition = plain_index("partition", partition)
-        self.offset = plain_index("offset", offset)
-        self.metadata = metadata
-        self.leader_epoch = leader_epoch
+        self.topic: str = plain_topic(topic)
+        self.partition: int = plain_index("partition", partition)
+        self.offset: int = plain_index("offset", offset)
+        self.metadata: str | None = metadata
+        self.leader_epoch: int | None = leader_epoch
         self.error: KafkaError | None = None
 
     def __eq__(self, other: object) -> bool:
