@@ -19,6 +19,7 @@ from forebay.errors import (
     InvalidTopicError,
     KafkaError,
     KafkaTimeoutError,
+    ProtocolError,
     RecordTooLargeError,
     SerializationError,
     UnknownTopicOrPartitionError,
@@ -101,17 +102,25 @@ def timeout_of(ours: KafkaProducer) -> KafkaTimeoutError:
 
 
 @pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        (HTTP, "does not speak the Kafka protocol: .*looks like an HTTP server"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", "does not speak the Kafka protocol: .*looks like an SSH server"),
-        (b"\x15\x03\x01\x00\x02\x02\x50", "Kafka|closed the connection"),
-        (b"\x00\x00\x00\x04\xff\xff\xff\xff", "answered with correlation id -1"),
-        (b"", "closed the connection"),
-    ],
-    ids=["http", "ssh", "tls-alert", "wrong-correlation", "hang-up"],
+    ("answer", "server_name"),
+    [(HTTP, "an HTTP server"), (b"SSH-2.0-OpenSSH_9.6\r\n", "an SSH server"), (b"\x15\x03\x01\x00\x02\x02\x50", "TLS")],
+    ids=["http", "ssh", "tls-alert"],
 )
-def test_something_else_on_the_port(answer: bytes, text: str) -> None:
+def test_another_protocol_on_the_port_is_told_before_max_block_ms(answer: bytes, server_name: str) -> None:
+    with server(answer) as address, producer(address, **{"max.block.ms": 10 * BLOCK_MS}) as ours:
+        error = failure(ours)
+    assert isinstance(error, ProtocolError)
+    assert error.message.startswith(f"No address of bootstrap.servers answers as a Kafka: {address} ")
+    assert "does not speak the Kafka protocol: " in error.message
+    assert server_name in error.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [(b"\x00\x00\x00\x04\xff\xff\xff\xff", "answered with correlation id -1"), (b"", "closed the connection")],
+    ids=["wrong-correlation", "hang-up"],
+)
+def test_something_on_the_port_that_may_be_a_kafka(answer: bytes, text: str) -> None:
     with server(answer) as address, producer(address) as ours:
         reason = str(timeout_of(ours).context["last_error"])
     assert address in reason

@@ -8,7 +8,6 @@
     │   ├── ProducerClosedError
     │   └── ForkedProducerError
     ├── InterruptError
-    ├── ProtocolError                         the peer's bytes make no sense
     ├── SerializationError
     │   └── UnserializableTypeError (TypeError)
     └── ApiError                              goes into the record's future and callback, not out of send()
@@ -22,6 +21,7 @@
         │       └── InvalidMetadataError      UnknownTopicOrPartition..., NotLeaderOrFollower..., LeaderNotAvailable...
         │           └── NetworkError
         │               └── DisconnectError
+        ├── ProtocolError                     the peer's bytes make no sense
         ├── OutOfOrderSequenceError
         │   └── UnknownProducerIdError
         ├── ProducerFencedError¹, UnsupportedVersionError¹, InvalidProducerEpochError, TransactionAbortableError

@@ -46,7 +46,7 @@ class UnserializableTypeError(SerializationError, TypeError):
     """A key or value of a type that nothing turns into bytes, such as str without a serializer."""
 
 
-class ProtocolError(KafkaError):
+class ProtocolError(ApiError):
     """The peer sent bytes that make no sense here; it may not be Kafka at all."""
 
     stranger: bool = False
