@@ -95,6 +95,17 @@ def test_what_waits_counts_for_the_new_leader_once_it_moves() -> None:
     assert world.pool.available() == world.pool.total
 
 
+def test_what_waits_takes_of_its_new_leaders_share() -> None:
+    world = world_without_a_node()
+    fill(world)
+    world.cluster.down(0)
+    world.cluster.move("test", AWAY, 0)
+    world.metadata.request_update(False)
+    world.until(lambda: AWAY not in held(world))
+    assert held(world) == {0: 5 * BATCH}
+    assert fill(world, partition=0) == 0
+
+
 def test_its_batches_expire_by_the_clock_and_its_share_is_free_again() -> None:
     world = world_without_a_node()
     fill(world)

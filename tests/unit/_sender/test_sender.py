@@ -350,3 +350,13 @@ def test_moving_on_after_a_stale_leader() -> None:
     assert future.result(0).offset == 0
     assert NotLeaderOrFollowerError.invalid_metadata
     assert len(world.cluster.requests(1)) == 1
+
+
+def test_windows_of_metrics_end_although_nobody_reads() -> None:
+    """A reader that comes after two windows finds what was sent in the second one, and not what was sent before."""
+    world = World()
+    world.send(bytes(1_000))
+    world.run(35_000, 100)
+    world.send(bytes(10))
+    world.run(26_000, 100)
+    assert world.metric("record-size-max") < 1_000
