@@ -316,9 +316,10 @@ class Explored:
 
     def _send(self) -> None:
         """The sender's thread: turns until all threads have ended and every record has its outcome."""
-        turns = 0
+        turns = told = 0
         while self.working or self.accumulator.has_incomplete():
-            turns += 1
+            # Since the last outcome: a batch may back off for hundreds of turns, several times.
+            turns, told = (turns + 1 if told == len(self.outcomes) else 0), len(self.outcomes)
             assert turns < MOST_TURNS, f"{self.accumulator.incomplete()} get no outcome"
             self._turn()
             self.scheduler.switch()

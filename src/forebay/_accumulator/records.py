@@ -173,11 +173,8 @@ class RecordsBuilder:
     @cython.cfunc
     def room(self) -> cython.Py_ssize_t:
         # For one more record, in bytes; not above 0 for none.
-        room: cython.Py_ssize_t = self.capacity - self.position
-        if self.raw_size == 0:
-            return room
-        if not self.compressed:
-            return min(room, self.write_limit - BATCH_OVERHEAD - self.raw_size)
+        if not self.compressed or self.raw_size == 0:
+            return self.capacity - self.position
         return min(self.raw_room(), self.write_limit - self.estimated_size())
 
     @cython.cfunc
@@ -210,7 +207,7 @@ class RecordsBuilder:
         if not grow(chunk, size, self.write_limit):
             return False
         self.base = chunk.base
-        self.capacity = cython.cast(cython.int, chunk.size)
+        self.capacity = self.usable(chunk)
         return True
 
     @cython.exceptval(check=False)
@@ -247,8 +244,16 @@ class RecordsBuilder:
     def write_to(self, chunk: Buffer) -> cython.void:
         self.chunk = chunk
         self.base = chunk.base
-        self.capacity = chunk.size
+        self.capacity = self.usable(chunk)
         self.position = 0
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def usable(self, chunk: Buffer) -> cython.int:
+        # Bytes of the chunk that records may take.  Without compression the limit of the batch is in it, so that an
+        # append compares once.
+        size: cython.Py_ssize_t = chunk.size
+        return cython.cast(cython.int, size if self.compressed else min(size, self.write_limit - BATCH_OVERHEAD))
 
     @cython.cfunc
     def go_on_in(self, chunk: Buffer, spare: list[Any]) -> cython.void:
@@ -438,11 +443,11 @@ def new_records(
     records: RecordsBuilder = RecordsBuilder.__new__(RecordsBuilder)
     records.first_chunk = chunk
     records.further_chunks = None
-    records.write_to(chunk)
     records.write_limit = write_limit
     records.raw_limit = raw_limit if raw_limit > 0 else MAX_INT32
     records.codec_id = codec_id
     records.compressed = codec_id != 0
+    records.write_to(chunk)
     records.compression_ratio = compression_ratio
     records.raw_size = records.max_record_size = records.checked = records.checksum = 0
     records.payload = NO_PIECES
