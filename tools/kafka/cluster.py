@@ -15,10 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tools.kafka.jars import KAFKA_VERSION, archive_of, ensure_jars, java
 from tools.kafka.probe import nodes_in_metadata
@@ -32,6 +33,8 @@ START_ATTEMPTS = 3
 STOP_TIMEOUT_S = 15.0
 TOOL_TIMEOUT_S = 120.0
 TOPIC_TIMEOUT_S = 30.0
+PARTITIONS_AT_ONCE = 5_000
+"""A controller takes at most 10,000 changes in one request."""
 ANSWER_TIMEOUT_S = 10.0
 POLL_S = 0.05
 #: For what lives for seconds: half the time to start, half as fast once it is warm.
@@ -320,15 +323,22 @@ class RealKafka:
         """
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient
-        from confluent_kafka.cimpl import NewTopic
+        from confluent_kafka.cimpl import NewPartitions, NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=replication, config=dict(config or {}))
-        try:
-            admin.create_topics([topic])[name].result(TOPIC_TIMEOUT_S * self._patience)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
+        first = min(partitions, PARTITIONS_AT_ONCE)
+        topic = NewTopic(name, num_partitions=first, replication_factor=replication, config=dict(config or {}))
+        steps: list[Callable[[], Any]] = [partial(admin.create_topics, [topic])]
+        for count in range(first, partitions, PARTITIONS_AT_ONCE):
+            more = NewPartitions(name, min(count + PARTITIONS_AT_ONCE, partitions))
+            steps.append(partial(admin.create_partitions, [more]))
+        for step in steps:
+            try:
+                step()[name].result(TOPIC_TIMEOUT_S * self._patience)
+            except KafkaException as error:
+                # Also a number of partitions that it has already: the answer to the request before was late.
+                if error.args[0].code() not in (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_PARTITIONS):
+                    raise
         deadline = time.monotonic() + TOPIC_TIMEOUT_S * self._patience
         while missing := _without_leader(admin, name, partitions, ANSWER_TIMEOUT_S * self._patience):
             if time.monotonic() > deadline:

@@ -29,6 +29,7 @@ cdef class ProducerBatch(StampedBatch):
     cdef readonly signed char life       # in states.pxd; ``become`` changes it
     cdef readonly signed char final_state
     cdef public Flag in_flight
+    cdef public Flag sparse              # it took more records when it was drained
     cdef public Flag maybe_written
     cdef set_up(self, GatedQueue queue, RecordsBuilder records, double created, int first)
     cdef Py_ssize_t try_append(self, RecordPointer record, RecordFuture future, object callback) except? -2

@@ -59,7 +59,7 @@ class ProducerBatch(StampedBatch):
         self.record_count = self.attempts = self.drain_number = self.incarnation = self.stamped_for = 0
         self.final_state = states.NOT_FINAL
         self.life = states.OPEN
-        self.in_flight = self.by_name = False
+        self.in_flight = self.by_name = self.sparse = False
         self.maybe_written = False  # an earlier attempt may have been written
         self.asked = 0  # number of the metadata request that is to tell which topic it goes to; -1: answered
         self.last_error: Any = None

@@ -39,6 +39,17 @@ def chunk_size(
     return max(batch_size, BATCH_OVERHEAD + record) if size > batch_size >> 1 else size
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+def usable(chunk: Buffer, limit: cython.Py_ssize_t, compressed: cython.bint) -> cython.int:
+    """Bytes of a chunk that records may take.
+
+    Without compression the limit of the batch is in it, so that an append compares once.
+    """
+    size: cython.Py_ssize_t = chunk.size
+    return cython.cast(cython.int, size if compressed else min(size, limit - BATCH_OVERHEAD))
+
+
 @cython.ccall
 @cython.exceptval(check=False)
 def grow(chunk: Buffer, least: cython.Py_ssize_t, most: cython.Py_ssize_t) -> cython.bint:

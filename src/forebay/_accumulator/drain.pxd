@@ -9,6 +9,7 @@ cdef class BatchDrain:
     cdef long long drains
     cdef readonly bint more
     cdef readonly bint cut_short
+    cdef bint ripe_only
     cdef readonly double behind_check
     cpdef void begin(self) noexcept
     cpdef list drain(self, int node_id, Py_ssize_t max_size, double now, Gate gate)

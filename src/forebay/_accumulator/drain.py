@@ -30,13 +30,13 @@ class BatchDrain:
 
     After a drain ``more`` says whether the node has batches that could follow at once, and ``cut_short`` whether they
     had no room in this request.  ``behind_check`` is the time in ms until the next batch can go of the partitions that
-    were drained since ``begin``.
+    were drained since ``begin``.  ``ripe_only`` leaves out batches that gain by waiting.
     """
 
     def __init__(self, schedule: BatchSchedule) -> None:
         self.schedule = schedule
         self.drains = 0
-        self.more = self.cut_short = False
+        self.more = self.cut_short = self.ripe_only = False
         self.behind_check = INFINITY
 
     @cython.ccall
@@ -117,6 +117,8 @@ class BatchDrain:
             if len(queue.batches) == 0:
                 return False
             head: ProducerBatch = queue.batches[0]
+            if self.ripe_only and self.schedule.lingers_until(queue) > -INFINITY:
+                return False
             return not head.is_being_closed() and head.estimated_size() > room
         finally:
             release(queue.lock)
@@ -153,10 +155,11 @@ class BatchDrain:
         try:
             if len(queue.batches) > 0:
                 batch: ProducerBatch = queue.batches[0]
-                fits: cython.bint = room < 0 or batch.estimated_size() <= room
-                return (
-                    batch if fits and not batch.is_being_closed() and not self.schedule.backs_off(batch, now) else None
-                )
+                if batch.is_being_closed() or self.schedule.backs_off(batch, now):
+                    return None
+                if self.ripe_only and self.schedule.lingers_until(queue) > -INFINITY:
+                    return None
+                return batch if room < 0 or batch.estimated_size() <= room else None
             if queue.place != IDLE:
                 queue.move(IDLE)
         finally:
@@ -173,6 +176,7 @@ class BatchDrain:
         try:
             if head.is_being_closed() or (room >= 0 and head.estimated_size() > room):
                 return False
+            head.sparse = not head.is_full()
             queue.pop_head()
             place: cython.int = WATCHED if len(queue.batches) > 0 else IDLE
             if queue.place != place:

@@ -44,7 +44,6 @@ cdef class RecordsBuilder:
     cpdef Py_ssize_t estimated_size(self) noexcept
     cdef bint is_full(self) noexcept
     cdef void write_to(self, Buffer chunk) noexcept
-    cdef int usable(self, Buffer chunk) noexcept
     cdef void go_on_in(self, Buffer chunk, list spare)
     cdef Py_ssize_t buffer_count(self) noexcept
     cdef Buffer buffer_at(self, Py_ssize_t at)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.chunks import grow, shrunk
+from cython.cimports.forebay._accumulator.chunks import grow, shrunk, usable
 from cython.cimports.forebay._accumulator.pool import Buffer, adopt
 from cython.cimports.forebay._accumulator.states import CHUNK_FULL, CHUNK_SMALL, NO_ROOM
 from cython.cimports.forebay._records.batch_v2 import put_large_record, put_record, record_body_size, record_size
@@ -207,7 +207,7 @@ class RecordsBuilder:
         if not grow(chunk, size, self.write_limit):
             return False
         self.base = chunk.base
-        self.capacity = self.usable(chunk)
+        self.capacity = usable(chunk, self.write_limit, self.compressed)
         return True
 
     @cython.exceptval(check=False)
@@ -244,16 +244,8 @@ class RecordsBuilder:
     def write_to(self, chunk: Buffer) -> cython.void:
         self.chunk = chunk
         self.base = chunk.base
-        self.capacity = self.usable(chunk)
+        self.capacity = usable(chunk, self.write_limit, self.compressed)
         self.position = 0
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def usable(self, chunk: Buffer) -> cython.int:
-        # Bytes of the chunk that records may take.  Without compression the limit of the batch is in it, so that an
-        # append compares once.
-        size: cython.Py_ssize_t = chunk.size
-        return cython.cast(cython.int, size if self.compressed else min(size, self.write_limit - BATCH_OVERHEAD))
 
     @cython.cfunc
     def go_on_in(self, chunk: Buffer, spare: list[Any]) -> cython.void:

@@ -10,6 +10,7 @@ cdef class ReadyNodes:
     cdef public list nodes
     cdef public double next_check
     cdef readonly set leaderless
+    cdef readonly list ripe
     cdef note_leaderless(self, str topic)
 
 

@@ -38,12 +38,14 @@ class ReadyNodes:
     nodes: ids of brokers that something can be sent to now.
     next_check: ms until a batch that waits now can go; infinite if none does.
     leaderless: topics with batches whose partition has no leader; None where there is none, as nearly always.
+    ripe: those of ``nodes`` that have a batch which gains nothing by waiting (full, sent before, asked for now).
     """
 
     if not cython.compiled:
         nodes: list[int]
         next_check: float
         leaderless: set[str] | None
+        ripe: list[int]
 
     @cython.cfunc
     def note_leaderless(self, topic: str) -> object:
@@ -59,6 +61,7 @@ def no_nodes() -> ReadyNodes:
     found: ReadyNodes = ReadyNodes.__new__(ReadyNodes)
     found.nodes = []
     found.next_check = INFINITY
+    found.ripe = []
     found.leaderless = None
     return found
 
@@ -256,6 +259,7 @@ class BatchSchedule:
             found.note_leaderless(queue.topic)
             return True
         wait: cython.double = 0
+        due: cython.double = 0
         place: cython.int = WATCHED
         acquire(queue.lock)
         try:
@@ -263,10 +267,11 @@ class BatchSchedule:
                 place = IDLE
             else:
                 wait = self.drainable_in(queue, now)
+                due = self.lingers_until(queue)
                 # Under the same lock, so that no thread can fill the batch in between without an announcement.
-                if wait == 0 and self.lingers_until(queue) > now:
+                if wait == 0 and due > now:
                     place = PARKED
-                    queue.due = self.lingers_until(queue)
+                    queue.due = due
             if place != WATCHED:
                 queue.move(place)
         finally:
@@ -276,8 +281,11 @@ class BatchSchedule:
             return False
         if wait > 0:
             found.next_check = min(found.next_check, wait)
-        elif queue.line not in found.nodes:
+            return True
+        if queue.line not in found.nodes:
             found.nodes.append(queue.line)
+        if due == -INFINITY and queue.line not in found.ripe:
+            found.ripe.append(queue.line)
         return True
 
     @cython.cfunc

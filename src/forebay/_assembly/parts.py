@@ -361,6 +361,7 @@ def _sender_options(config: ProducerConfig, prefix: str) -> SenderOptions:
         delivery_timeout_ms=config["delivery.timeout.ms"],
         guarantee_order=max_in_flight == 1,
         max_in_flight=max_in_flight,
+        max_sparse=config["max.sparse.batches.in.flight"],
         log_prefix=prefix,
     )
 

@@ -1,3 +1,4 @@
+from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.drain cimport BatchDrain
 from forebay._accumulator.schedule cimport ReadyNodes
@@ -15,9 +16,13 @@ cdef class Draining:
     cdef TransactionManager transactions
     cdef Py_ssize_t max_request_size
     cdef bint compresses
+    cdef int max_sparse
+    cdef dict sparse                     # sparse batches in flight, by node; only nodes that have some
     cdef BatchOutcomes outcomes
     cdef BatchCloser closer
     cdef double collect(self, ReadyNodes found, list calls, double now) except? -2
+    cdef bint holds(self, int node_id) except? -1
+    cdef int count_sparse(self, ProducerBatch batch, int change) except? -1
     cdef drain(self, int node_id, list calls, double now)
     cdef list close(self, list calls, double now)
     cpdef put_back(self, list calls, double now)

@@ -30,7 +30,8 @@ class Draining:
     Args:
         transactions: decides whether a partition may be drained and stamps its batches, or None.
         outcomes: told of a batch that cannot be compressed.
-        max_request_size: bytes of one request (``max.request.size``), and most bytes for one node in one turn.
+        options: of the sender.  ``max_request_size`` is most bytes for one node in one turn, too.  While ``max_sparse``
+            sparse batches are in flight to a node, it gets none that gains by waiting; 0 is no limit.
     """
 
     def __init__(
@@ -40,14 +41,15 @@ class Draining:
         metadata: Any,
         transactions: TransactionManager | None,
         outcomes: BatchOutcomes,
-        max_request_size: int,
+        options: Any,
     ) -> None:
         self.schedule = accumulator.schedule
         self.batches = accumulator.drain
         self.client = client
         self.metadata = metadata
         self.transactions = transactions
-        self.max_request_size = max_request_size
+        self.max_request_size, self.max_sparse = options.max_request_size, options.max_sparse
+        self.sparse: dict[int, int] = {}
         self.outcomes = outcomes
         self.closer = accumulator.closer
         self.compresses = accumulator.closer.codec_id != 0
@@ -73,8 +75,32 @@ class Draining:
                     self.schedule.loads.update_node_latency(node_id, now, False)
                 continue
             self.schedule.loads.update_node_latency(node_id, now, True)
+            held: cython.bint = self.holds(node_id)
+            if held and node_id not in found.ripe:
+                continue  # an answer ends the wait
+            self.batches.ripe_only = held
             self.drain(node_id, calls, now)
+        self.batches.ripe_only = False
         return delay
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def holds(self, node_id: cython.int) -> cython.bint:
+        """Whether batches that gain by waiting are held back until the node answers; DESIGN.md says why."""
+        return 0 < self.max_sparse <= self.sparse.get(node_id, 0)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def count_sparse(self, batch: ProducerBatch, change: cython.int) -> cython.int:
+        """A batch went out to its ``last_node`` (1) or has its answer (-1)."""
+        if not batch.sparse:
+            return 0
+        count: cython.int = self.sparse.get(batch.last_node, 0) + change
+        if count > 0:
+            self.sparse[batch.last_node] = count
+        else:
+            self.sparse.pop(batch.last_node, None)
+        return 0
 
     @cython.cfunc
     def drain(self, node_id: cython.int, calls: list[Any], now: cython.double) -> object:

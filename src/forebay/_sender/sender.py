@@ -1,8 +1,7 @@
 """Sender: one turn takes batches from the accumulator to the brokers and their answers back to the batches.
 
-A producer's I/O thread only repeats ``run_once(now)``, which reads no clock, starts no thread and sleeps only inside
-the client's poll.  Everything here runs on that thread, except ``request_close``, ``request_force_close`` and
-``wakeup``.
+A producer's I/O thread repeats ``run_once(now)``, which reads no clock, starts no thread and sleeps only in ``poll``.
+Everything here runs on that thread, except ``request_close``, ``request_force_close`` and ``wakeup``.
 """
 
 from __future__ import annotations
@@ -53,6 +52,7 @@ class SenderOptions(NamedTuple):
     guarantee_order: bool = False
     """A partition is muted while a batch of it is in flight."""
     max_in_flight: int = 5
+    max_sparse: int = 0
     log_prefix: str = ""
 
 
@@ -98,7 +98,7 @@ class Sender:
             client, transactions, options.request_timeout_ms, fail_waiting=self.outcomes.fail_waiting
         )
         self.telemetry: Any = None
-        self.draining = Draining(accumulator, client, metadata, transactions, self.outcomes, options.max_request_size)
+        self.draining = Draining(accumulator, client, metadata, transactions, self.outcomes, options)
         self.answered = self.on_produce  # made once, not for each request
         self.acks, self.timeout_ms = options.acks, options.request_timeout_ms
         self.delivery_timeout_ms, self.guarantee_order = options.delivery_timeout_ms, options.guarantee_order
@@ -285,8 +285,7 @@ class Sender:
         """One produce request with ``batches`` to one node."""
         call: ProduceCall = ProduceCall.__new__(ProduceCall)
         name: str | None = None if self.dialog is None else self.dialog.transactional_id
-        compressor = self.accumulator.closer.compressor
-        call.set_up(node_id, batches, now, self.acks, self.timeout_ms, compressor, name)
+        call.set_up(node_id, batches, now, self.acks, self.timeout_ms, self.accumulator.closer.compressor, name)
         oldest: cython.int = 0
         newest: cython.int = call.newest
         if self.requests is not None:
@@ -317,6 +316,7 @@ class Sender:
                 queue.muted = True
             batch.in_flight = True
             batch.last_node = node_id
+            self.draining.count_sparse(batch, 1)
             self.in_flight[batch] = None
             self.next_in_flight_expiry = min(self.next_in_flight_expiry, batch.created + self.delivery_timeout_ms)
         return None
@@ -368,6 +368,7 @@ class Sender:
         queue: PartitionQueue = batch.queue
         queue.in_flight -= 1
         batch.in_flight = False
+        self.draining.count_sparse(batch, -1)
         self.in_flight.pop(batch, None)
         try:
             self.outcomes.apply(batch, answer, error, now)

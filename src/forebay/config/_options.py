@@ -102,6 +102,13 @@ _CORE = (
         ranges=((0, 1),), ours=True,
     ),
     Option(
+        "max.sparse.batches.in.flight", INT, 5000, LOW,
+        "While so many batches that could take more records are in flight to a broker, it gets no further ones until "
+        "it answers, so that they fill meanwhile. Full batches and what flush() or a transaction asks for do not wait. "
+        "0 sets no limit.",
+        ranges=_FROM_0, ours=True,
+    ),
+    Option(
         "max.block.ms", LONG, 60_000, MEDIUM,
         "How long send() may wait in all, for metadata and for memory.",
         ranges=_FROM_0,
