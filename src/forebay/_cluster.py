@@ -37,17 +37,31 @@ class Cluster:
         invalid_topics: Iterable[str] = (),
         topic_ids: Mapping[str, bytes] = MappingProxyType({}),
         version: int = 0,
+        before: Cluster | None = None,
+        unchanged: Iterable[str] = (),
     ) -> None:
+        """See the class.
+
+        Args:
+            before: the picture that this one replaces.
+            unchanged: topics whose partitions are as ``before`` has them; this picture shares its tuples, so that a
+                reader tells by ``is`` that nothing changed.
+        """
         self._nodes: Mapping[int, Node] = MappingProxyType({node.id: node for node in nodes})
         by_topic: dict[str, list[PartitionInfo]] = {}
         for info in partitions:
             by_topic.setdefault(info.topic, []).append(info)
         ordered = {topic: tuple(sorted(infos, key=lambda info: info.partition)) for topic, infos in by_topic.items()}
-        self._partitions: Mapping[str, tuple[PartitionInfo, ...]] = MappingProxyType(ordered)
-        self._available = {
+        available = {
             topic: tuple(info.partition for info in infos if info.leader is not None)
             for topic, infos in ordered.items()
         }
+        if before is not None:
+            for topic in unchanged:
+                ordered[topic] = before.partitions(topic)
+                available[topic] = before.available_partitions(topic)
+        self._partitions: Mapping[str, tuple[PartitionInfo, ...]] = MappingProxyType(ordered)
+        self._available = available
         self.cluster_id = cluster_id
         self.controller_id = controller_id
         self.unauthorized_topics = frozenset(unauthorized_topics)

@@ -72,3 +72,12 @@ def test_a_topic_s_id_is_none_where_brokers_do_not_say_it() -> None:
     known = Cluster([A], [PartitionInfo("t", 0, A)], topic_ids={"t": b"i" * 16})
     assert (known.topic_id("t"), known.topic_id("z")) == (b"i" * 16, None)
     assert cluster().topic_id("t") is None
+
+
+def test_a_picture_shares_what_did_not_change_with_the_one_before() -> None:
+    first = cluster()
+    second = Cluster([A, B], [PartitionInfo("u", 0, A)], version=4, before=first, unchanged=["t"])
+    assert second.topics == {"t", "u"}
+    assert second.partitions("t") is first.partitions("t")
+    assert second.available_partitions("t") is first.available_partitions("t")
+    assert second.leader(TopicPartition("u", 0)) == A

@@ -50,6 +50,7 @@ cdef class TopicState:
     cdef readonly int partition_count
     cdef readonly BuiltInPartitioner partitioner
     cdef readonly object cluster
+    cdef tuple infos
     cdef readonly long long version
     cdef readonly TopicIncarnation incarnation
     cdef TopicIncarnation other
@@ -68,6 +69,7 @@ cdef class TopicChange:
     cdef object cluster
     cdef long long version
     cdef int count
+    cdef tuple infos
     cdef tuple available
     cdef TopicIncarnation incarnation
     cdef list leaders

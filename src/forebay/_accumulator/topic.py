@@ -260,7 +260,8 @@ class TopicState:
     deleted and created again with fewer partitions keeps them, and their batches expire.  The count never goes back to
     0, because threads that send divide by it.  ``missing`` says that the newest metadata does not know the topic; then
     a send waits.  ``incarnation`` is replaced under that lock and read without it; it is one word, so its number and
-    its id belong together.  ``other`` is the previous incarnation, or the same.  ``last_used``, the time of the last
+    its id belong together.  ``other`` is the previous incarnation, or the same.  ``infos``, the cluster's tuple that
+    the queues' leaders are from, is replaced and read in the same way.  ``last_used``, the time of the last
     drain in monotonic ms, is owned by the sender's thread.
     """
 
@@ -270,6 +271,7 @@ class TopicState:
         self.queues: list[Any] = []
         self.partition_count = 0
         self.cluster = None
+        self.infos: tuple[Any, ...] = ()
         self.version = -1
         self.incarnation = self.other = TopicIncarnation(None)
         self.missing = False
@@ -316,6 +318,7 @@ class TopicState:
             if self.missing:
                 for queue in self.queues:
                     queue.leader_id = -1
+            self.infos = change.infos
             self.version = change.version
         if change.count > 0:
             self._apply_to_partitioner(change.count, change.available)
@@ -401,11 +404,12 @@ class TopicChange:
     """What a cluster says of a topic, with the queues to be added.  It is made before ``apply`` takes the lock."""
 
     def __init__(
-        self, cluster: Any, count: cython.int, available: tuple[int, ...], incarnation: TopicIncarnation
+        self, cluster: Any, infos: tuple[Any, ...], available: tuple[int, ...], incarnation: TopicIncarnation
     ) -> None:
         self.cluster = cluster
         self.version = cluster.version
-        self.count = count
+        self.infos = infos
+        self.count = len(infos)
         self.available = available
         self.incarnation = incarnation
         self.leaders: list[tuple[int, int, int]] = []
@@ -414,14 +418,20 @@ class TopicChange:
 
 @cython.cfunc
 def change_of(state: TopicState, cluster: Any) -> TopicChange:
-    """What ``cluster`` says of ``state``'s topic.  It takes no lock, because queues are only added."""
+    """What ``cluster`` says of ``state``'s topic.  It takes no lock, because queues are only added.
+
+    If the cluster has the tuple that the queues' leaders are from, they stay.  Each picture takes a tuple only from the
+    one before it.  So no version between the state's and this one had other leaders, and none can be applied meanwhile.
+    """
     infos: tuple[Any, ...] = cluster.partitions(state.name)
     change: TopicChange = TopicChange(
         cluster,
-        len(infos),
+        infos,
         cluster.available_partitions(state.name),
         TopicIncarnation(cluster.topic_id(state.name)),
     )
+    if infos is state.infos:
+        return change
     # By the highest number, not by count, because a broker may leave partitions out.
     highest: cython.int = -1
     for info in infos:

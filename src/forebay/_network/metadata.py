@@ -76,6 +76,7 @@ class Metadata:
         self.in_use: Callable[[str, float], bool] = lambda topic, since: False
         # Sender's thread only:
         self._snapshot = MetadataSnapshot()
+        self._shown = self._snapshot  # what ``newest`` was made of
         self._seen = SeenEpochs()
         self._bootstrap: tuple[Node, ...] = ()
         # Replaced by the sender's thread, read by any thread:
@@ -239,8 +240,9 @@ class Metadata:
         self._bootstrap = tuple(nodes)
         self._snapshot = self._snapshot.rebootstrapped(self._bootstrap)
         self.is_bootstrap = True
+        cluster = self._picture(0)
         with self._lock:
-            self.newest = self._snapshot.cluster(0)
+            self.newest = cluster
             self._timing.ask_for_all()
             self._settle_due()
 
@@ -266,7 +268,7 @@ class Metadata:
         self._log.info(("canonical", server), now, "Bootstrap server %s is taken as %s", server.host, ", ".join(names))
         if self.is_bootstrap:
             self._snapshot = self._snapshot.rebootstrapped(self._bootstrap)
-            self.newest = self._snapshot.cluster(self.newest.version)
+            self.newest = self._picture(self.newest.version)
 
     def rebootstrap(self) -> None:
         """Forgets the brokers and starts over with the bootstrap servers (KIP-899, KIP-1102)."""
@@ -404,11 +406,16 @@ class Metadata:
 
     def _publish(self) -> None:
         # Built outside the lock, because callers of send() take it.
-        cluster = self._snapshot.cluster(self.newest.version + 1)
+        cluster = self._picture(self.newest.version + 1)
         with self._lock:
             self.newest = cluster
             self._settle_due()
         self._wake()
+
+    def _picture(self, version: int) -> Cluster:
+        cluster = self._snapshot.cluster(version, self._shown, self.newest)
+        self._shown = self._snapshot
+        return cluster
 
     def _wake(self) -> None:
         with self._lock:

@@ -48,9 +48,20 @@ class MetadataSnapshot(NamedTuple):
     def partition(self, where: TopicPartition) -> PartitionState | None:
         return self.topics.get(where.topic, {}).get(where.partition)
 
-    def cluster(self, version: int) -> Cluster:
-        """The snapshot as partitioners and the sender read it: a leader without an address is no leader."""
+    def cluster(self, version: int, before: MetadataSnapshot | None = None, shown: Cluster | None = None) -> Cluster:
+        """The snapshot as partitioners and the sender read it: a leader without an address is no leader.
+
+        Args:
+            version: of the new picture.
+            before: the snapshot that ``shown``, the picture so far, was made of.  Of a topic that is the same object in
+                both, nothing is made anew: most answers about thousands of partitions change none of them.
+            shown: see ``before``.
+        """
         nodes = self.nodes
+        # A partition's leader is an address, which a snapshot with the same topics may have changed.
+        known = before.topics if before is not None and before.nodes == nodes else {}
+        unchanged = [topic for topic, partitions in self.topics.items() if known.get(topic) is partitions]
+        told = set(unchanged)
         infos = [
             PartitionInfo(
                 topic,
@@ -63,6 +74,7 @@ class MetadataSnapshot(NamedTuple):
                 state.offline_replicas,
             )
             for topic, partitions in self.topics.items()
+            if topic not in told
             for number, state in partitions.items()
         ]
         return Cluster(
@@ -74,6 +86,8 @@ class MetadataSnapshot(NamedTuple):
             invalid_topics=self.invalid,
             topic_ids=self.topic_ids,
             version=version,
+            before=shown,
+            unchanged=unchanged,
         )
 
     def rebootstrapped(self, nodes: Iterable[Node]) -> MetadataSnapshot:
@@ -203,40 +217,49 @@ def merge_leaders(
         The new snapshot, and the partitions whose leader changed.
     """
     known = {**snapshot.nodes, **{node.id: node for node in nodes}}
-    topics: dict[str, Mapping[int, PartitionState]] = dict(snapshot.topics)
+    # A leader that goes may be named for thousands of partitions of one topic, so each topic is copied once.
+    copied: dict[str, dict[int, PartitionState]] = {}
     changed = set()
     for where, (leader_id, epoch) in hints.items():
         state = snapshot.partition(where)
         if state is None or leader_id not in known or epoch <= state.leader_epoch or not seen.note(where, epoch):
             continue
-        topics[where.topic] = {
-            **topics[where.topic],
-            where.partition: state._replace(leader_id=leader_id, leader_epoch=epoch),
-        }
+        partitions = copied.get(where.topic)
+        if partitions is None:
+            partitions = copied[where.topic] = dict(snapshot.topics[where.topic])
+        partitions[where.partition] = state._replace(leader_id=leader_id, leader_epoch=epoch)
         changed.add(where)
     if not changed:
         return snapshot, frozenset()
-    return snapshot._replace(nodes=known, topics=topics), frozenset(changed)
+    return snapshot._replace(nodes=known, topics={**snapshot.topics, **copied}), frozenset(changed)
 
 
 def _partitions(
     applied: Applied, old: MetadataSnapshot, seen: SeenEpochs, topic: MetadataTopic, name: str, *, reliable: bool
-) -> dict[int, PartitionState]:
+) -> Mapping[int, PartitionState]:
+    """What to believe of a topic: the old mapping itself if nothing changed, so that what follows from it may stay."""
     known_id = old.topic_ids.get(name)
     recreated = topic.topic_id is not None and topic.topic_id != known_id
+    known = old.topics.get(name, {})
     believed: dict[int, PartitionState] = {}
     for found in topic.partitions:
-        where = TopicPartition(name, found.partition)
+        number = found.partition
         epoch = found.leader_epoch if reliable else NO_EPOCH
-        fresh, news = seen.judge(where, epoch, recreated)
-        applied.news |= news
-        applied.by_epochs &= epoch != NO_EPOCH
-        state = _state(found, epoch) if fresh else old.partition(where)
-        if state is not None:
-            believed[found.partition] = state
+        before, state = known.get(number), _state(found, epoch)
+        if before is not None and before == state and epoch != NO_EPOCH and not recreated:
+            # Its epoch is the newest one: it was noted with this state, and a newer one would have changed the state.
+            believed[number] = before
+        else:
+            fresh, news = seen.judge(TopicPartition(name, number), epoch, recreated)
+            applied.news |= news
+            applied.by_epochs &= epoch != NO_EPOCH
+            if fresh:
+                believed[number] = state
+            elif before is not None:
+                believed[number] = before
         error = error_for(found.error_code)
         applied.stale |= error is not None and error.invalid_metadata
-    return believed
+    return known if believed == known else believed
 
 
 def _state(found: MetadataPartition, epoch: int) -> PartitionState:

@@ -202,3 +202,31 @@ def test_a_queue_makes_the_moves_of_the_table_and_no_other(source: int, target: 
         with pytest.raises(IllegalStateError, match=f"is {PLACES[source]} and cannot become {PLACES[target]}"):
             queue.move(target)
         assert queue.place == source
+
+
+def test_leaders_are_not_set_again_where_a_picture_shares_the_one_before() -> None:
+    shelf = Shelf(leaders=(0, 1))
+    known = shelf.cluster
+
+    def next_picture(before: Cluster, infos: tuple[PartitionInfo, ...] = ()) -> Cluster:
+        shelf.version += 1
+        unchanged = [] if infos else [TOPIC]
+        return Cluster(known.nodes, infos, version=shelf.version, before=before, unchanged=unchanged)
+
+    same = next_picture(known)
+    moved = next_picture(same, (PartitionInfo(TOPIC, 0, known.node(2)), PartitionInfo(TOPIC, 1, known.node(1))))
+    still = next_picture(moved)
+    shelf.accumulator.refresh(TOPIC, same)
+    assert [queue.leader_id for queue in shelf.topic.queues] == [0, 1]
+    assert shelf.topic.cluster is same
+    assert shelf.topic.version == same.version
+    shelf.accumulator.refresh(TOPIC, still)  # the one between was never applied
+    shelf.accumulator.refresh(TOPIC, moved)
+    assert [queue.leader_id for queue in shelf.topic.queues] == [2, 1]
+    assert shelf.topic.cluster is still
+    gone = Cluster(known.nodes, (), version=shelf.version + 1)
+    shelf.accumulator.refresh(TOPIC, gone)
+    assert [queue.leader_id for queue in shelf.topic.queues] == [-1, -1]
+    back = Cluster(known.nodes, still.partitions(TOPIC), version=shelf.version + 2)
+    shelf.accumulator.refresh(TOPIC, back)
+    assert [queue.leader_id for queue in shelf.topic.queues] == [2, 1]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay._cluster import Cluster
-from forebay.model import TopicPartition
+from forebay._network.metadata import Metadata
+from forebay._network.metadata_snapshot import MetadataSnapshot, PartitionState, SeenEpochs, merge_leaders
+from forebay._protocol.metadata import MetadataTopic
+from forebay.model import Node, TopicPartition
 
 from .metadata_cases import T0, T1, metadata, update
 from .replies import NODES, partition, reply, topic
@@ -217,3 +223,76 @@ def test_leader_epochs_never_go_back(story: list[tuple[int, bool]]) -> None:
         info = fresh.cluster().partition("topic-1", 0)
         assert (info.leader_epoch if info else -1) == newest
         assert (fresh.seen_epoch(T0) or 0) == max(newest, 0)
+
+
+def shared(before: Cluster, after: Cluster) -> set[str]:
+    """The topics of which nothing was made anew."""
+    both = before.topics & after.topics
+    return {
+        name
+        for name in both
+        if after.partitions(name) is before.partitions(name)
+        and after.available_partitions(name) is before.available_partitions(name)
+    }
+
+
+@pytest.mark.parametrize("epochs", [True, False], ids=["with epochs", "without"])
+def test_what_an_answer_does_not_change_is_not_made_anew(epochs: bool) -> None:
+    """Each way a picture comes: a full answer, a part, a hint, other addresses, a topic made again, starting over."""
+
+    def told(name: str, leader: int, epoch: int, ident: bytes = b"1") -> MetadataTopic:
+        led = (partition(0, leader, epoch if epochs else -1), partition(1, 2, 5 if epochs else -1))
+        return topic(name, *led, topic_id=ident * 16)
+
+    def answered(
+        fresh: Metadata, *topics: MetadataTopic, nodes: Sequence[Node] = NODES, partial: bool = False
+    ) -> set[str]:
+        before = fresh.cluster()
+        update(fresh, reply(*topics, nodes=nodes), partial=partial)
+        assert fresh.cluster() is not before
+        return shared(before, fresh.cluster())
+
+    fresh = metadata("a", "b")
+    assert answered(fresh, told("a", 1, 5), told("b", 1, 5)) == set()
+    assert answered(fresh, told("a", 1, 5), told("b", 1, 5)) == {"a", "b"}
+    assert answered(fresh, told("b", 1, 5), told("a", 2, 6)) == {"b"}
+    assert fresh.cluster().leader(TopicPartition("a", 0)) == NODES[1]
+    fresh.add_topic("c", 0)
+    assert answered(fresh, told("c", 1, 5), partial=True) == {"a", "b"}
+    all_three = (told("a", 2, 6), told("b", 1, 5), told("c", 1, 5))
+    moved = (NODES[0]._replace(host="elsewhere"), *NODES[1:])
+    assert answered(fresh, *all_three, nodes=moved) == set()
+    assert fresh.cluster().leader(TopicPartition("b", 0)) == moved[0]
+    assert answered(fresh, *all_three, nodes=moved) == {"a", "b", "c"}
+    assert answered(fresh, *all_three[:2], nodes=moved) == {"a", "b"}
+    before = fresh.cluster()
+    assert fresh.update_leadership({TopicPartition("a", 0): (1, 9)}, moved)
+    assert shared(before, fresh.cluster()) == {"b"}
+    before = fresh.cluster()
+    fresh.rebootstrap()
+    assert shared(before, fresh.cluster()) == set()
+    assert fresh.cluster().available_partitions("b") == ()
+
+
+def test_hints_about_a_topic_copy_it_once() -> None:
+    """A broker that goes is named for thousands of partitions of one topic in one answer."""
+
+    class Counted(dict[int, PartitionState]):
+        copies = 0
+
+        def keys(self) -> Any:
+            self.copies += 1
+            return super().keys()
+
+        def __iter__(self) -> Any:
+            # Without it, dict() copies a subclass without asking for its keys.
+            return super().__iter__()
+
+    state = PartitionState(1, 5, (1, 2), (1, 2), ())
+    known = Counted(dict.fromkeys(range(50), state))
+    before = MetadataSnapshot({node.id: node for node in NODES}, {"t": known})
+    hints = {TopicPartition("t", number): (2, 6) for number in range(40)}
+    after, changed = merge_leaders(before, SeenEpochs(), hints, NODES)
+    assert changed == set(hints)
+    assert [after.topics["t"][number].leader_id for number in (0, 39, 40)] == [2, 2, 1]
+    assert known.copies == 1
