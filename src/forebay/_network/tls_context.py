@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from forebay._network import pem, stores, tls_ciphers
 from forebay._network.tls import TlsFilter
 from forebay._network.tls_words import Own
+from forebay._runtime.allowed import path_refusal
 from forebay._runtime.files import NoTextError, open_to_others, read_small, without_mark
 from forebay.errors import ConfigError
 
@@ -252,6 +253,9 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings) -> str:
     option, path = "ssl.truststore.location", settings.truststore
     if path is None:
         return _trust_system(context)
+    refusal = path_refusal(path)
+    if refusal is not None:
+        raise ConfigError(f"{_where(option, path)}: {refusal}")
     if os.path.isdir(path):
         # OpenSSL takes a folder that it cannot read, or that has no name it looks for, and then trusts nobody.
         names: list[str] = []

@@ -11,6 +11,8 @@ import os
 import stat
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 
+from forebay._runtime.allowed import path_refusal
+
 MARK = "\ufeff"
 """The mark in text that is decoded already."""
 OTHER_MARKS = {BOM_UTF32_LE: "UTF-32", BOM_UTF32_BE: "UTF-32", BOM_UTF16_LE: "UTF-16", BOM_UTF16_BE: "UTF-16"}
@@ -70,16 +72,20 @@ def open_to_others(path: str) -> bool:
 
 
 def read_small(path: str, most: int) -> bytes:
-    """The bytes of a regular file.
+    """The bytes of a regular file that an option names.
 
     Args:
         most: bytes that it may have.
 
     Raises:
-        OSError: it cannot be read, is no regular file or is larger; ``strerror`` says which, without the path.
+        OSError: it is beyond the limits of ``allowed``, cannot be read, is no regular file or is larger; ``strerror``
+            says which, without the path.
     """
     if "\0" in path:
         raise OSError(errno.EINVAL, "no path holds a NUL character")
+    refusal = path_refusal(path)
+    if refusal is not None:
+        raise PermissionError(errno.EACCES, refusal)
     # Opened without a wait: the writer of a FIFO may never come.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

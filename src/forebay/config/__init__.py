@@ -241,7 +241,10 @@ def _held(option: Option, value: Any, providers: Providers) -> Any:
         return value
     if providers.has(text):
         if option.secret or option.placeholders:
-            return Placeholder(text, providers, option.name)
+            placeholder = Placeholder(text, providers, option.name)
+            for path in placeholder.files():
+                option.check_place(path)  # and once more when it is read
+            return placeholder
         raise option.refusal(
             value, "placeholders are for passwords, keys, ssl.*.location, proxy.url, user and client id only"
         )

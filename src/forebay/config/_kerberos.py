@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from forebay._runtime.allowed import path_refusal
 from forebay.config._jaas import LoginModule, parse_jaas
-from forebay.config._secret import path_fault
+from forebay.config._secret import path_fault, shown_value
 from forebay.errors import ConfigError
 
 WITHOUT_EFFECT = (
@@ -44,7 +46,7 @@ def kerberos(values: Mapping[str, Any]) -> Kerberos:
             raise ConfigError(f"sasl.jaas.config and {', '.join(given)} cannot both be given")
         module = _module(jaas.reveal())
         own = {"principal": module.text("principal"), "keytab": _keytab(module)}
-        cache = module.text("ticketCache") if own["keytab"] is None else None
+        cache = _cache(module) if own["keytab"] is None else None
         named = module.text("serviceName")
         if None not in (service, named) and named != service:
             raise ConfigError(
@@ -82,12 +84,27 @@ def _keytab(module: LoginModule) -> str | None:
         fault = path_fault(path)
         if fault is not None:
             raise ConfigError(f"sasl.jaas.config: keyTab of {MODULE}: {fault}")
+        _check_place(path.removeprefix("file:"), "keyTab")
         return path.removeprefix("file:")
     if not _true(module, "useTicketCache"):
         raise ConfigError(
             f"sasl.jaas.config: {MODULE} needs useKeyTab=true or useTicketCache=true; nobody is asked for a password"
         )
     return None
+
+
+def _cache(module: LoginModule) -> str | None:
+    name = module.text("ticketCache")
+    if name is not None:
+        # A cache of another kind (KEYRING:, KCM:) has no path.  Where paths are limited it is refused.
+        _check_place(re.sub("^(file|dir)::?", "", name, flags=re.IGNORECASE), "ticketCache")
+    return name
+
+
+def _check_place(path: str, option: str) -> None:
+    refusal = path_refusal(path)
+    if refusal is not None:
+        raise ConfigError(f"sasl.jaas.config: {option} of {MODULE} may not be {shown_value(path)}: {refusal}")
 
 
 def _true(module: LoginModule, name: str) -> bool:

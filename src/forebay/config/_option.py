@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from forebay._runtime.allowed import path_refusal, url_refusal
 from forebay._wire import MAX_TEXT, text_fault
 from forebay.config._placeholders import Placeholder
 from forebay.config._secret import Called, Secret, described, path_fault, shown_value
@@ -86,7 +87,9 @@ class Option(NamedTuple):
     wire: bool = False
     """A string of the protocol itself, which has a limit."""
     path: bool = False
-    """Of a file or a folder, whose name may be any bytes."""
+    """Of a file or a folder, whose name may be any bytes; FOREBAY_ALLOWED_PATHS limits it."""
+    url: bool = False
+    """A URL that is asked; FOREBAY_ALLOWED_URLS limits it."""
     guarded: bool = False
     """It is no password, but may hold one; messages and ``describe`` do not show it."""
     text_in: str = ""
@@ -123,6 +126,8 @@ class Option(NamedTuple):
             return value
         if self.path:
             self._check_path(value)
+        if self.url:
+            self.check_url(value)
         parsed = _PARSERS[self.type](self, value)
         if self.choices and self.type is not Type.LIST:
             parsed = self._choice(parsed, value)
@@ -146,6 +151,29 @@ class Option(NamedTuple):
             fault = path_fault(given) if isinstance(given, str) else None
             if fault is not None:
                 raise self.refusal(Secret(given), fault + (f"; text is for {self.text_in}" if self.text_in else ""))
+        if isinstance(value, (str, list, tuple)):
+            for path in _list(self, value) if self.type is Type.LIST else (value,):
+                self.check_place(path)
+
+    def check_place(self, path: Any) -> None:
+        """Refuses a path that the environment does not allow, of the option itself or of a placeholder in it.
+
+        Raises:
+            ConfigError: it names the option and the variable.
+        """
+        fault = path_refusal(path.strip()) if isinstance(path, str) and path.strip() else None
+        if fault is not None:
+            raise ConfigError(f"Option {self.name} may not name {shown_value(path)}: {fault}")
+
+    def check_url(self, url: Any) -> None:
+        """Refuses a URL that the environment does not allow; its text may hold a password, so it is not shown.
+
+        Raises:
+            ConfigError: it names the option and the variable.
+        """
+        fault = url_refusal(url.strip()) if isinstance(url, str) else None
+        if fault is not None:
+            raise ConfigError(f"Option {self.name} may not name this URL: {fault}")
 
     def _parse_secret(self, value: Any) -> Secret:
         if type(value) is Secret:

@@ -244,7 +244,7 @@ _NETWORK = (
         "proxy.url", PASSWORD, None, MEDIUM,
         "Proxy to the brokers: socks5:// or http:// (CONNECT), then user:password@ if it asks for them, and host:port. "
         "It looks the brokers' names up.",
-        ours=True,
+        ours=True, url=True,
     ),
     Option(
         "broker.address.map", LIST, (), LOW,

@@ -97,7 +97,7 @@ class Placeholder(Secret):
         return tuple(
             path if provider == "file" else os.path.join(path, key)
             for provider, path, key in found
-            if provider in ("file", "directory") and path
+            if provider in self._providers.names and provider in ("file", "directory") and path
         )
 
     def given(self) -> str:

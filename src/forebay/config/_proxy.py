@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from forebay._runtime.allowed import url_refusal
 from forebay.config._secret import Called, Secret
 from forebay.errors import ConfigError
 
@@ -60,6 +61,7 @@ def _parts(url: str) -> ProxyUrl:
         raise _wrong(f"the port is missing; {_HOW}")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise _wrong(f"there is something after the port; {_HOW} (signs like / and # in them as %2F and %23)")
+    _check_limit(parts.scheme, host, port)
     if parts.username is None:
         return ProxyUrl(kind, host, port, None, None)
     username, password = unquote(parts.username), unquote(parts.password or "")
@@ -70,6 +72,13 @@ def _parts(url: str) -> ProxyUrl:
     if kind == "http" and ":" in username:
         raise _wrong("an HTTP proxy takes no colon in the user")
     return ProxyUrl(kind, host, port, username, Secret(password))
+
+
+def _check_limit(scheme: str, host: str, port: int) -> None:
+    # Here and not at the option's parser: a placeholder is resolved by now, and again for each connection.
+    fault = url_refusal(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+    if fault is not None:
+        raise _wrong(fault)
 
 
 def _wrong(what: str) -> ConfigError:

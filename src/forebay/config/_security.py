@@ -171,8 +171,9 @@ _SASL = (
     _sasl(
         "oauthbearer.token.endpoint.url", STRING, None, MEDIUM,
         "Where tokens come from: an http, https or file URL.",
+        url=True,
     ),
-    _sasl("oauthbearer.jwks.endpoint.url", STRING, None, MEDIUM, "Where keys to check tokens come from."),
+    _sasl("oauthbearer.jwks.endpoint.url", STRING, None, MEDIUM, "Where keys to check tokens come from.", url=True),
     _sasl("oauthbearer.jwks.endpoint.refresh.ms", LONG, 3_600_000, LOW, "How often those keys are fetched."),
     _sasl("oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, LOW, "First wait between tries for those keys."),
     _sasl(

@@ -17,7 +17,7 @@ from forebay.errors import ConfigError
 if TYPE_CHECKING:
     from forebay.config import ProducerConfig
 
-OF_THE_PACKAGE = frozenset({"INTERPRETED", "DEBUG"})
+OF_THE_PACKAGE = frozenset({"INTERPRETED", "DEBUG", "ALLOWED_PATHS", "ALLOWED_URLS"})
 """``FOREBAY_`` variables that are no options."""
 OF_A_SERVICE = re.compile(
     r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)", re.ASCII

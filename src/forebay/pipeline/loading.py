@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from forebay._runtime.allowed import url_refusal
 from forebay._runtime.files import NoTextError
 from forebay._wire import shown, topic_fault
 from forebay.config._door import door, kafka_name
@@ -299,7 +300,7 @@ def _encoding(whole: Table, part: str, registry: Registry | None) -> Encoding:
         options=table.options("options"),
         schema=table.text("schema") if "schema" in table else table.content("schema_file"),
         name=table.text("name"),
-        descriptor=table.existing("descriptor"),
+        descriptor=table.file("descriptor"),
         message=table.text("message"),
         exact_times=table.flag("exact_times"),
     )
@@ -322,6 +323,8 @@ def _registry(whole: Table) -> Registry | None:
     if not given:
         raise JobError('[registry] has no url, such as "http://localhost:8081"')
     urls, logins = zip(*map(_url_and_login, given), strict=True)
+    for refusal in filter(None, map(url_refusal, urls)):
+        raise JobError(f"[registry] url: {refusal}")
     token, user_info = table.text("bearer.auth.token"), _user_info(table)
     if any(logins) and (token is not None or user_info is not None):
         raise JobError(
@@ -332,7 +335,7 @@ def _registry(whole: Table) -> Registry | None:
         logins={url: Secret(login) for url, login in zip(urls, logins, strict=True) if login},
         user_info=None if user_info is None else Secret(user_info),
         token=None if token is None else Secret(token),
-        ca=table.existing("ssl.ca.location"),
+        ca=table.file("ssl.ca.location"),
         strategy=table.choice("subject.name.strategy", STRATEGIES, STRATEGIES[0]) or STRATEGIES[0],
         register=table.flag("auto.register.schemas", True),
         latest=table.flag("use.latest.version"),

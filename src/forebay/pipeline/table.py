@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from forebay._runtime.allowed import path_refusal
 from forebay._runtime.files import NoTextError, text_of
 from forebay.config._secret import described, shown_name, shown_value
 from forebay.errors import ConfigError
@@ -127,6 +128,17 @@ class Table:
             raise JobError(f"[{self.where}] {key} {path!r} does not exist")
         return path
 
+    def file(self, key: str) -> str | None:
+        """A path that leads to something, within the limits of the environment: of what no Spark reads."""
+        path = self.existing(key)
+        self._check_limit(key, path)
+        return path
+
+    def _check_limit(self, key: str, path: str | None) -> None:
+        refusal = None if path is None else path_refusal(path)
+        if refusal is not None:
+            raise JobError(f"[{self.where}] {key} may not name {path!r}: {refusal}")
+
     def output(self, key: str) -> str | None:
         """A path of this machine that a file can be written to."""
         path = self.place(key)
@@ -143,6 +155,7 @@ class Table:
         path = self.place(key)
         if path is None:
             return None
+        self._check_limit(key, path)
         try:
             return read_text(path)
         except OSError as error:

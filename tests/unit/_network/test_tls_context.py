@@ -254,3 +254,9 @@ def test_a_key_that_is_looked_up_is_used_once_it_has_changed(ca: trustme.CA, mon
     there("two.example")
     contexts.filter("broker")
     assert contexts._context is not first
+
+
+def test_a_folder_of_authorities_is_bound_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_ALLOWED_PATHS", "/nowhere")
+    with pytest.raises(ConfigError, match=r"ssl.truststore.location=.*FOREBAY_ALLOWED_PATHS"):
+        make_context(TlsSettings(truststore=str(tmp_path)))

@@ -390,3 +390,24 @@ def test_an_option_in_both_spellings_is_refused(folder: Path) -> None:
     text = GOOD.replace("linger.ms = 5", 'linger.ms = 5\n"linger.ms" = 6')
     with pytest.raises(JobError, match=r"\[producer\] linger.ms is given twice"):
         job_of(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("lines", "key"),
+    [
+        ('[key]\nformat = "avro"\nschema_file = "v.avsc"\n[registry]\nurl = "http://r:1"\n', "schema_file"),
+        ('[key]\nformat = "protobuf"\ndescriptor = "v.desc"\nmessage = "M"\n', "descriptor"),
+        ('[registry]\nurl = "http://r:1"\nssl.ca.location = "ca.pem"\n', "ssl.ca.location"),
+        ('[registry]\nurl = "http://r:1,https://u:canary@s"\n', "url"),
+    ],
+)
+def test_what_a_job_names_is_bound_by_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str, key: str
+) -> None:
+    for name in ("v.avsc", "v.desc", "ca.pem"):
+        (folder / name).write_text("{}")
+    variable = "FOREBAY_ALLOWED_URLS" if key == "url" else "FOREBAY_ALLOWED_PATHS"
+    monkeypatch.setenv(variable, "http://r:1" if key == "url" else str(folder / "rows"))
+    with pytest.raises(JobError, match=rf"{key}.*{variable}") as refused:
+        job_of(folder, AVRO + lines)
+    assert "canary" not in str(refused.value)
