@@ -19,8 +19,7 @@ TOKEN = 'x.ScramLoginModule required username="u" password="p" tokenauth="true";
     ("options", "why"),
     [
         ({"ssl.enabled.protocols": "SSLv3"}, "SSLv3"),
-        ({"ssl.enabled.protocols": "TLSv1.1,TLSv1.3"}, "between"),
-        ({"ssl.enabled.protocols": "TLSv1.1,TLSv1.2"}, "not safe"),
+        ({"ssl.enabled.protocols": "TLSv1,TLSv1.2,SSLv3"}, "SSLv3"),
         ({"ssl.protocol": "TLSv1.2", "ssl.enabled.protocols": "TLSv1.3"}, "none of"),
         ({"ssl.protocol": "fast"}, "ssl.protocol"),
         ({"ssl.truststore.certificates": "x", "ssl.truststore.location": "y"}, "both"),
@@ -44,7 +43,7 @@ def test_tls_that_is_refused(options: dict[str, Any], why: str) -> None:
         ({}, "needs sasl.username"),
         ({"sasl.username": "u"}, "need each other"),
         ({"sasl.username": "u", "sasl.password": "p", "sasl.jaas.config": JAAS}, "both"),
-        ({"sasl.jaas.config": TOKEN}, "needs PlainLoginModule"),
+        ({"sasl.jaas.config": "x.OAuthBearerLoginModule required;"}, "needs PlainLoginModule"),
         ({"sasl.jaas.config": 'x.PlainLoginModule required username="u";'}, "password"),
     ],
 )
@@ -59,6 +58,12 @@ def test_sasl_that_is_refused(options: dict[str, Any], why: str) -> None:
         ({**SSL, "ssl_check_hostname": False}, "host name is not checked"),
         ({**SSL, "enable.ssl.certificate.verification": False}, "can read all records"),
         ({**SSL, "ssl.enabled.protocols": "TLSv1.1"}, "not safe"),
+        ({**SSL, "ssl.enabled.protocols": "TLSv1.1,TLSv1.2"}, "TLSv1.1 is not used"),
+        ({**SSL, "ssl.enabled.protocols": "TLSv1,TLSv1.1,TLSv1.3"}, "TLSv1, TLSv1.1 is not used"),
+        ({**SSL, "ssl.provider": "BCJSSE"}, "ssl.provider='BCJSSE': no effect outside of a Java"),
+        ({**SSL, "ssl.secure.random.implementation": "SHA1PRNG"}, "no effect outside of a Java"),
+        ({**SSL, "ssl.keymanager.algorithm": "PKIX"}, "no effect outside of a Java"),
+        ({**SSL, "ssl.trustmanager.algorithm": "SunX509"}, "no effect outside of a Java"),
         ({**SSL, "sasl.username": "u", "sasl.password": "p"}, "no effect"),
         ({"bootstrap.servers": "h:1", "ssl.truststore.location": "x"}, "no effect"),
         ({**SASL, "security.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": JAAS}, "sends the password as it is"),
@@ -88,3 +93,27 @@ def test_other_clients_names_are_taken() -> None:
     login = credentials(made)
     assert login is not None and login.read() == ("u", Secret("p"), False)
     assert "'s'" not in made.describe()
+
+
+@pytest.mark.parametrize(
+    ("named", "used"),
+    [
+        ("TLSv1.1,TLSv1.2", ("TLSv1.2",)),
+        ("TLSv1,TLSv1.3", ("TLSv1.3",)),
+        ("TLSv1,TLSv1.1,TLSv1.2,TLSv1.3", ("TLSv1.2", "TLSv1.3")),
+        ("TLSv1,TLSv1.1", ("TLSv1", "TLSv1.1")),
+        ("TLSv1.1", ("TLSv1.1",)),
+    ],
+)
+def test_old_versions_beside_newer_ones_are_left_out(named: str, used: tuple[str, ...]) -> None:
+    assert tls_versions(ProducerConfig({**SSL, "ssl.enabled.protocols": named})) == used
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("module", ["PlainLoginModule", "ScramLoginModule"])
+@pytest.mark.parametrize("token", [True, False])
+def test_either_login_module_serves_each_mechanism_of_passwords(mechanism: str, module: str, token: bool) -> None:
+    jaas = f'x.{module} required username="u" password="p"' + (" tokenauth=true;" if token else ";")
+    login = credentials(ProducerConfig({**SASL, "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}))
+    is_token = token and module == "ScramLoginModule" and mechanism != "PLAIN"
+    assert login is not None and login.read() == ("u", Secret("p"), is_token)

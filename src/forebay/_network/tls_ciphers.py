@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Sequence
+from functools import cache
 
 from forebay.errors import ConfigError
+
+log = logging.getLogger("forebay.network")
 
 _KEY_EXCHANGES = ("ECDHE_ECDSA", "ECDHE_RSA", "DHE_RSA", "RSA")
 _BULK = {
@@ -42,27 +46,38 @@ TLS_1_3 = frozenset(
 )
 
 
+@cache  # once for each value: a context is made for each login at an identity provider
+def _tell(suites: str) -> None:
+    log.warning(
+        "ssl.cipher.suites=%s: this Python cannot choose among the suites of TLS 1.3; all of OpenSSL's are allowed",
+        suites,
+    )
+
+
 def apply(context: ssl.SSLContext, suites: Sequence[str]) -> None:
     """Allows ``suites`` alone.
 
     Raises:
-        ConfigError: OpenSSL has none of that name, or this Python cannot choose among those of TLS 1.3.
+        ConfigError: OpenSSL has none of that name, or those of TLS 1.3 alone are named and that version is not enabled.
     """
     newest = [suite for suite in suites if suite in TLS_1_3]
     older = [IANA.get(suite, suite) for suite in suites if suite not in TLS_1_3]
-    if newest:
+    has_newest = context.maximum_version in (ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.MAXIMUM_SUPPORTED)
+    if newest and has_newest:
         choose = getattr(context, "set_ciphersuites", None)
         if choose is not None:
             choose(":".join(newest))
-        elif not older:
-            raise ConfigError(
-                f"ssl.cipher.suites={', '.join(newest)}: this Python cannot choose among the suites of TLS 1.3; leave "
-                "them out (all of them are allowed), or give a context of your own (ssl.context)"
-            )
+        else:
+            _tell(", ".join(newest))
     if older:
         try:
             context.set_ciphers(":".join(older))
         except ssl.SSLError as error:
             raise ConfigError(f"ssl.cipher.suites: OpenSSL has none of {', '.join(older)}") from error
+    elif newest and not has_newest:
+        raise ConfigError(
+            f"ssl.cipher.suites={', '.join(newest)}: these are of TLS 1.3, which ssl.enabled.protocols or "
+            "ssl.protocol does not allow"
+        )
     elif newest:
         context.minimum_version = ssl.TLSVersion.TLSv1_3

@@ -57,7 +57,7 @@ _PROTOCOL = (
 
 _TLS = (
     _tls("protocol", STRING, "TLSv1.3", MEDIUM, "TLS version to ask for."),
-    _tls("provider", STRING, None, MEDIUM, "Name of the security provider.", feature=Feature.JVM),
+    _tls("provider", STRING, None, MEDIUM, "Name of the security provider; no effect here."),
     _tls("cipher.suites", LIST, None, LOW, "Cipher suites that may be used."),
     _tls("enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), MEDIUM, "TLS versions that may be used."),
     _tls("keystore.type", STRING, "JKS", MEDIUM, "Format of the key store.", choices=_STORES),
@@ -76,10 +76,10 @@ _TLS = (
         placeholders=True, path=True, text_in="ssl.truststore.certificates",
     ),
     _tls("truststore.password", PASSWORD, None, HIGH, "Password of the trust store."),
-    _tls("keymanager.algorithm", STRING, "SunX509", LOW, "Java's algorithm for key managers.", feature=Feature.JVM),
-    _tls("trustmanager.algorithm", STRING, "PKIX", LOW, "Java's algorithm for trust managers.", feature=Feature.JVM),
+    _tls("keymanager.algorithm", STRING, "SunX509", LOW, "Java's algorithm for key managers; no effect here."),
+    _tls("trustmanager.algorithm", STRING, "PKIX", LOW, "Java's algorithm for trust managers; no effect here."),
     _tls("endpoint.identification.algorithm", STRING, "https", LOW, "How the host name is checked; empty: not at all."),
-    _tls("secure.random.implementation", STRING, None, LOW, "Java's source of randomness.", feature=Feature.JVM),
+    _tls("secure.random.implementation", STRING, None, LOW, "Java's source of randomness; no effect here."),
     _tls("engine.factory.class", CLASS, None, LOW, "Called without arguments, gives the ssl.SSLContext to use."),
     _tls("context", CLASS, None, MEDIUM, "An ssl.SSLContext, in the place of all other ssl options.", ours=True),
     _tls(

@@ -11,7 +11,7 @@ from forebay.config._jaas import parse_jaas
 from forebay.config._kerberos import kerberos_rule
 from forebay.config._oauth import TOKEN_MECHANISMS, jaas_secret, token_source
 from forebay.config._placeholders import Placeholder, looks_like_one
-from forebay.config._secret import Secret
+from forebay.config._secret import Secret, shown_value
 from forebay.errors import ConfigError, IllegalArgumentError
 
 TLS_VERSIONS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
@@ -21,6 +21,7 @@ SASL_PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
 NUL = "\0"
 """PLAIN puts it between user and password."""
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+PASSWORD_MODULES = ("PlainLoginModule", "ScramLoginModule")
 
 NAMED = (*PASSWORD_MECHANISMS, *TOKEN_MECHANISMS)
 
@@ -50,10 +51,10 @@ class LoginSource(NamedTuple):
 
 
 def tls_versions(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The TLS versions that may be used, the oldest first.
+    """The TLS versions that may be used, the oldest first; of those that are not safe none beside a safe one.
 
     Raises:
-        ConfigError: a version that is not known or not safe, or a gap between them.
+        ConfigError: a version that is not known, or none that ssl.protocol leaves.
     """
     named = tuple(values["ssl.enabled.protocols"]) or ("TLSv1.2", "TLSv1.3")
     for name in named:
@@ -66,10 +67,8 @@ def tls_versions(values: Mapping[str, Any]) -> tuple[str, ...]:
     chosen = sorted({TLS_VERSIONS.index(name) for name in named if TLS_VERSIONS.index(name) <= most})
     if not chosen:
         raise ConfigError(f"ssl.protocol={cap} leaves none of ssl.enabled.protocols={','.join(named)}")
-    if chosen[-1] - chosen[0] + 1 != len(chosen):
-        raise ConfigError(f"ssl.enabled.protocols={','.join(named)}: a version between them is missing")
-    if len(chosen) > 1 and TLS_VERSIONS[chosen[0]] in OLD_VERSIONS:
-        raise ConfigError(f"ssl.enabled.protocols: {TLS_VERSIONS[chosen[0]]} is not safe; it is taken if named alone")
+    # Java's list of disabled algorithms leaves the old ones out, too, and a client may be talked down to them.
+    chosen = [number for number in chosen if TLS_VERSIONS[number] not in OLD_VERSIONS] or chosen
     return tuple(TLS_VERSIONS[number] for number in chosen)
 
 
@@ -88,6 +87,13 @@ def tls_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[M
     versions = tls_versions(values)
     if versions[-1] in OLD_VERSIONS:
         yield Message(logging.WARNING, f"{versions[-1]} is not safe (ssl.enabled.protocols)")
+    unused = [name for name in values["ssl.enabled.protocols"] if name in OLD_VERSIONS and name not in versions]
+    if unused:
+        text = (
+            f"ssl.enabled.protocols: {', '.join(unused)} is not used, since it is not safe and {versions[-1]} is named"
+        )
+        yield Message(logging.WARNING, text)
+    yield from _only_java(values, explicit)
     _check_stores(values)
     if values["ssl.endpoint.identification.algorithm"].lower() not in ("https", "", "none"):
         raise ConfigError(
@@ -100,6 +106,22 @@ def tls_rule(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[M
     elif not checks_name(values):
         text = "The broker's host name is not checked (ssl.endpoint.identification.algorithm): any host with a "
         yield Message(logging.WARNING, text + "certificate of a trusted authority is taken for it")
+
+
+JAVA_ONLY = (
+    "ssl.provider",
+    "ssl.secure.random.implementation",
+    "ssl.keymanager.algorithm",
+    "ssl.trustmanager.algorithm",
+)
+"""They name parts of a Java virtual machine; the login is the same without them."""
+
+
+def _only_java(values: Mapping[str, Any], explicit: Collection[str]) -> Iterator[Message]:
+    given = [f"{name}={shown_value(values[name])}" for name in JAVA_ONLY if name in explicit]
+    if given:
+        text = f"{', '.join(given)}: no effect outside of a Java virtual machine; TLS is that of OpenSSL"
+        yield Message(logging.WARNING, text)
 
 
 def checks_name(values: Mapping[str, Any]) -> bool:
@@ -169,12 +191,14 @@ def _of_jaas(values: Mapping[str, Any], text: str) -> LoginSource:
     module = parse_jaas(text)
     mechanism = values["sasl.mechanism"]
     fits = "PlainLoginModule" if mechanism == "PLAIN" else "ScramLoginModule"
-    if module.name != fits:
+    # Each gives a user and a password, which is all that either mechanism asks for, as in Java.
+    if module.name not in PASSWORD_MODULES:
         raise ConfigError(f"sasl.jaas.config has {module.name}, but sasl.mechanism={mechanism} needs {fits}")
     missing = [name for name in ("username", "password") if name not in module.options]
     if missing:
         raise ConfigError(f"sasl.jaas.config: {module.name} needs {' and '.join(missing)}")
-    token = (module.text("tokenauth") or "false").lower() == "true"
+    # Of the other module, and for PLAIN, Java passes over it.
+    token = fits == module.name == "ScramLoginModule" and (module.text("tokenauth") or "false").lower() == "true"
     user, password = (jaas_secret(values, module.options[name]) for name in ("username", "password"))
     return _login(user, password, token)
 
