@@ -70,7 +70,6 @@ SMALL = {
     "forebay/_gate.py": "An interface: what the accumulator asks of transactions.",
     "forebay/_delivery/awaiting.py": "The only part of a future that needs asyncio.",
     "forebay/_network/options.py": "A type that many modules share.",
-    "forebay/_network/tls_ciphers.py": "A table of names.",
     "forebay/_records/codec_packages.py": "The only module that imports codec packages for three others.",
     "forebay/_records/layout.py": "A table: the fields of a batch's header.",
     "forebay/_records/ratio.py": "A type that the sender's thread and sending threads share.",
