@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from forebay.config import ProducerConfig, Secret, credentials
+from forebay.config import Option, ProducerConfig, Secret, Type, credentials, refusal, table
 from forebay.config._placeholders import Placeholder, Providers
 from forebay.errors import ConfigError
 from tests.support.nobody import as_nobody, shared_folder
@@ -152,7 +153,7 @@ def test_without_providers_it_is_a_password_and_a_warning_says_so() -> None:
     ("options", "why"),
     [
         ({"config.providers": "vault"}, "only env, file, directory"),
-        ({"config.providers": "env", "linger.ms": "${env:LINGER}"}, "passwords, keys, .* user and client id"),
+        ({"config.providers": "env", "linger.ms": "${env:LINGER}"}, "linger.ms=.*no such environment variable"),
         ({"config.providers": "env", "config.providers.env.param.allowlist.pattern": "("}, "regular expression"),
         ({"config.providers": "file", "config.providers.file.class": "a.B"}, "FileConfigProvider"),
     ],
@@ -160,3 +161,53 @@ def test_without_providers_it_is_a_password_and_a_warning_says_so() -> None:
 def test_options_that_are_refused(options: dict[str, str], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         ProducerConfig({"bootstrap.servers": "h:1", **options})
+
+
+ORDINARY = [
+    option
+    for option in table()
+    if not (option.secret or option.placeholders or option.name.startswith("config.providers"))
+    and option.type in (Type.STRING, Type.LIST, Type.INT, Type.LONG, Type.BOOLEAN)
+    and not option.convert
+]
+
+
+@pytest.mark.parametrize("option", ORDINARY, ids=lambda option: option.name)
+def test_each_other_option_is_resolved_when_the_configuration_is_made(
+    option: Option, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = {Type.BOOLEAN: "true", Type.INT: "70000", Type.LONG: "70000"}.get(option.type, "x")
+    plain = option.choices[0] if option.choices else "h:1" if option.name == "bootstrap.servers" else plain
+    given = {"bootstrap.servers": "h:1", option.name: plain}
+    refused = refusal(option.name, plain)
+    monkeypatch.setenv("FOREBAY_VALUE", plain)
+    asked = {**given, option.name: "${env:FOREBAY_VALUE}", "config.providers": "env"}
+    if refused is not None:
+        with pytest.raises(ConfigError, match=re.escape(option.name)):
+            ProducerConfig(asked)
+        return
+    config = ProducerConfig(asked)
+    assert config[option.name] == ProducerConfig(given)[option.name]
+    assert pickle.loads(pickle.dumps(config))[option.name] == config[option.name]
+    assert f"{option.name} = ${{env:FOREBAY_VALUE}} (given)" in config.describe() or option.guarded
+    monkeypatch.delenv("FOREBAY_VALUE")
+    with pytest.raises(ConfigError, match=re.escape(f"{option.name}=${{env:FOREBAY_VALUE}}: there is no such")):
+        ProducerConfig(asked)
+
+
+def test_what_a_placeholder_stands_for_is_in_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_VALUE", "canary")
+    for name in ("linger.ms", "acks", "enable.idempotence", "security.protocol", "compression.zstd.level"):
+        with pytest.raises(
+            ConfigError, match=re.escape(f"option {name}: what stands for ${{env:FOREBAY_VALUE}}")
+        ) as error:
+            ProducerConfig({"bootstrap.servers": "h:1", name: "${env:FOREBAY_VALUE}", "config.providers": "env"})
+        assert "canary" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.providers.env.param.allowlist.pattern", "config.providers.file.param.allowed.paths"]
+)
+def test_no_placeholder_says_what_placeholders_may_read(name: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(name)):
+        ProducerConfig({"bootstrap.servers": "h:1", name: "${env:HOME}", "config.providers": "env"})

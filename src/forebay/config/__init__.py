@@ -94,7 +94,7 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
         )
         originals = {name: _held(_TABLE[name], value, providers) for name, value in given.items()}
         parsed: dict[str, Any] = dict(_DEFAULTS)
-        parsed.update((name, _TABLE[name].parse(value)) for name, value in originals.items())
+        parsed.update((name, _parsed(_TABLE[name], value)) for name, value in originals.items())
         parsed["interceptor.classes"] = tuple(
             load(_TABLE["interceptor.classes"], entry) if isinstance(entry, str) else entry
             for entry in parsed["interceptor.classes"]
@@ -158,9 +158,13 @@ class ProducerConfig(FromSources, Mapping[str, Any]):
     def describe(self) -> str:
         """Every option and its value, a line each, for the log; passwords hidden, given ones marked."""
         return "\n".join(
-            f"{name} = {_told(name, value)}{' (given)' if name in self._originals else ''}"
+            f"{name} = {_told(name, self._shown(name, value))}{' (given)' if name in self._originals else ''}"
             for name, value in self._values.items()
         )
+
+    def _shown(self, name: str, value: Any) -> Any:
+        given = self._originals.get(name)
+        return given if isinstance(given, Placeholder) else value
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={_told(name, value)}" for name, value in self._originals.items())
@@ -240,15 +244,29 @@ def _held(option: Option, value: Any, providers: Providers) -> Any:
     if not isinstance(text, str):
         return value
     if providers.has(text):
-        if option.secret or option.placeholders:
-            placeholder = Placeholder(text, providers, option.name)
-            for path in placeholder.files():
-                option.check_place(path)  # and once more when it is read
-            return placeholder
-        raise option.refusal(
-            value, "placeholders are for passwords, keys, ssl.*.location, proxy.url, user and client id only"
-        )
+        if option in _OF_PROVIDERS:
+            raise option.refusal(value, "no placeholder may be in the options that say what placeholders may read")
+        placeholder = Placeholder(text, providers, option.name)
+        for path in placeholder.files():
+            option.check_place(path)  # and once more when it is read
+        return placeholder
     return Secret(text) if option.secret else value
+
+
+def _parsed(option: Option, value: Any) -> Any:
+    """The option's value.  Placeholders are resolved now, unless they are looked up each time the value is used."""
+    if not isinstance(value, Placeholder) or option.secret or option.placeholders:
+        return option.parse(value)
+    text = value.reveal()
+    try:
+        option.check_text(text)
+        return option.parse(text)
+    except ConfigError:
+        # What a placeholder stands for may be a secret of somebody who took the wrong name.
+        raise ConfigError(
+            f"Invalid value for option {option.name}: what stands for {value!r} has {len(text)} characters; it must be "
+            f"{option.allowed()}"
+        ) from None
 
 
 def _refuse_unavailable(parsed: Mapping[str, Any], originals: Mapping[str, Any], features: frozenset[Feature]) -> None:

@@ -252,8 +252,8 @@ _OAUTH = (
 _PROVIDERS = (
     Option(
         "config.providers", LIST, (), LOW,
-        "env, file, directory: ${env:NAME}, ${file:/path:key}, ${directory:/path:file} in secret options and in "
-        "ssl.*.location (KIP-297).",
+        "env, file, directory: ${env:NAME}, ${file:/path:key}, ${directory:/path:file} in the other "
+        "options (KIP-297); those of secrets and of ssl.*.location are looked up at each use.",
     ),
     Option(
         "config.providers.env.class", STRING, None, LOW, "Java's class of that name.",
