@@ -150,6 +150,7 @@ def mechanism(config: ProducerConfig, clock: Clock, random: Callable[[], float])
 
 
 def _gssapi(config: ProducerConfig) -> Mechanism:
+    from forebay._network.resolver import name_of_address
     from forebay._network.sasl.gss_library import CredentialStore, GssLibrary
     from forebay._network.sasl.gssapi import Gssapi, check_keytab
     from forebay._runtime.files import open_to_others
@@ -163,7 +164,7 @@ def _gssapi(config: ProducerConfig) -> Mechanism:
             logger.warning("%s: %s can be read by every user of this machine: chmod o-r", option, found.keytab)
         # Producers with the same keytab share their tickets, and reconnections need no KDC.
         cache = f"MEMORY:forebay-{found.keytab}-{found.principal or ''}"
-    return Gssapi(GssLibrary(), found.service, CredentialStore(found.principal, found.keytab, cache))
+    return Gssapi(GssLibrary(), found.service, CredentialStore(found.principal, found.keytab, cache), name_of_address)
 
 
 def _login(config: ProducerConfig) -> LoginSource:

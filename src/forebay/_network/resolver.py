@@ -103,6 +103,24 @@ def canonical_names(host: str, port: int, lookup: Lookup, name_of: NameOf) -> tu
     return tuple(names)
 
 
+def name_of_address(host: str, lookup: Lookup | None = None, name_of: NameOf = _socket.getnameinfo) -> str:
+    """The name of an address, for Kerberos; of anything else the text itself.  Blocks.
+
+    As in Java a name counts only if it leads to that address again.  Without such a name the address stays.
+    """
+    lookup = lookup or system_lookup
+    try:
+        asked = addresses_of(host, 0, lookup, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return host  # no address
+    try:
+        name, _service = name_of(asked[0].sockaddr, socket.NI_NAMEREQD)
+        back = addresses_of(name, 0, lookup)
+    except (OSError, UnicodeError):
+        return host
+    return name if asked[0].sockaddr[0] in {address.sockaddr[0] for address in back} else host
+
+
 def system_lookup(host: str, port: int, *, type: int, flags: int) -> list[Any]:
     """``getaddrinfo``; ASCII names go as bytes, because text loads the slow codec of international names."""
     return _socket.getaddrinfo(host.encode() if host.isascii() else host, port, type=type, flags=flags)

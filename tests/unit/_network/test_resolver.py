@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from forebay._network import resolver as module
-from forebay._network.resolver import Helpers, Resolution, Resolver, addresses_of, canonical_names, helpers_of_process
+from forebay._network.resolver import (
+    Helpers,
+    Resolution,
+    Resolver,
+    addresses_of,
+    canonical_names,
+    helpers_of_process,
+    name_of_address,
+)
 from forebay._network.transport import Address
 from forebay.errors import NetworkError
 from tests.support.pace import HANG_S
@@ -278,3 +286,33 @@ def test_a_resolution_says_what_it_is() -> None:
     assert repr(resolution) == "<Resolution of kafka:9092: pending>"
     resolution.addresses, resolution.done = (Address(V4, ("10.0.0.1", 9092)),), True
     assert "10.0.0.1:9092" in repr(resolution)
+
+
+NAMES = {"10.0.0.7": "kafka.example", "10.0.0.8": "lies.example", "2001:db8::7": "kafka.example"}
+ADDRESSES = {"kafka.example": ("10.0.0.7", "2001:db8::7"), "lies.example": ("10.0.0.9",)}
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("10.0.0.7", "kafka.example"),
+        ("2001:db8::7", "kafka.example"),
+        ("10.0.0.8", "10.0.0.8"),
+        ("10.0.0.10", "10.0.0.10"),
+        ("kafka.example", "kafka.example"),
+    ],
+)
+def test_the_name_of_an_address_leads_back_to_it(host: str, name: str) -> None:
+    def lookup(host: str, port: int, *, type: int, flags: int = 0) -> list[Any]:
+        if flags & socket.AI_NUMERICHOST:
+            return socket.getaddrinfo(host, port, type=type, flags=flags)
+        family = socket.AF_INET
+        return [(family, type, 6, "", (address, port)) for address in ADDRESSES[host]]
+
+    def name_of(address: tuple[Any, ...], flags: int) -> tuple[str, str]:
+        assert flags == socket.NI_NAMEREQD
+        if address[0] not in NAMES:
+            raise socket.gaierror("no name")
+        return NAMES[address[0]], "0"
+
+    assert name_of_address(host, lookup, name_of) == name

@@ -50,14 +50,16 @@ class Gssapi(Mechanism):
         library: a ``GssLibrary``.
         service: the name that brokers have in Kerberos, without host and realm.
         store: where the tickets come from.
+        name_of: gives the name of a host that is an address; may block.
     """
 
     name = "GSSAPI"
 
-    def __init__(self, library: Any, service: str, store: CredentialStore) -> None:
+    def __init__(self, library: Any, service: str, store: CredentialStore, name_of: Callable[[str], str] = str) -> None:
         self._library = library
         self._service = service
         self._store = store
+        self._name_of = name_of
 
     @property
     def who(self) -> str:
@@ -69,6 +71,9 @@ class Gssapi(Mechanism):
 
     def exchange(self, host: str) -> Exchange:
         """The tokens of the context, one without text, and the answer about the layer."""
+        if ":" in host or host.replace(".", "").isdigit():
+            # Principals have names.  An address stands in bootstrap.servers, or is what a broker advertises.
+            host = yield Blocking(f"the name of the address {host}", partial(self._name_of, host))
         service = f"{self._service}@{host}"
         tried = partial(_tried, service, self._store)
 

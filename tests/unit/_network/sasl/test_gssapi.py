@@ -150,3 +150,29 @@ def test_a_keytab_is_looked_at(tmp_path: Path) -> None:
     check_keytab(str(good), "option")
     with pytest.raises(ConfigError, match=r"option: keytab .*nowhere: No such file"):
         check_keytab(str(tmp_path / "nowhere"), "option")
+
+
+@pytest.mark.parametrize(
+    ("host", "asked"),
+    [
+        ("10.0.0.7", ["10.0.0.7"]),
+        ("2001:db8::7", ["2001:db8::7"]),
+        ("broker.example", []),
+        ("7.example", []),
+    ],
+)
+def test_the_principal_of_an_address_has_its_name(host: str, asked: list[str]) -> None:
+    found: list[str] = []
+
+    def name_of(address: str) -> str:
+        found.append(address)
+        return "named.example"
+
+    library = FakeLibrary()
+    exchange = Gssapi(library, "kafka", STORE, name_of).exchange(host)
+    wanted = next(exchange)
+    while isinstance(wanted, Blocking):
+        wanted.run()
+        wanted = exchange.send(wanted.result)
+    assert found == asked
+    assert library.asked[0] == (f"kafka@{'named.example' if asked else host}", STORE)
