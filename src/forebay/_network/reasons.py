@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from forebay._network.connection_states import NodeState, State
-from forebay._protocol.versions import api_name
+from forebay._protocol.versions import ApiKey, api_name
 from forebay.errors import (
     AuthenticationError,
     DisconnectError,
@@ -18,6 +18,9 @@ from forebay.model import Node
 
 MAY_BE = (
     "It may expect another security.protocol, may not be Kafka, or something between here and there may cut connections"
+)
+MAY_ASK = (
+    "If security.protocol names no SASL here, this listener may ask for a SASL login: it ends connections without one"
 )
 _ABOUT_LOGINS = {State.AUTHENTICATING: " (amid the SASL authentication)"}
 
@@ -33,9 +36,20 @@ def loss_error(state: NodeState, cause: BaseException | None) -> KafkaError:
         return cause
     what = "Cannot connect to" if state.state is State.CONNECTING else "Disconnected from"
     hint = f" ({MAY_BE})" if state.state is State.CHECKING_API_VERSIONS else _ABOUT_LOGINS.get(state.state, "")
+    hint = f" ({MAY_ASK})" if _is_first_request(state) else hint
     error = DisconnectError(f"{what} {state.node}" + (f": {cause}" if cause is not None else "") + hint)
     error.__cause__ = cause
     return error
+
+
+def _is_first_request(state: NodeState) -> bool:
+    """Whether a bootstrap server ended the connection instead of an answer to the first question about the cluster.
+
+    A listener with SASL names its versions to everybody, and ends the connection at the next request without a login.
+    """
+    if state.state is not State.READY or state.node.id >= 0 or state.connection is None:
+        return False
+    return any(request.api_key == ApiKey.METADATA for request in state.connection.in_flight.waiting())
 
 
 def timeout_error(state: NodeState) -> KafkaTimeoutError:
@@ -79,7 +93,8 @@ def describe_loss(state: NodeState, error: KafkaError, timed_out: bool) -> tuple
         return logging.WARNING, "handshake", text
     if timed_out:
         return logging.WARNING, "timeout", f"Disconnecting from {who}: {error}"
-    return logging.INFO, "disconnected", f"Lost the connection to {who}: {reason}"
+    hint = f". {MAY_ASK}" if _is_first_request(state) and MAY_ASK not in str(reason) else ""
+    return logging.INFO, "disconnected", f"Lost the connection to {who}: {reason}{hint}"
 
 
 def describe_unready(state: NodeState | None, now: float) -> str:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from forebay._network.connection_states import NodeState, State
-from forebay._network.reasons import describe_loss, loss_error
+from forebay._network.reasons import MAY_ASK, describe_loss, loss_error
+from forebay._protocol.versions import ApiKey
 from forebay.errors import (
     AuthenticationError,
     DisconnectError,
@@ -68,3 +71,37 @@ def test_a_loss_that_nobody_explains_better_is_a_disconnect(
 def test_what_says_more_than_a_disconnect_stays_as_it_is(kind: type[KafkaError]) -> None:
     error = kind("why")
     assert loss_error(NodeState(Node(4, "broker", 9092), 0, 0), error) is error
+
+
+class Waiting:
+    """A connection with requests that have no answer."""
+
+    def __init__(self, *keys: int) -> None:
+        self.in_flight = self
+        self._keys = keys
+
+    def waiting(self) -> list[Any]:
+        return [SimpleNamespace(api_key=key) for key in self._keys]
+
+
+@pytest.mark.parametrize("cause", [None, NetworkError("reset")])
+@pytest.mark.parametrize(
+    ("node", "state", "keys", "told"),
+    [
+        (-1, State.READY, (ApiKey.METADATA,), True),
+        (-1, State.READY, (), False),
+        (-1, State.READY, (ApiKey.PRODUCE,), False),
+        (4, State.READY, (ApiKey.METADATA,), False),
+        (-1, State.AUTHENTICATING, (ApiKey.METADATA,), False),
+    ],
+)
+def test_a_listener_that_asks_for_a_login_is_named_in_the_error_and_in_the_log(
+    node: int, state: State, keys: tuple[int, ...], told: bool, cause: BaseException | None
+) -> None:
+    """A listener with SASL answers what its versions are, and ends the connection at the next request."""
+    lost = NodeState(Node(node, "broker", 9092), 0, 0)
+    lost.state, lost.connection = state, Waiting(*keys)
+    error = loss_error(lost, cause)
+    assert (MAY_ASK in str(error)) is told and "security.protocol" in MAY_ASK
+    text = describe_loss(lost, error, False)[2]
+    assert text.count(MAY_ASK) == (1 if told else 0)
