@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from forebay._network.connection_states import NodeState, State
-from forebay._protocol.versions import ApiKey, api_name
+from forebay._protocol.versions import api_name
 from forebay.errors import (
     AuthenticationError,
     DisconnectError,
@@ -43,13 +43,13 @@ def loss_error(state: NodeState, cause: BaseException | None) -> KafkaError:
 
 
 def _is_first_request(state: NodeState) -> bool:
-    """Whether a bootstrap server ended the connection instead of an answer to the first question about the cluster.
+    """Whether a bootstrap server ended the connection instead of an answer: of metadata, or of a producer id.
 
     A listener with SASL names its versions to everybody, and ends the connection at the next request without a login.
     """
     if state.state is not State.READY or state.node.id >= 0 or state.connection is None:
         return False
-    return any(request.api_key == ApiKey.METADATA for request in state.connection.in_flight.waiting())
+    return bool(state.connection.in_flight.waiting())
 
 
 def timeout_error(state: NodeState) -> KafkaTimeoutError:

@@ -90,7 +90,7 @@ class Waiting:
     [
         (-1, State.READY, (ApiKey.METADATA,), True),
         (-1, State.READY, (), False),
-        (-1, State.READY, (ApiKey.PRODUCE,), False),
+        (-1, State.READY, (ApiKey.INIT_PRODUCER_ID,), True),
         (4, State.READY, (ApiKey.METADATA,), False),
         (-1, State.AUTHENTICATING, (ApiKey.METADATA,), False),
     ],
