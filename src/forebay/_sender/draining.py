@@ -87,7 +87,7 @@ class Draining:
     @cython.exceptval(-1)
     def holds(self, node_id: cython.int) -> cython.bint:
         """Whether batches that gain by waiting are held back until the node answers; DESIGN.md says why."""
-        return 0 < self.max_sparse <= self.sparse.get(node_id, 0)
+        return bool(0 < self.max_sparse <= self.sparse.get(node_id, 0))
 
     @cython.cfunc
     @cython.exceptval(-1)
