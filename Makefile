@@ -66,7 +66,7 @@ define pytest_rest
 	FOREBAY_EXAMPLES=$(or $(FOREBAY_EXAMPLES),whole) $(PY) -m pytest $(PYTEST_OPTIONS) -m "$(2)" $(1)
 endef
 
-.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted checked integration integration-rest three-brokers spark spark-rest package package-rest jars demo road kafka bench soak kill mutants sdist wheel wheel-test dependency-wheels sbom audit clean
+.PHONY: help setup build rebuild check format generated docs test test-rest test-fast unit unit-rest interpreted checked integration integration-rest three-brokers spark spark-rest package package-rest jars demo road house kafka bench soak kill mutants sdist wheel wheel-test dependency-wheels sbom audit clean
 
 help:  ## This list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -114,6 +114,7 @@ check: $(STAMP)  ## Format, lint, types, layers, limits, waits, pages (no networ
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
+	$(PY) -m tools.house --check
 	$(PY) -m tools.check_limits
 	$(PY) -m tools.check_waits
 	$(PY) -m tools.stubs --check
@@ -202,6 +203,9 @@ demo:  ## The main job on real data, every row compared, in two minutes (BOOTSTR
 
 road: $(STAMP)  ## The files that a record visits from send() to its callback
 	$(PY) -m tools.road --files
+
+house: $(STAMP)  ## The rooms, floors and arrows of the sources, the longest files, and files that import each other
+	$(PY) -m tools.house
 
 kafka: $(STAMP)  ## A real Kafka in the foreground, until Ctrl-C
 	$(PY) -m tools.kafka

@@ -50,6 +50,9 @@ FOREIGN = {"forebay/compat/": "Calls of another client keep their parameters."}
 TWIN = "The interpreted twin of the .pxd beside it."
 COMMAND = "One command of the command line."
 SMALL = {
+    "forebay/_assembly/surroundings.py": "What goes in and comes out, for parts and for insight, which parts calls.",
+    "forebay/_assembly/tls.py": "TLS for security, and for oauth, which security calls.",
+    "forebay/_telemetry/instance.py": "Of each producer's start, which must not import the reporter that writes it.",
     "forebay/_arrow/checks.py": "What no column may be, both for those read in place and for tables of pyarrow.",
     "forebay/cli/doctor.py": "A command of its own, imported when it is used.",
     "forebay/pipeline/formats.py": "What Spark's source formats need: a table, apart from the file's own description.",
@@ -111,7 +114,6 @@ SMALL = {
     "forebay/spark/sizes.py": "A rule of its own, without producers and without Spark.",
     "forebay/spark/repartition.py": "A public function of its own.",
     "forebay/testing/clock.py": "A public class of its own.",
-    "forebay/testing/faults.py": "A public class of its own.",
     "forebay/testing/pytest_plugin.py": "What pytest imports in every run, so it has to be small.",
 }
 """Modules with less net lines (a folder stands for all of its modules), and why each is a file of its own."""

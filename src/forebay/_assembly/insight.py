@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import RareImport, after_import
-from forebay._telemetry.offer import InstanceId, TelemetryOffer
+from forebay._telemetry.instance import InstanceId
+from forebay._telemetry.offer import TelemetryOffer
 
 if TYPE_CHECKING:
-    from forebay._assembly.parts import Parts, Surroundings
+    from forebay._assembly.surroundings import Parts, Surroundings
     from forebay._description.server import DescriptionServer
     from forebay._metrics.producer import ProducerMetrics
     from forebay._network.client import NetworkClient

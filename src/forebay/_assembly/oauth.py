@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from forebay._assembly.tls import tls_settings
 from forebay._network import oidc
 from forebay._network.assertions import AssertionSettings, assertion, check_cryptography
 from forebay._network.msk_iam import MskIam, load_signer, region_of
@@ -183,7 +184,6 @@ def _endpoint_tls(config: ProducerConfig, source: TokenSource) -> Callable[[], t
     Without them the system's authorities are trusted.  Those of the brokers (``ssl.truststore.*``) are not: who signs
     brokers' certificates could else pose as the identity provider, and get the client's secret.
     """
-    from forebay._assembly.security import tls_settings
     from forebay._network.tls_context import TlsSettings, make_context
 
     own = endpoint_config(config, source.jaas)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import itertools
 import logging
-import random
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from forebay._accumulator.account import BATCH_COST, BATCH_COST_FREE
 from forebay._accumulator.accumulator import RecordAccumulator
@@ -18,34 +17,32 @@ from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
 from forebay._assembly.insight import show, socket_of, telemetry_of
-from forebay._assembly.security import credential_files, login_helper, mechanism, proxy, tls_filters
-from forebay._assembly.user_parts import UserParts, make_user_parts, partition_random
+from forebay._assembly.security import login_helper, mechanism, proxy
+from forebay._assembly.surroundings import Parts, Surroundings
+from forebay._assembly.tls import credential_files, tls_filters
+from forebay._assembly.user_parts import make_user_parts, partition_random
 from forebay._delivery.sender_lock import SenderLock
 from forebay._metrics.producer import ProducerMetrics
 from forebay._network.client import NetworkClient
 from forebay._network.metadata import Metadata
 from forebay._network.options import NetworkOptions
-from forebay._network.resolver import FAMILIES, Resolver
-from forebay._network.selector import SocketSelector
+from forebay._network.resolver import FAMILIES
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay._runtime.backoff import ExponentialBackoff
-from forebay._runtime.clock import Clock, SystemClock
+from forebay._runtime.clock import Clock
 from forebay._runtime.log import RateLimitedLogger
-from forebay._runtime.threads import get_ident, refusal
+from forebay._runtime.threads import get_ident
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
-from forebay._telemetry.offer import TelemetryOffer
 from forebay._transactions.manager import TransactionManager
 from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
-from forebay.errors import IllegalStateError, KafkaError
+from forebay.errors import KafkaError
 from forebay.model import Node
 
 if TYPE_CHECKING:
     from forebay._control.session import ControlSession
-    from forebay._description.server import DescriptionServer
-    from forebay._network.sasl.login import Login
     from forebay._sender.transactional import TransactionalRequests
     from forebay._transactions.session import TransactionSession
 
@@ -57,55 +54,6 @@ GROWING = ("linux", "darwin")
 # Process-wide on purpose, as in Java: two producers of a process never share a generated client.id.
 _client_numbers: Iterator[int] = itertools.count(1)
 _control_numbers: Iterator[int] = itertools.count(1)
-
-
-class Surroundings(NamedTuple):
-    """What a producer gets from outside its configuration.
-
-    ``random`` is in [0, 1).  ``selector`` and ``resolver`` are constructors: the parts are made only once the
-    configuration is known to be good.
-    """
-
-    clock: Clock
-    random: Callable[[], float]
-    selector: Callable[[], Any] = SocketSelector
-    resolver: Callable[[], Any] = Resolver
-
-
-def system_surroundings() -> Surroundings:
-    """The machine's clocks, sockets and names.
-
-    Raises:
-        IllegalStateError: nothing can run here: eventlet has replaced the threads of this process.
-    """
-    reason = refusal()
-    if reason is not None:
-        raise IllegalStateError(reason)
-    return Surroundings(clock=SystemClock(), random=random.Random().random)
-
-
-class Parts(NamedTuple):
-    """A producer taken apart; made by ``assemble``, put together by KafkaProducer."""
-
-    config: ProducerConfig
-    client_id: str
-    clock: Clock
-    metrics: ProducerMetrics
-    metadata: Metadata
-    accumulator: RecordAccumulator
-    client: NetworkClient
-    sender: Sender
-    thread: SenderThread
-    users: UserParts
-    report: Callable[[BaseException, Any], None]
-    transactions: TransactionManager | None
-    session: TransactionSession | None
-    login: Login | None
-    """Username and password, where the producer logs in with them."""
-    shown: DescriptionServer | None
-    """``describe.socket``."""
-    telemetry: TelemetryOffer | None
-    """``enable.metrics.push``."""
 
 
 class _Built:

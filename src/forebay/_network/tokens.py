@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from forebay._network.sasl.mechanism import MAX_TOKEN, NEVER, Blocking
-from forebay._network.sasl.oauthbearer import MAX_EXTENSIONS, check_extensions
 from forebay.errors import ConfigError, KafkaError, NetworkError, SaslAuthenticationError
 
 log = logging.getLogger("forebay.network")
@@ -28,6 +27,9 @@ LEAST_PERIOD_MS = 1_000.0
 """Ms between two renewals at least: a provider may give tokens that end at once."""
 _TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
 """The characters that brokers take (RFC 6750)."""
+MAX_EXTENSIONS = 8192
+_EXTENSION_NAME = re.compile(r"[A-Za-z]+")
+_EXTENSION_VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
 LONGEST = MAX_TOKEN - MAX_EXTENSIONS - 64
 MOST_CLAIMS = 64 * 1024
 _SHAPES = "a token, (token, Unix seconds of its end), or these and a principal and a dict of extensions"
@@ -156,6 +158,22 @@ class Tokens:
             return
         log.warning("SASL OAUTHBEARER: no new token, it is tried again in %d s: %s", RETRY_MS / 1000, work.error)
         self._renew_at = self._wall() + RETRY_MS
+
+
+# -- what goes with a token -------------------------------------------------------------------------------------
+
+
+def check_extensions(extensions: Mapping[Any, Any]) -> None:
+    """Raises ConfigError for what brokers do not take as extensions (KIP-342)."""
+    for key, value in extensions.items():
+        if not isinstance(key, str) or not _EXTENSION_NAME.fullmatch(key) or key == "auth":
+            # Any other text may be a value that lost its name.
+            shown = "'auth'" if key == "auth" else f"of {len(str(key))} characters"
+            raise ConfigError(f"SASL extension {shown}: a name has letters only, and is not 'auth'")
+        if not isinstance(value, str) or not _EXTENSION_VALUE.fullmatch(value):
+            raise ConfigError(f"SASL extension {key!r}: its value must be printable ASCII and not empty")
+    if sum(len(key) + len(value) + 2 for key, value in extensions.items()) > MAX_EXTENSIONS:
+        raise ConfigError(f"SASL extensions: together they have more than {MAX_EXTENSIONS} bytes")
 
 
 # -- what a provider gives -------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from forebay._network.broker_versions import BrokerVersions
 from forebay._protocol.versions import ApiKey
-from forebay._transactions.result import TransactionalResult
-from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+from forebay._telemetry.instance import InstanceId
+from forebay.errors import IllegalStateError, ProducerClosedError
 
 if TYPE_CHECKING:
     from forebay._telemetry.reporter import TelemetryReporter
@@ -37,23 +37,6 @@ def is_installed() -> bool:
         return find_spec("opentelemetry.proto.metrics") is not None
     except ImportError:  # not even a package above it
         return False
-
-
-class InstanceId:
-    """The client's instance id, and who waits for it.  Set by the sender's thread, read by any."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        """22 characters, as Kafka's tools show it."""
-        self.result = TransactionalResult()
-        """Settled once the id is known, or will never be."""
-
-    def known(self, text: str) -> None:
-        self.text = text
-        self.result.settle()
-
-    def never(self, reason: str) -> None:
-        self.result.settle(KafkaError(reason))
 
 
 class TelemetryOffer:

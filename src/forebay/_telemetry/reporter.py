@@ -36,7 +36,7 @@ from forebay.errors import ProtocolError, error_for
 if TYPE_CHECKING:
     from forebay._metrics.registry import MetricName, Reading
     from forebay._runtime.log import RateLimitedLogger
-    from forebay._telemetry.offer import InstanceId
+    from forebay._telemetry.instance import InstanceId
     from forebay._telemetry.payload import PayloadMaker
 
 APIS = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import cython
 from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
@@ -50,7 +50,13 @@ from forebay.errors._base import judged
 if TYPE_CHECKING:
     from forebay._protocol.init_producer_id import InitProducerIdResponse
     from forebay._runtime.backoff import ExponentialBackoff
-    from forebay._transactions.dialog import TransactionDialog
+
+    class Dialog(Protocol):
+        """What the identity asks of a transaction; ``dialog`` has it, which stands on this module."""
+
+        def fatal(self, error: KafkaError) -> None: ...
+        def on_failed_batch(self, error: KafkaError) -> None: ...
+
 
 log = logging.getLogger("forebay.transactions")
 
@@ -88,7 +94,7 @@ class TransactionManager(Gate):
         self.asking = InitAttempts(backoff)
         self.to_rewrite: list[PartitionSequences] = []
         self.unresolved: list[PartitionSequences] = []
-        self.dialog: TransactionDialog | None = None
+        self.dialog: Dialog | None = None
         self.members: TransactionPartitions | None = None
 
     # ---- the producer id
@@ -423,7 +429,7 @@ class TransactionManager(Gate):
 
     # ---- transactions
 
-    def begin_dialog(self, dialog: TransactionDialog, members: TransactionPartitions) -> None:
+    def begin_dialog(self, dialog: Dialog, members: TransactionPartitions) -> None:
         """This producer is transactional; before anything is sent."""
         self.dialog = dialog
         self.members = members

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
 from forebay.errors import IllegalArgumentError, KafkaError
 
-if TYPE_CHECKING:
-    from forebay.testing.broker import EmbeddedBroker
-
 MANY = 10_000
 """Errors that are kept ready for a block without a number of its own."""
+
+
+class FaultyBroker(Protocol):
+    """What faults are made with; ``EmbeddedBroker`` says what each call does."""
+
+    def node_down(self, node: int | None = None) -> None: ...
+    def node_up(self, node: int | None = None) -> None: ...
+    def set_rtt(self, rtt_ms: int, node: int | None = None) -> None: ...
+    def push_request_errors(self, api_key: int, *codes: int | type[KafkaError]) -> None: ...
+    def clear_request_errors(self, api: int) -> None: ...
+    def set_topic_error(self, name: str, code: int | type[KafkaError]) -> None: ...
+    def set_api_versions(self, api_key: int, lowest: int, highest: int) -> None: ...
+    def set_leader(self, topic: str, partition: int, node: int | None) -> None: ...
 
 
 class Faults:
@@ -27,7 +37,7 @@ class Faults:
     Faults of different kinds may be nested.  An error is given as its class, or as the protocol's number.
     """
 
-    def __init__(self, broker: EmbeddedBroker) -> None:
+    def __init__(self, broker: FaultyBroker) -> None:
         self._broker = broker
 
     @contextmanager

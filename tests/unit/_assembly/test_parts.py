@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay._assembly import Parts, Surroundings, assemble, system_surroundings
+from forebay._assembly import Parts, Surroundings, assemble
 from forebay._version import VERSION
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError, KafkaError
@@ -172,12 +172,6 @@ def test_a_callback_s_error_is_reported_once_in_a_while(caplog: pytest.LogCaptur
     # Where it was raised, not only that it was.
     assert lines[0].exc_info is not None and 'raise ValueError("of the callback")' in caplog.text
     assert world.values() == [b"v"] * 100
-
-
-def test_the_machine_s_surroundings() -> None:
-    around = system_surroundings()
-    assert 0 <= around.random() < 1
-    assert around.clock.now() > 0
 
 
 def test_the_version_is_told_to_brokers_and_to_readers_of_the_metrics() -> None:

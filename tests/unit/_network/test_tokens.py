@@ -15,8 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay._network.sasl.mechanism import Blocking
-from forebay._network.tokens import Refresh, Token, Tokens, ask, checked_jwt, given_token, read_claims, refresh_at
-from forebay.errors import NetworkError, SaslAuthenticationError
+from forebay._network.tokens import (
+    Refresh,
+    Token,
+    Tokens,
+    ask,
+    check_extensions,
+    checked_jwt,
+    given_token,
+    read_claims,
+    refresh_at,
+)
+from forebay.errors import ConfigError, NetworkError, SaslAuthenticationError
 from forebay.testing import ManualClock
 
 NOW = 1_700_000_000_000
@@ -282,3 +292,11 @@ def test_nothing_shows_a_token() -> None:
     world = World()
     world.login()
     assert "token-1" not in repr(world.tokens) + repr(Token("token-1"))
+
+
+@pytest.mark.parametrize("bad", [{"auth": "x"}, {"a1": "x"}, {"": "x"}, {"a": ""}, {"a": "\x01"}, {"a": "é"}, {1: "x"}])
+def test_extensions_that_brokers_do_not_take(bad: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="SASL extension"):
+        check_extensions(bad)
+    with pytest.raises(ConfigError, match="8192"):
+        check_extensions({"a": "x" * 9000})

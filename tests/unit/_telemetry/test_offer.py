@@ -14,8 +14,9 @@ import pytest
 import forebay._telemetry.reporter  # noqa: F401  # imported here, so that no thread has to
 from forebay._runtime import threads
 from forebay._telemetry import offer
-from forebay._telemetry.offer import InstanceId, TelemetryOffer, is_installed
-from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError
+from forebay._telemetry.instance import InstanceId
+from forebay._telemetry.offer import TelemetryOffer, is_installed
+from forebay.errors import IllegalStateError, ProducerClosedError
 from tests.support.pace import HANG_S
 
 TAKES: Any = SimpleNamespace(ranges={71: (0, 0), 72: (0, 0)})
@@ -86,19 +87,6 @@ def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, found: Any) 
 
     monkeypatch.setattr(importlib.util, "find_spec", find_spec)
     assert not is_installed()
-
-
-def test_an_instance_id_stays() -> None:
-    instance = InstanceId()
-    instance.known("x")
-    instance.never("later")
-    assert instance.text == "x" and instance.result.done and instance.result.error is None
-
-
-def test_an_instance_id_that_will_never_be() -> None:
-    instance = InstanceId()
-    instance.never("refused")
-    assert type(instance.result.error) is KafkaError and str(instance.result.error) == "refused"
 
 
 def test_the_end_of_the_producer_ends_waits() -> None:

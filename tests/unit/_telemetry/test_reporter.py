@@ -16,7 +16,7 @@ from forebay._runtime import threads
 from forebay._runtime.log import RateLimitedLogger
 from forebay._telemetry import payload
 from forebay._telemetry.dialog import LAST_PUSH_MS, START_MS, State, TelemetryDialog
-from forebay._telemetry.offer import InstanceId
+from forebay._telemetry.instance import InstanceId
 from forebay._telemetry.reporter import BUSY_MS, Source, TelemetryReporter
 from forebay.errors import DisconnectError, ProtocolError, UnsupportedVersionError
 from forebay.model import Node

@@ -455,7 +455,7 @@ class TestTopicMadeAgain:
         members = TransactionPartitions()
         members.begin(True)
         failed: list[KafkaError] = []
-        manager.begin_dialog(SimpleNamespace(on_failed_batch=failed.append), members)  # type: ignore[arg-type]
+        manager.begin_dialog(SimpleNamespace(on_failed_batch=failed.append), members)
         partition = FakePartition(manager)
         partition.ack(partition.send(), 0)
         first, _ = self.overtaken(partition)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forebay._network.sasl.mechanism import Blocking, Exchange, Mechanism
-from forebay.errors import ConfigError, SaslAuthenticationError
-
-if TYPE_CHECKING:
-    from forebay._network.tokens import Token, Tokens
+from forebay._network.tokens import Token, Tokens, check_extensions
+from forebay.errors import SaslAuthenticationError
 
 SEPARATOR = "\x01"
-MAX_EXTENSIONS = 8192
-_KEY = re.compile(r"[A-Za-z]+")
-_VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
 SHOWN = 500
 """Characters of a broker's refusal that are shown."""
 
@@ -73,16 +67,3 @@ def first_message(token: str, extensions: Mapping[str, str]) -> bytes:
     """The client's message."""
     pairs = "".join(f"{key}={value}{SEPARATOR}" for key, value in extensions.items())
     return f"n,,{SEPARATOR}auth=Bearer {token}{SEPARATOR}{pairs}{SEPARATOR}".encode()
-
-
-def check_extensions(extensions: Mapping[Any, Any]) -> None:
-    """Raises ConfigError for what brokers do not take as extensions (KIP-342)."""
-    for key, value in extensions.items():
-        if not isinstance(key, str) or not _KEY.fullmatch(key) or key == "auth":
-            # Any other text may be a value that lost its name.
-            shown = "'auth'" if key == "auth" else f"of {len(str(key))} characters"
-            raise ConfigError(f"SASL extension {shown}: a name has letters only, and is not 'auth'")
-        if not isinstance(value, str) or not _VALUE.fullmatch(value):
-            raise ConfigError(f"SASL extension {key!r}: its value must be printable ASCII and not empty")
-    if sum(len(key) + len(value) + 2 for key, value in extensions.items()) > MAX_EXTENSIONS:
-        raise ConfigError(f"SASL extensions: together they have more than {MAX_EXTENSIONS} bytes")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from forebay._transactions.state import State
 from forebay.model import OffsetAndMetadata, TopicPartition
 
-if TYPE_CHECKING:
-    from forebay.compat.aiokafka.producer import AIOKafkaProducer
+
+class Transactional(Protocol):
+    """The calls of a producer that a context makes."""
+
+    async def begin_transaction(self) -> None: ...
+    async def commit_transaction(self) -> None: ...
+    async def abort_transaction(self) -> None: ...
+    def _state(self) -> State: ...
 
 
 class TransactionContext:
     """What ``AIOKafkaProducer.transaction`` gives."""
 
-    def __init__(self, producer: AIOKafkaProducer) -> None:
+    def __init__(self, producer: Transactional) -> None:
         self._producer = producer
 
     async def __aenter__(self) -> Self:
