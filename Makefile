@@ -125,7 +125,7 @@ format: $(STAMP)  ## Format and mend what can be mended
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-generated: $(STAMP)  ## Write what is generated: stubs of compiled modules, DESIGN.md's map of files
+generated: $(STAMP)  ## Write what is generated: stubs of compiled modules, docs/map.md
 	$(PY) -m tools.stubs
 	$(PY) -m tools.file_map
 

@@ -20,6 +20,8 @@ write_pages(Path(__file__).parent / "reference")
 project = "forebay"
 author = "the authors of forebay"
 version = release = VERSION
+# For those who change forebay: it leads to files, not to pages.
+exclude_patterns = ["map.md"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
 # GitHub and the site find the same anchors.

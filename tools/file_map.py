@@ -1,4 +1,4 @@
-"""Writes DESIGN.md's map of files from the first sentence of each module: ``python -m tools.file_map [--check]``.
+"""Writes the map of files, docs/map.md, from the first sentence of each module: ``python -m tools.file_map [--check]``.
 
 A map that is kept by hand is wrong within a week; the modules say themselves what they are.
 """
@@ -37,7 +37,7 @@ def rows(root: Path) -> Iterator[str]:
 
 
 def with_map(text: str, root: Path) -> str:
-    """DESIGN.md's text with a fresh map between its markers."""
+    """The page's text with a fresh map between its markers."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return "\n".join([before + BEGIN, *rows(root), "", END + after])
@@ -45,14 +45,14 @@ def with_map(text: str, root: Path) -> str:
 
 def main() -> int:
     root = Path(__file__).parents[1]
-    page = root / "DESIGN.md"
+    page = root / "docs" / "map.md"
     text = page.read_text(encoding="utf-8")
     fresh = with_map(text, root)
     if sys.argv[1:] != ["--check"]:
         page.write_text(fresh, encoding="utf-8")
         return 0
     if fresh != text:
-        print("DESIGN.md: the map of files is not what the modules say; run `make generated`", file=sys.stderr)
+        print("docs/map.md: the map of files is not what the modules say; run `make generated`", file=sys.stderr)
     return int(fresh != text)
 
 
