@@ -14,10 +14,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from forebay._records.decoded import Batch
-from forebay._records.reader import check_produced, read_batches
+from forebay._records.reader import read_batches
 from forebay.testing.memory import Link, MemorySelector
 from tests.fakes.broker import INIT_PRODUCER_ID, PRODUCE, Partition, Received, ScriptedCluster, Topic, error_code
 from tests.fakes.log import PartitionLog, Verdict
+from tests.support.produced import check_produced
 from tests.unit._protocol.kio_peer import make, schema
 
 NOT_LEADER, UNKNOWN_TOPIC, MESSAGE_TOO_LARGE, UNKNOWN_TOPIC_ID = 6, 3, 10, 100

@@ -23,7 +23,6 @@ from forebay._protocol.end_txn import decode_end_txn, encode_end_txn
 from forebay._protocol.produce import PartitionRecords, encode_produce
 from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
-from forebay._records.builder import BatchHead, RecordsBuilder
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.layout import BATCH_OVERHEAD
 from forebay.errors import (
@@ -41,6 +40,7 @@ from forebay.errors import (
 from forebay.model import TransactionIdentity
 from tests.support.fixtures import TopicFactory
 from tests.support.pace import HANG_S, until, within, within_ms
+from tests.support.records_builder import BatchHead, RecordsBuilder
 from tools.kafka import RealKafka
 
 VALUES = [b"%d" % number for number in range(5)]

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import pytest
 
 from forebay._records.batch_legacy import convert_v2
-from forebay._records.builder import BatchHead, RecordsBuilder
 from forebay._records.codec_packages import Chunk
 from forebay._records.compression import LEVELS, CompressionType, Compressor, compressor
 from forebay._records.decoded import Record
 from tests.support.fixtures import TopicFactory
 from tests.support.pace import HANG_S
 from tests.support.readback import ReadRecord, read_all
+from tests.support.records_builder import BatchHead, RecordsBuilder
 from tools.kafka import RealKafka, dump_log
 
 BASE = 1_700_000_000_000

@@ -40,6 +40,7 @@ BEYOND_THE_MIRROR = {
     "test_imports.py": "the package as a whole",
     "test_text_files.py": "every file of text that a user hands over",
     "test_pace.py": "tests/support/pace.py",
+    "_records/test_builder.py": "tests/support/records_builder.py, out of what _records offers",
     "test_what_to_do_when.py": "errors and lines of the package as a whole, beside the page of that name",
     "_assembly/test_parts_used_up.py": "_assembly/parts.py, where something is used up",
     "test_public_names.py": "what is public of the package as a whole",

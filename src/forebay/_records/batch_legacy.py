@@ -37,11 +37,6 @@ from forebay.errors import (
 )
 
 
-def message_size(magic: int, key: bytes | None, value: bytes | None) -> int:
-    """Bytes of a log entry with this key and value, offset and size included."""
-    return LOG_OVERHEAD + LEGACY_OVERHEAD[magic] + len(key or b"") + len(value or b"")
-
-
 def write_message(
     magic: int, offset: int, timestamp: int, key: bytes | None, value: bytes | None, *, attributes: int = 0
 ) -> bytes:

@@ -17,7 +17,6 @@ cdef class TransactionManager(Gate):
     cdef readonly object dialog
     cdef readonly TransactionPartitions members
     cpdef void begin_turn(self)
-    cdef bint is_in_doubt(self) noexcept
     cpdef bint needs_producer_id(self, double now, bint has_undrained)
     cpdef double time_to_next_request(self, double now, bint has_undrained)
     cpdef bint may_drain(self, GatedQueue queue, StampedBatch batch) except -1

@@ -107,12 +107,6 @@ class TransactionManager(Gate):
         if len(self.to_rewrite) > 0 and self.has_producer_id:
             self.bump()
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def is_in_doubt(self) -> cython.bint:
-        """Whether ``begin_turn`` would have something to settle."""
-        return len(self.unresolved) > 0 or len(self.to_rewrite) > 0
-
     @cython.ccall
     def needs_producer_id(self, now: cython.double, has_undrained: cython.bint) -> cython.bint:
         """Whether to send ``init_request()`` now; after a refusal only while records wait."""

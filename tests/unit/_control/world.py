@@ -12,7 +12,6 @@ from forebay._assembly import Surroundings, assemble_control
 from forebay._control.session import ControlSession, Deadline
 from forebay._protocol.partitions import by_topic
 from forebay._protocol.versions import ApiKey
-from forebay._records.builder import BatchHead, RecordsBuilder
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import ControlType, EndTransactionMarker
 from forebay.config import ProducerConfig
@@ -22,6 +21,7 @@ from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector
 from forebay.testing.resolver import StaticResolver
 from tests.fakes.broker import NAMES, Partition, Received, ScriptedBroker, ScriptedCluster, Topic, error_code
+from tests.support.records_builder import BatchHead, RecordsBuilder
 from tests.unit._protocol.kio_peer import make, schema
 
 RANGES: dict[int, tuple[int, int]] = {

@@ -10,7 +10,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatch as PeerBatch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay._records.batch_legacy import convert_v2, message_size, write_message, write_wrapper
+from forebay._records.batch_legacy import convert_v2, write_message, write_wrapper
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import Batch, Record, TimestampType
 from forebay._records.reader import read_batches
@@ -22,6 +22,7 @@ from forebay.errors import (
     UnsupportedCompressionTypeError,
 )
 from tests.support.examples import examples
+from tests.support.records_builder import message_size
 from tests.unit._records.goldens import V0_MESSAGE, V1_MESSAGE
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = CompressionType

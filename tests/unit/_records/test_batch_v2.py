@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from forebay._records import batch_v2
 from forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD, wrap64
-from forebay._records.reader import check_produced, read_batches
+from forebay._records.reader import read_batches
 from forebay.errors import InvalidRecordError
 from tests.support.forms import as_python
+from tests.support.produced import check_produced
 from tests.unit._records.goldens import V2_ONE, V2_TRANSACTIONAL, fields, headers, section_of, timestamps
 
 INTERPRETED = as_python("_records.batch_v2")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._records.builder import BatchHead, RecordsBuilder
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import ControlType, EndTransactionMarker, TimestampType
 from forebay._records.layout import BATCH_OVERHEAD
 from forebay._records.reader import read_batches
 from forebay.errors import IllegalArgumentError, IllegalStateError
+from tests.support.records_builder import BatchHead, RecordsBuilder
 from tests.unit._records.goldens import CHECKSUMS, V0_MESSAGE, V1_MESSAGE, V2_LZ4, V2_NONE
 
 NONE, ZSTD = CompressionType.NONE, CompressionType.ZSTD

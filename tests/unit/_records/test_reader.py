@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay._records.batch_v2 import append_record, batch_header, checksum
-from forebay._records.builder import BatchHead, RecordsBuilder
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import Batch, ControlType, EndTransactionMarker, Record, TimestampType
-from forebay._records.reader import next_batch_size, read_batches, read_records, read_varint
+from forebay._records.reader import next_batch_size, read_batches, read_records
 from forebay.errors import CorruptRecordError, InvalidRecordError, KafkaError
 from tests.support.examples import examples
+from tests.support.produced import read_varint
+from tests.support.records_builder import BatchHead, RecordsBuilder
 from tests.unit._records.goldens import V2_GOLDENS, V2_LZ4, V2_NONE, V2_ONE, V2_TRANSACTIONAL
 
 CODECS = list(CompressionType)

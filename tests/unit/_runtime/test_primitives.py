@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._records.reader import read_varint
 from forebay.errors import InvalidRecordError
+from tests.support.produced import read_varint
 from tests.unit._runtime import prim_probe
 
 # The 48-character key of the Java test.

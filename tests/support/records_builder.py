@@ -1,7 +1,7 @@
 """Builds one batch of any format in memory, with all checks, as Java's MemoryRecordsBuilder does.
 
-Splits of legacy batches, tests and tools use it.  ``send()`` has checks of its own and writes straight into pooled
-chunks (``batch_v2``).  ``close`` compresses the raw records once, and ``build`` gives the bytes.  One thread at a time.
+It makes logs for readers and brokers of tests.  ``send()`` has checks of its own and writes straight into pooled chunks
+(``batch_v2``).  ``close`` compresses the raw records once, and ``build`` gives the bytes.  One thread at a time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forebay._records.batch_legacy import message_size, write_message, write_wrapper
+from forebay._records.batch_legacy import write_message, write_wrapper
 from forebay._records.batch_v2 import append_record, batch_header, checksum, encode_headers, exact_record_size
 from forebay._records.compression import CompressionType, Compressor
 from forebay._records.decoded import EndTransactionMarker, TimestampType
@@ -96,6 +96,11 @@ class BatchHead:
             raise IllegalArgumentError(f"Invalid negative sequence number {self.base_sequence}")
         if self.magic < MAGIC_V2:
             raise IllegalArgumentError(f"Idempotent messages are not supported for magic {self.magic}")
+
+
+def message_size(magic: int, key: bytes | None, value: bytes | None) -> int:
+    """Bytes of a log entry with this key and value, offset and size included."""
+    return LOG_OVERHEAD + LEGACY_OVERHEAD[magic] + len(key or b"") + len(value or b"")
 
 
 class RecordsBuilder:
