@@ -164,7 +164,7 @@ def blocks_of(text: str, suffix: str) -> Iterator[tuple[int, str]]:
 
 
 def imports_changed(client: str, code: str) -> str:
-    """The code with each import of the client's package in the place of which one of ours goes.
+    """The code with each import of the client's package in place of which one of ours goes.
 
     Raises:
         SyntaxError: it is no Python.

@@ -25,7 +25,7 @@ LEAST = 0.8
 
 
 class Peer(NamedTuple):
-    """A client: its files that are run, what is put in the place of what, and what cannot apply."""
+    """A client: its files that are run, what is put in place of what, and what cannot apply."""
 
     files: tuple[str, ...]
     folders: tuple[str, ...]
@@ -138,7 +138,7 @@ INNER_CLIENT = "puts a mock into the original's inner client"
 INNER_METADATA = "changes the original's inner metadata"
 INNER_SENDER = "mocks the original's inner sender"
 INNER_MANAGER = "follows or changes the states of the original's inner transaction manager"
-MOCK_BROKER = "puts the original's own broker in the place of the network"
+MOCK_BROKER = "puts the original's own broker in place of the network"
 INSIDE = "about private methods or parts of the original"
 VERSION = "asks that api_version names an old broker; here the broker is asked"
 PEERS = {

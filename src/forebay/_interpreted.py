@@ -1,11 +1,10 @@
 """Which form of the package runs: its compiled modules, or the same sources as Python.
 
-``FOREBAY_INTERPRETED=1`` asks for the sources, also where compiled modules lie beside them: that is how the tests run
-both forms and how a debugger steps through the hot path.  Without it, compiled modules that are missing are an
-ImportError that says how to build them, for nobody should run many times slower without having asked for it.  The
-error comes with the first module that should be compiled and not with ``import forebay``: Spark imports the data
-source on machines and at moments where no producer is needed, and one package that cannot be imported there switches
-off the registration of all others.
+``FOREBAY_INTERPRETED=1`` asks for the sources, also where compiled modules lie beside them.  So the tests run both
+forms, and a debugger steps through the hot path.  Without it, compiled modules that are missing are an ImportError that
+says how to build them: nobody should run many times slower without having asked for it.  The error is raised by the
+first hot module, not by ``import forebay``: Spark imports the package where no producer is needed, and one failed
+import there disables all other data sources.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The two moments when every producer of the process is concerned: interpreter exit and fork.
 
 At exit, what is held for topics that are not known yet goes first.  Then each sender's thread that still runs is asked
-to send what it has, and joined: what was accepted is delivered while a broker answers, and what cannot be ends in an
-error that is logged, at the latest after ``delivery.timeout.ms``.  All producers' times begin together, so the exit
-takes as long as the longest of them.  A thread that a callback holds is left to end with the process, and the log
+to send what it has, and joined.  What was accepted is delivered while a broker answers.  What cannot be delivered ends
+in an error that is logged, at the latest after ``delivery.timeout.ms``.  All producers' times begin together, so the
+exit takes as long as the longest of them.  A thread that a callback holds is left to end with the process, and the log
 counts its records.  The threads exist before exit begins, because from Python 3.12 on none can be started then.
 
 In a forked child the producer's thread does not exist.  The one hook here marks each producer, so that its methods
@@ -191,8 +191,9 @@ def _watch_worker_exit() -> None:
     _hooked_workers.add(os.getpid())
     # Behind the pools of the worker, which have higher priorities, and before its own children are joined.
     util.Finalize(None, end_all_at_exit, exitpriority=0)
-    # A handler of SIGTERM that exits may interrupt that list's own code, whose rest is then left out.  This one, which
-    # has no public name, comes after it in any case; in a process that is no worker it would come before atexit's.
+    # A handler of SIGTERM that exits may interrupt that list's own code, whose rest is then left out.  What
+    # ``threading._register_atexit`` has runs after that list in any case.  In a process that is not a worker it would
+    # run before atexit's.
     register = getattr(threading, "_register_atexit", None)
     if register is not None:
         register(end_all_at_exit)

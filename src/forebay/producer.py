@@ -362,12 +362,12 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         After a ``close(timeout)`` that ended by force it takes half a second at most; after a signal of
         ``forebay.end_on_sigterm`` the rest of that time.
         """
-        # Such a close has raised what is to be said; a callback may hold the sender's thread for ever.
-        told = self._thread.sender.forced
+        # A forced close has raised its error already.  A callback may hold the sender's thread for ever.
+        was_forced = self._thread.sender.forced
         try:
-            self.close(0 if told else _lifecycle.time_left())
+            self.close(0 if was_forced else _lifecycle.time_left())
         except KafkaError as failure:
-            if told and isinstance(failure, TimeoutError):
+            if was_forced and isinstance(failure, TimeoutError):
                 return
             if error is None:
                 raise

@@ -73,7 +73,7 @@ def test_a_login_that_the_proxy_refuses(secure: Secure, kind: str) -> None:
         if kind == "http":
             assert isinstance(error, AuthenticationError) and isinstance(other, AuthenticationError), other
             assert "asks for a user and a password" in str(other), other
-        else:  # pproxy closes the connection in the place of SOCKS's refusal
+        else:  # pproxy closes the connection in place of SOCKS's refusal
             assert "closed the connection before it had answered" in str(other), other
 
 

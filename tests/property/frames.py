@@ -154,7 +154,7 @@ def overwrite(data: bytes, draw: random.Random) -> bytes:
 
 
 def put_varint(data: bytes, draw: random.Random) -> bytes:
-    """A varint in the place of one byte, where most varints are that short."""
+    """A varint in place of one byte, where most varints are that short."""
     at = draw.randrange(len(data) + 1)
     return data[:at] + draw.choice(VARINTS) + data[at + 1 :]
 

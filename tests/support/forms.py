@@ -21,7 +21,7 @@ def as_python(name: str, instead: Mapping[str, ModuleType] | None = None) -> Mod
     """``forebay.<name>`` run as Python, as a module of its own that imports the others as they are.
 
     Args:
-        instead: modules that it gets in the place of others, by their whole names.
+        instead: modules that it gets in place of others, by their whole names.
     """
     package, _, stem = name.rpartition(".")
     path = Path(forebay.__path__[0], *name.split(".")).with_suffix(".py")

@@ -98,7 +98,7 @@ def without_features(answer: Answer) -> bytes | None:
 
 
 def translate_addresses(translate: Translate) -> Hook:
-    """Puts another address in the place of each broker's, in every answer that names one."""
+    """Puts another address in place of each broker's, in every answer that names one."""
 
     def moved(entry: Any) -> Any:
         host, port = translate(entry.host, entry.port)

@@ -105,7 +105,7 @@ def test_a_handler_of_before_is_called_in_its_place(handler: Any) -> None:
     seen: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
     end_on_sigterm(5)
-    end_on_sigterm(7)  # in the place of the first
+    end_on_sigterm(7)  # in place of the first
     handler()
     assert seen == [signal.SIGTERM] and _lifecycle.time_left() is not None
 

@@ -21,7 +21,7 @@ cdef enum:                 # ProducerBatch.final_state
     ABORTED = 3
     SPLIT = 4
 
-cdef enum:                 # what a write answers in the place of a size
+cdef enum:                 # what a write answers in place of a size
     NO_ROOM = 0
     CHUNK_FULL = -1
     CHUNK_SMALL = -3

@@ -56,7 +56,7 @@ NOT_FINAL, SUCCEEDED, FAILED, ABORTED, SPLIT = range(5)
 NO_ROOM = 0
 CHUNK_FULL = -1
 CHUNK_SMALL = -3
-"""What a write of a record answers in the place of its size.
+"""What a write of a record answers in place of its size.
 
 CHUNK_FULL: there would be room in a further chunk.  CHUNK_SMALL: there will be room once the chunk has grown; the write
 sees to that, and no caller meets it.

@@ -157,8 +157,8 @@ class PartitionReader:
     def _fetch(self, position: int, end: int, deadline: Deadline) -> FetchResponse | None:
         """None if what is at ``position`` is not kept any more.
 
-        A new leader shows nothing behind its high watermark, which may lie before the ``end`` that the last one named
-        until its followers answer: that is no end of the log, and is asked again.
+        A new leader's high watermark may lag behind the last one's for a moment, and so before ``end``.  That is not
+        the end of the log: it is asked again.
         """
         question = Question(
             ApiKey.FETCH,

@@ -1,7 +1,7 @@
 """Callbacks that a class of this package adds to a record after its ``send``, kept as small as those that came with it.
 
-They are in ``BatchResult.added``, in the order of the records.  What is refused here is for
-``RecordFuture.add_done_callback``, which keeps the future until the outcome.
+They are in ``BatchResult.added``, in the order of the records.  If a callback is refused here, use
+``RecordFuture.add_done_callback``, which keeps the future alive until the outcome.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def repeat_added(future: RecordFuture, kind: cython.int, function: Any, number: 
 @cython.cfunc
 @cython.exceptval(check=False)
 def may_take(part: BatchResult) -> cython.bint:
-    # Those that futures keep are called after these: what is added behind such a one must not be here.
+    # Callbacks held by futures run after these.  So once a future holds one, later callbacks must go there too.
     return part.state == PENDING and part.parts is None and len(part.callbacks) == 0 and not part.is_foreign()
 
 
 @cython.cfunc
 def added_callback(future: RecordFuture, of_earlier: cython.bint) -> Any:
-    """What was put for the record, None if nothing; or what was put for the latest record before it."""
+    """The record's own callback or None; with ``of_earlier``, that of the latest record before it."""
     part: BatchResult = future._batch.leaf(future._index)
     acquire(part.lock)
     try:
@@ -68,7 +68,7 @@ def put_added(future: RecordFuture, before: Any, callback: AddedCallback, functi
     """Has ``callback.deliver`` called with the record's outcome.
 
     Args:
-        before: what the record has already, in the place of which it is put; None for nothing.
+        before: what the record has already, in place of which it is put; None for nothing.
         function: what the callback keeps, if no other record has the same one; else None.
 
     Returns:

@@ -123,7 +123,7 @@ class Connector:
             return True
         self._close(channel)
         if isinstance(channel.error, AuthenticationError):
-            # TLS: the other addresses have the same certificates, and take the same of ours.
+            # Every address would show the same certificates, so trying the next one is useless.
             self._failed(state, channel.error, now)
             return False
         race.failures.append(str(channel.error).removeprefix(_REFUSAL))

@@ -56,8 +56,8 @@ def start_thread(target: Callable[..., object], name: str, *arguments: Any) -> t
 def run_apart(call: Callable[..., object], *arguments: Any) -> None:
     """Has a thread of the system make a call that may wait for a lock of the application's or of Python's.
 
-    For a sender's thread, which must not wait for such a lock: a signal handler may have interrupted the main thread,
-    which holds it, and wait for the sender's thread.  It is no ``threading.Thread``, whose start takes such a lock.
+    The sender's thread must not take such a lock: a handler may have interrupted its holder and be waiting for the
+    sender.  It is not a ``threading.Thread``, whose start takes such a lock.
 
     Raises:
         RuntimeError: no thread can be started.
@@ -77,8 +77,8 @@ def after_import(call: Callable[[Exception | None], object], *names: str) -> Non
     Where no thread can be started (the interpreter exits, or the system has a limit), the caller imports them.  It may
     then wait for a lock of Python's, but without the modules it could never do its work.
 
-    Python forgets that nothing handled a KeyboardInterrupt if a thread makes a named tuple after it: a program that
-    Ctrl-C ends amid such an import has the status 1 in place of 130.
+    Python forgets that nothing handled a KeyboardInterrupt if a thread makes a named tuple after it.  A program that
+    Ctrl-C ends during such an import then exits with 1, not 130.
 
     Args:
         call: gets the error because of which one is not imported, or None; must not raise.

@@ -102,7 +102,7 @@ def _taken(request: Purge, accumulator: RecordAccumulator, in_flight: Iterable[A
 
 
 def _with_parts(results: Iterable[Any]) -> set[Any]:
-    """Results of batches; in the place of one that was split since, its parts."""
+    """Results of batches; in place of one that was split since, its parts."""
     found: set[Any] = set()
     waiting = list(results)
     while waiting:

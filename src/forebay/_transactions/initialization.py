@@ -135,7 +135,7 @@ class InitAttempts:
         self._awaited = True
 
     def end(self) -> None:
-        """Its answer came, or an error in the place of an answer."""
+        """Its answer came, or an error in place of an answer."""
         self._awaited = False
 
     def put_off(self, now: float) -> None:

@@ -304,8 +304,8 @@ class TransactionManager(Gate):
     def out_of_order(self, sequences: PartitionSequences, batch: StampedBatch, stray: cython.bint) -> cython.void:
         # Everything ahead of ``batch`` is settled; further back it is only that a batch ahead has to be first.
         if stray:
-            # What a log without our producer took first may be any of the batches behind a stray one: they keep their
-            # stamps until each is known to be in it or not.  Then those that are not follow under the next epoch.
+            # A log that does not know our producer may have taken any batch behind the stray one first.  These keep
+            # their stamps until each is known to be in the log or not.  Those that are not follow under the next epoch.
             self.request_bump(sequences, sequences.put_last(batch))
         elif sequences.turn(batch.leader_epoch):
             self.request_bump(sequences, 0)

@@ -83,7 +83,7 @@ def _of_librdkafka(data: bytes) -> ConsumerGroupMetadata:
         if rest != b"\1":
             flag, instance_id, end = rest[:1], rest[1:-1], rest[-1:]
             if flag != b"\0" or end != b"\0" or len(rest) < 2 or b"\0" in instance_id:
-                raise ValueError(f"{rest!r} in the place of the group.instance.id")
+                raise ValueError(f"{rest!r} in place of the group.instance.id")
             instance = instance_id.decode()
         return ConsumerGroupMetadata(group_id.decode(), generation, member.decode(), instance)
     except (struct.error, ValueError) as error:

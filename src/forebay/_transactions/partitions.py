@@ -139,8 +139,8 @@ class TransactionPartitions:
         """The transaction has ended under the same epoch; nothing is in flight.
 
         Returns:
-            Why no other transaction can follow, or None: records may or may not have been written, so that the next
-            sequence is not known, and the coordinator is too old to give out another epoch (InitProducerId v3).
+            Why no other transaction can follow, or None.  It is then unknown whether the records were written, and with
+            that the next sequence; and a coordinator before InitProducerId v3 cannot give out another epoch.
         """
         self.started = False
         sequences: PartitionSequences

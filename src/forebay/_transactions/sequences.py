@@ -100,8 +100,8 @@ class PartitionSequences:
     def is_fresh(self, incarnation: cython.int) -> cython.bint:
         """Whether the log of this incarnation of the topic may know nothing of the producer yet.
 
-        ``!=``: an answer from the log before counts no more than none, and neither does what a stale broker made of it
-        while a batch was on its way to the other.
+        An answer about the previous topic says nothing.  A stale broker may mix the two (hence ``!=``, not ``<``): its
+        answer says nothing either.
         """
         if self.last_acked_sequence < 0 or self.confirmed_for != incarnation:
             return True

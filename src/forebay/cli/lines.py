@@ -44,7 +44,7 @@ class LineFormat:
     """Where a delimiter is missing, there are no headers, no key, or a header without a value (ignore.error)."""
     text: bool = False
     """Lines end as Java's reader ends them, at a line feed, a carriage return, or both.  They are UTF-8, or bad: that
-    reader would put other characters in the place of such bytes."""
+    reader would put other characters in place of such bytes."""
     skip_empty: bool = False
     """Empty lines are no records (kcat)."""
 
@@ -191,7 +191,7 @@ class LineInput(StreamInput):
                     yield from (BadRow(number, NO_TEXT) for number, _ in pairs)
 
     def runs(self) -> Iterator[Run | BadRow]:
-        """The complete lines of each read; a BadRow in the place of one that is too long."""
+        """The complete lines of each read; a BadRow in place of one that is too long."""
         delimiter, limit = self._format.delimiter, self._limit
         number, skipping = 1, False
         rest = bytearray()

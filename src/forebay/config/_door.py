@@ -40,7 +40,7 @@ def kafka_name(key: str) -> str:
 
 
 def wrapped(values: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The options with a ``Secret`` in the place of each value that is or may be one; never raises."""
+    """The options with a ``Secret`` in place of each value that is or may be one; never raises."""
     return {name: _wrapped(name, value) for name, value in values.items()}
 
 

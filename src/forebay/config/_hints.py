@@ -95,7 +95,7 @@ _REASONS = {
         """,
 }
 _NO_OPTION = {name: reason for reason, names in _REASONS.items() for name in names.split()}
-"""Names other clients have for what is no option here, and why."""
+"""Options of other clients that have no counterpart here, with the reason."""
 
 _AREAS = (
     (Feature.OAUTHBEARER, ("sasl.oauth", "enable.sasl.oauth", "oauthbearer.", "https.")),

@@ -80,7 +80,7 @@ class Option(NamedTuple):
     convert: Callable[[Any], Any] | None = None
     """From the accepted value to the one that is kept, if they differ."""
     callable_too: bool = False
-    """A callable may stand in the place of the value; it is kept as it is."""
+    """A callable may stand in place of the value; it is kept as it is."""
     placeholders: bool = False
     """``config.providers`` are asked for it at each login or connection; so are those of all passwords."""
 

@@ -81,7 +81,7 @@ _TLS = (
     _tls("endpoint.identification.algorithm", STRING, "https", LOW, "How the host name is checked; empty: not at all."),
     _tls("secure.random.implementation", STRING, None, LOW, "Java's source of randomness; no effect here."),
     _tls("engine.factory.class", CLASS, None, LOW, "Called without arguments, gives the ssl.SSLContext to use."),
-    _tls("context", CLASS, None, MEDIUM, "An ssl.SSLContext, in the place of all other ssl options.", ours=True),
+    _tls("context", CLASS, None, MEDIUM, "An ssl.SSLContext, in place of all other ssl options.", ours=True),
     _tls(
         "keystore.alias", STRING, None, LOW, "Alias of the key that is meant, in a JKS or PKCS12 store of several.",
         ours=True,
@@ -114,7 +114,7 @@ _SASL = (
     ),
     _sasl("jaas.config", PASSWORD, None, MEDIUM, "Credentials, in the form of a JAAS entry."),
     _sasl(
-        "username", STRING, None, HIGH, "User, for PLAIN and SCRAM; in the place of sasl.jaas.config.",
+        "username", STRING, None, HIGH, "User, for PLAIN and SCRAM; in place of sasl.jaas.config.",
         ours=True, placeholders=True,
     ),
     _sasl("password", PASSWORD, None, HIGH, "Password of sasl.username.", ours=True),

@@ -88,7 +88,7 @@ class FromSources:
 
         Args:
             prefix: with its underscore, such as ``KAFKA_``.
-            environ: in the place of ``os.environ``.
+            environ: in place of ``os.environ``.
             overrides: more options, as keywords; they win over the environment.
 
         Raises:

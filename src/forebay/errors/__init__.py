@@ -1,4 +1,4 @@
-"""Every error of this package, in one tree; names are Java's with "Error" in the place of "Exception".
+"""Every error of this package, in one tree; names are Java's with "Error" in place of "Exception".
 
     KafkaError
     ├── CommitFailedError                     the consumer group has moved on

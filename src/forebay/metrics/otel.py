@@ -152,7 +152,7 @@ class TracingInterceptor:
     """An interceptor that makes a span of each record, from send to its acknowledgement.
 
     The span is a child of the current one; where there is none, of the one that the record's headers name.  The
-    propagator writes it into the headers (W3C: ``traceparent``), in the place of what was there.  It ends with
+    propagator writes it into the headers (W3C: ``traceparent``), in place of what was there.  It ends with
     partition and offset, or with the error.  It is for the end of ``interceptor.classes``: what comes behind it must
     keep the headers, or its spans do not end before ``close``.
 

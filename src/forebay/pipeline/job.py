@@ -127,7 +127,7 @@ class Job:
     sources: tuple[Source, ...]
     query: str | None
     function: str | None
-    """``module:function``, in the place of a query."""
+    """``module:function``, in place of a query."""
     mapping: Mapping[str, str]
     """SQL expressions by record field."""
     encodings: tuple[Encoding, ...]

@@ -58,7 +58,7 @@ class AvroEncoder:
         schema: as JSON has it.
         kind: of the column that is written, so that each union has the one branch that the column fits; None takes the
             first branch that the value fits.
-        exact_times: refuses a timestamp that would lose its microseconds, in the place of dropping them.
+        exact_times: refuses a timestamp that would lose its microseconds, in place of dropping them.
 
     Raises:
         KafkaError: fastavro is not installed.
@@ -310,7 +310,7 @@ def _word(schema: Schema) -> str:
 
 
 def _plain_types(schema: Schema, *, nullable: bool = False) -> set[str]:
-    """The names of types that a null cannot be in the place of."""
+    """The names of types that a null cannot be in place of."""
     if isinstance(schema, list):
         return set().union(*(_plain_types(one, nullable="null" in schema) for one in schema))
     if isinstance(schema, str):

@@ -25,7 +25,7 @@ _JSON: Mapping[str, tuple[type, ...]] = {
 
 
 def with_defaults(named: Mapping[str, Any]) -> None:
-    """Makes values as they are written of the defaults in records: JSON has text in the place of bytes (ISO 8859-1).
+    """Makes values as they are written of the defaults in records: JSON has text in place of bytes (ISO 8859-1).
 
     Args:
         named: the schemas that have names, as fastavro parsed them; changed in place.

@@ -1,8 +1,8 @@
 """The data source as Spark sees it: batch and stream writers, both fed with Arrow batches.
 
-Where each method runs differs (driver's planner, executor's worker, driver's commit process) and nothing but the
-pickled writer and the commit messages goes between them, so a writer holds its options, and for an exactly-once write
-what the driver found when it began.  A stream's commit does not even get the writer: its claim comes with the messages.
+Each method runs elsewhere: in the driver's planner, an executor's worker, or the driver's commit process.  Only the
+pickled writer and the commit messages travel.  So the writer holds its options, and in exactly-once mode the driver's
+claim.  A stream's commit does not even get the writer: its claim comes with the messages.
 """
 
 from __future__ import annotations

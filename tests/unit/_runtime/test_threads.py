@@ -37,7 +37,7 @@ from tests.support.pace import HANG_MS, HANG_S
 
 
 def replace_modules(monkeypatch: pytest.MonkeyPatch, **modules: Any) -> None:
-    """Puts ``a__b`` in the place of module ``a.b``; None takes that away."""
+    """Puts ``a__b`` in place of module ``a.b``; None takes that away."""
     for name, content in modules.items():
         dotted = name.replace("__", ".")
         if content is None:

@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER (RFC 7628, KIP-255): a token in the place of a password."""
+"""SASL OAUTHBEARER (RFC 7628, KIP-255): a token in place of a password."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _BY_CLASS: tuple[tuple[type[native.KafkaError], type[Exception]], ...] = (
 
 
 def raised(error: native.KafkaError) -> Exception:
-    """What a call raises in the place of ``error``."""
+    """What a call raises in place of ``error``."""
     if isinstance(error, native.TimeoutError):
         return _made(errors.KafkaTimeoutError, error)
     for kind, other in _BY_CLASS:
@@ -39,7 +39,7 @@ def raised(error: native.KafkaError) -> Exception:
 
 
 def of_record(error: native.KafkaError) -> Exception:
-    """What the future of a record raises in the place of ``error``.
+    """What the future of a record raises in place of ``error``.
 
     A record that ran out of time has the last error that a broker gave for it, as in aiokafka.
     """

@@ -198,7 +198,7 @@ def _shown(batch: Any) -> str:
 
 
 def _text(value: Any) -> bytes | None:
-    """What a dead letter holds in the place of bytes that could not be made."""
+    """What a dead letter holds in place of bytes that could not be made."""
     if value is None or isinstance(value, bytes):
         return value
     return (value if isinstance(value, str) else json.dumps(value, default=plain_text, ensure_ascii=False)).encode()

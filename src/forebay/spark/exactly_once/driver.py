@@ -85,7 +85,7 @@ def commit(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], now_ms
         UnknownOutcomeError: decided, and what became of it cannot be told.
     """
     claim = protocol.agreed(outcomes).claim
-    # Else the claim has all that the next state is made of, and is the state's newest as long as nobody took over.
+    # Otherwise the claim already has the newest state; a takeover would fence this driver.
     state = topic.read() if claim.unfinished is not None else State(None, claim.versions)
     decided = protocol.judge(state, outcomes)
     if decided is None or decided.decision is None:
