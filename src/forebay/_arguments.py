@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._delivery.callbacks import CompiledCallback, hears
-from cython.cimports.forebay._delivery.metadata import RecordMetadata
+from cython.cimports.forebay._delivery.callbacks import hears
 
+from forebay._delivery.callbacks import CompiledCallback
+from forebay._delivery.metadata import RecordMetadata
 from forebay._wire import check_text
 from forebay.errors import IllegalArgumentError
 from forebay.model import TopicPartition

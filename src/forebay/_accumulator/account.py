@@ -16,8 +16,9 @@ from types import MethodType
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
 from cython.cimports.forebay._runtime.mutex import acquire, release
+
+from forebay._accumulator.pool import Buffer, BufferPool
 
 # Bytes with CPython 3.11 on 64-bit Linux, too many rather than too few (bench/memory.py shows the sum).
 BATCH_COST = 1536

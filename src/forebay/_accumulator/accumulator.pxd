@@ -7,7 +7,7 @@ from forebay._accumulator.incomplete cimport IncompleteBatches
 from forebay._accumulator.pool cimport BufferPool
 from forebay._accumulator.drain cimport BatchDrain
 from forebay._accumulator.schedule cimport BatchSchedule
-from forebay._accumulator.topic cimport TopicChange, TopicState, change_of
+from forebay._accumulator.topic cimport change_of, PartitionQueue, TopicChange, TopicState
 
 
 cdef class RecordAccumulator:

@@ -11,16 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.appender import BatchAppender
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.closing import BatchCloser
-from cython.cimports.forebay._accumulator.drain import BatchDrain
-from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
-from cython.cimports.forebay._accumulator.pool import BufferPool
-from cython.cimports.forebay._accumulator.schedule import BatchSchedule
-from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState, change_of
-from cython.cimports.forebay._runtime.clock import Clock
+from cython.cimports.forebay._accumulator.topic import change_of
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
+
+from forebay._accumulator.appender import BatchAppender
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.closing import BatchCloser
+from forebay._accumulator.drain import BatchDrain
+from forebay._accumulator.incomplete import IncompleteBatches
+from forebay._accumulator.pool import BufferPool
+from forebay._accumulator.schedule import BatchSchedule
+from forebay._accumulator.topic import PartitionQueue, TopicChange, TopicState
+from forebay._runtime.clock import Clock
 
 
 @cython.final

@@ -1,3 +1,4 @@
+from forebay._accumulator.records cimport RecordsBuilder
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.incomplete cimport IncompleteBatches

@@ -12,21 +12,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
+from cython.cimports.forebay._accumulator.batch import new_batch
 from cython.cimports.forebay._accumulator.chunks import chunk_size
-from cython.cimports.forebay._accumulator.closing import BatchCloser
-from cython.cimports.forebay._accumulator.incomplete import IncompleteBatches
-from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-from cython.cimports.forebay._accumulator.records import RecordsBuilder, new_records
-from cython.cimports.forebay._accumulator.schedule import BatchSchedule
+from cython.cimports.forebay._accumulator.records import new_records
 from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, CHUNK_FULL, MADE_FULL, NO_ROOM, OPEN, WAIT
-from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
-from cython.cimports.forebay._delivery.future import RecordFuture, new_future
+from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.mutex import acquire, give_way, release
 from cython.cimports.forebay._runtime.primitives import RecordPointer, RecordView, record_view, view_of
 
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.closing import BatchCloser
+from forebay._accumulator.incomplete import IncompleteBatches
+from forebay._accumulator.pool import Buffer, BufferPool
+from forebay._accumulator.records import RecordsBuilder
+from forebay._accumulator.schedule import BatchSchedule
+from forebay._accumulator.topic import PartitionQueue, TopicState
+from forebay._delivery.future import RecordFuture
+from forebay._records.rows import RowWindow
 from forebay.errors import ProducerClosedError
 
 # Statuses between the steps of an append, beside its answers (states).

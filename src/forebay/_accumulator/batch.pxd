@@ -1,3 +1,4 @@
+from forebay._delivery.callbacks cimport DeliveryCallbacks
 from forebay._runtime.primitives cimport RecordPointer
 from forebay._accumulator.account cimport BatchAccount
 from forebay._accumulator.pool cimport Buffer

@@ -11,19 +11,19 @@ from typing import Any
 import cython
 from cython.cimports.forebay._accumulator import states
 from cython.cimports.forebay._accumulator.account import new_account
-from cython.cimports.forebay._accumulator.pool import Buffer
-from cython.cimports.forebay._accumulator.records import RecordsBuilder
-from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-from cython.cimports.forebay._delivery.future import RecordFuture
 from cython.cimports.forebay._delivery.result import new_result
-from cython.cimports.forebay._gate import GatedQueue, StampedBatch
 from cython.cimports.forebay._records.batch_v2 import fill_header
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, TRANSACTIONAL_BIT, V2_ATTRIBUTES_AT, V2_CRC_AT
-from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.memory import new_bytearray
 from cython.cimports.forebay._runtime.primitives import RecordPointer, bytearray_pointer, bytes_at, crc32c, put_int32
 
+from forebay._accumulator.pool import Buffer
+from forebay._accumulator.records import RecordsBuilder
 from forebay._accumulator.states import LIFE_MOVES, LIVES, packed
+from forebay._delivery.callbacks import DeliveryCallbacks
+from forebay._delivery.future import RecordFuture
+from forebay._gate import GatedQueue, StampedBatch
+from forebay._records.rows import RowWindow
 from forebay.errors import IllegalStateError
 
 MOVES = cython.declare(cython.ulonglong, packed(LIFE_MOVES))

@@ -8,11 +8,12 @@ the first record to the acknowledgement (KIP-782 would have changed that).
 from __future__ import annotations
 
 import cython
-from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
 from cython.cimports.forebay._runtime.memory import resized_memory
 from cython.cimports.forebay._runtime.mutex import acquire, release
 from cython.cimports.forebay._runtime.primitives import put_raw
+
+from forebay._accumulator.pool import Buffer, BufferPool
 
 LEAST = cython.declare(cython.Py_ssize_t, 128)
 """Bytes of the smallest chunk."""

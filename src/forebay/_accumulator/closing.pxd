@@ -1,3 +1,5 @@
+from forebay._accumulator.pool cimport Buffer, BufferPool
+from forebay._accumulator.records cimport RecordsBuilder
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.topic cimport PartitionQueue
 

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-from cython.cimports.forebay._accumulator.records import RecordsBuilder
 from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSED, CLOSING, FULL, LEFT
-from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._runtime.mutex import acquire, release
 
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.pool import Buffer, BufferPool
+from forebay._accumulator.records import RecordsBuilder
+from forebay._accumulator.topic import PartitionQueue
 from forebay._delivery.sender_lock import IN_HAND
 from forebay._runtime.threads import get_ident
 

@@ -1,6 +1,6 @@
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.schedule cimport BatchSchedule
-from forebay._accumulator.topic cimport PartitionQueue
+from forebay._accumulator.topic cimport PartitionQueue, TopicIncarnation
 from forebay._gate cimport Gate
 
 

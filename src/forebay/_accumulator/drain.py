@@ -11,13 +11,13 @@ import math
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.schedule import BatchSchedule
 from cython.cimports.forebay._accumulator.states import IDLE, NO_LINE, WATCHED
-from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicIncarnation
-from cython.cimports.forebay._gate import Gate
 from cython.cimports.forebay._runtime.mutex import acquire, release
 
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.schedule import BatchSchedule
+from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
+from forebay._gate import Gate
 from forebay._runtime.owner import check_owner
 
 INFINITY: cython.double = math.inf

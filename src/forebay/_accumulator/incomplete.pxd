@@ -1,3 +1,4 @@
+from forebay._accumulator.topic cimport PartitionQueue
 from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 

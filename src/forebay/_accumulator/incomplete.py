@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.topic import PartitionQueue
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
+
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.topic import PartitionQueue
 
 
 @cython.final

@@ -1,4 +1,4 @@
-from forebay._accumulator.topic cimport TopicState
+from forebay._accumulator.topic cimport PartitionQueue, TopicState
 
 
 cdef class PartitionLoads:

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
 from cython.cimports.forebay._runtime.mutex import acquire, release
+
+from forebay._accumulator.topic import PartitionQueue, TopicState
 
 INFINITY: cython.double = math.inf
 WEIGHED_AT_ONCE = cython.declare(cython.Py_ssize_t, 64)

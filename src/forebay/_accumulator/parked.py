@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.topic import PartitionQueue
+
+from forebay._accumulator.topic import PartitionQueue
 
 INFINITY: cython.double = math.inf
 

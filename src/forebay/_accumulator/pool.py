@@ -17,11 +17,11 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._accumulator.states import ENDED, GRANTED, QUEUED
-from cython.cimports.forebay._accumulator.waiters import PoolWaiter, PoolWaiters, Shares
 from cython.cimports.forebay._runtime.memory import free_memory, new_memory, show_memory, whole_view
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 from cython.cimports.forebay._runtime.primitives import kept_bytes_pointer
 
+from forebay._accumulator.waiters import PoolWaiter, PoolWaiters, Shares
 from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 INFINITY: cython.double = math.inf

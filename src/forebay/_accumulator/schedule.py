@@ -16,14 +16,14 @@ from collections import deque
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.loads import PartitionLoads
-from cython.cimports.forebay._accumulator.parked import ParkedQueues
 from cython.cimports.forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEADER, NO_LINE, PARKED, WATCHED
-from cython.cimports.forebay._accumulator.topic import PartitionQueue
-from cython.cimports.forebay._gate import Gate
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.loads import PartitionLoads
+from forebay._accumulator.parked import ParkedQueues
+from forebay._accumulator.topic import PartitionQueue
+from forebay._gate import Gate
 from forebay._runtime.owner import check_owner
 
 INFINITY: cython.double = math.inf

@@ -14,17 +14,19 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
-from cython.cimports.forebay._accumulator.pool import Buffer, BufferPool
-from cython.cimports.forebay._accumulator.records import RecordsBuilder, new_records
+from cython.cimports.forebay._accumulator.batch import new_batch
+from cython.cimports.forebay._accumulator.records import new_records
 from cython.cimports.forebay._accumulator.states import SPLIT
 from cython.cimports.forebay._delivery.split import split_result
-from cython.cimports.forebay._gate import Gate
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
 from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordView, optional_size, record_view, view_of
 
+from forebay._accumulator.accumulator import RecordAccumulator
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.pool import Buffer, BufferPool
+from forebay._accumulator.records import RecordsBuilder
+from forebay._gate import Gate
 from forebay._records.compression import CompressionType
 from forebay._records.decoded import Record
 from forebay._records.decompression import decompress

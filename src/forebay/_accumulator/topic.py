@@ -9,14 +9,14 @@ import math
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.partitioner import BuiltInPartitioner
-from cython.cimports.forebay._accumulator.pool import BufferPool
 from cython.cimports.forebay._accumulator.states import ABANDONED, CLOSING, FULL, IDLE, LEFT, NO_LINE
-from cython.cimports.forebay._gate import Gate, GatedQueue
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.partitioner import BuiltInPartitioner
+from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.states import PLACE_MOVES, PLACES, packed
+from forebay._gate import Gate, GatedQueue
 from forebay._runtime.mutex import is_held
 from forebay.errors import IllegalStateError
 

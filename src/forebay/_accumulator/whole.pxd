@@ -1,5 +1,8 @@
+from forebay._accumulator.batch cimport ProducerBatch
+from forebay._accumulator.pool cimport Buffer
+from forebay._accumulator.records cimport RecordsBuilder
 from forebay._accumulator.appender cimport BatchAppender
-from forebay._accumulator.topic cimport TopicState
+from forebay._accumulator.topic cimport PartitionQueue, TopicState
 from forebay._delivery.future cimport RecordFuture
 
 

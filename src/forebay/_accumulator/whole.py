@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.appender import BatchAppender
-from cython.cimports.forebay._accumulator.batch import ProducerBatch, new_batch
-from cython.cimports.forebay._accumulator.pool import Buffer
-from cython.cimports.forebay._accumulator.records import RecordsBuilder, new_records
+from cython.cimports.forebay._accumulator.batch import new_batch
+from cython.cimports.forebay._accumulator.records import new_records
 from cython.cimports.forebay._accumulator.states import APPENDED, BEGUN, WAIT
-from cython.cimports.forebay._accumulator.topic import PartitionQueue, TopicState
-from cython.cimports.forebay._delivery.future import RecordFuture
 from cython.cimports.forebay._runtime.mutex import acquire, release
 from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordView, record_view, view_of
 
+from forebay._accumulator.appender import BatchAppender
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.pool import Buffer
+from forebay._accumulator.records import RecordsBuilder
+from forebay._accumulator.topic import PartitionQueue, TopicState
+from forebay._delivery.future import RecordFuture
 from forebay.errors import IllegalStateError
 
 

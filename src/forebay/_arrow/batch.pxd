@@ -1,3 +1,8 @@
+from forebay._arrow.columns cimport BytesColumn, Column
+from forebay._arrow.headers cimport HeadersColumn
+from forebay._arrow.numbers cimport IntColumn, TimestampColumn
+
+
 cdef class ArrowBatch:
     cdef readonly Py_ssize_t length
     cdef readonly tuple names

@@ -29,13 +29,10 @@ from cython.cimports.forebay._arrow.abi import (
     stream_next,
     stream_schema,
 )
-from cython.cimports.forebay._arrow.columns import BytesColumn, Column
-from cython.cimports.forebay._arrow.headers import HeadersColumn
-from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
 
-from forebay._arrow.columns import bytes_column
-from forebay._arrow.headers import headers_column
-from forebay._arrow.numbers import int_column, timestamp_column
+from forebay._arrow.columns import BytesColumn, Column, bytes_column
+from forebay._arrow.headers import HeadersColumn, headers_column
+from forebay._arrow.numbers import IntColumn, TimestampColumn, int_column, timestamp_column
 from forebay.errors import IllegalArgumentError
 
 

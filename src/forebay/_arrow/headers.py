@@ -16,10 +16,10 @@ from cython.cimports.forebay._arrow.abi import (
     schema_format,
     schema_name,
 )
-from cython.cimports.forebay._arrow.columns import BytesColumn, Column, bytes_column, seek_cell
+from cython.cimports.forebay._arrow.columns import bytes_column, seek_cell
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer, put_raw, put_varint, varint_size, zigzag
 
-from forebay._arrow.columns import bare_format, refused
+from forebay._arrow.columns import BytesColumn, Column, bare_format, refused
 from forebay.errors import IllegalArgumentError
 
 TEXT = (b"u", b"U", b"vu")

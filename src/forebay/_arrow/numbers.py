@@ -18,9 +18,8 @@ from cython.cimports.forebay._arrow.abi import (
     schema_dictionary,
     schema_format,
 )
-from cython.cimports.forebay._arrow.columns import Column
 
-from forebay._arrow.columns import bare_format, integer_width, refused
+from forebay._arrow.columns import Column, bare_format, integer_width, refused
 from forebay.errors import IllegalArgumentError
 
 MOST_SECONDS = cython.declare(cython.longlong, 9223372036854775)

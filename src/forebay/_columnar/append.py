@@ -12,17 +12,18 @@ from contextlib import AbstractContextManager
 
 import cython
 from cython.cimports.forebay._accumulator.states import STICKY, WORTH_WAKING
-from cython.cimports.forebay._accumulator.topic import TopicState
-from cython.cimports.forebay._columnar.columns import Columns
-from cython.cimports.forebay._columnar.deliveries import BatchDelivery
-from cython.cimports.forebay._columnar.row import RowAppender
-from cython.cimports.forebay._columnar.shares import Share
-from cython.cimports.forebay._delivery.result import BatchResult
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
-from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordView, view_of
-from cython.cimports.forebay._send.path import OPEN, SendPath
+from cython.cimports.forebay._send.path import OPEN
 
+from forebay._accumulator.topic import TopicState
+from forebay._columnar.columns import Columns
+from forebay._columnar.deliveries import BatchDelivery
+from forebay._columnar.row import RowAppender
+from forebay._columnar.shares import Share
+from forebay._delivery.result import BatchResult
+from forebay._records.rows import RowWindow
+from forebay._send.path import SendPath
 from forebay.errors import KafkaError
 
 NULL = cython.declare(cython.longlong, -1)

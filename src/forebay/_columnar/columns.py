@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._arrow.columns import BytesColumn
-from cython.cimports.forebay._arrow.headers import HeadersColumn
-from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
-from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytearray_pointer, murmur2, no_bytes
 
 from forebay._arrow.batch import ArrowBatch
+from forebay._arrow.columns import BytesColumn
+from forebay._arrow.headers import HeadersColumn
+from forebay._arrow.numbers import IntColumn, TimestampColumn
+from forebay._records.rows import RowWindow
 from forebay.errors import IllegalArgumentError
 
 NO_HEADERS: bytearray = bytearray(b"\x00")

@@ -1,3 +1,4 @@
+from forebay._delivery.future cimport RecordFuture
 from forebay._columnar.shares cimport Share
 from forebay._delivery.result cimport BatchResult
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cython
-from cython.cimports.forebay._columnar.shares import Share
-from cython.cimports.forebay._delivery.future import RecordFuture, new_future, wait_for
-from cython.cimports.forebay._delivery.result import BatchResult
+from cython.cimports.forebay._delivery.future import new_future, wait_for
 
+from forebay._columnar.shares import Share
 from forebay._delivery.callback_thread import call_done_callback, check_done_callback
+from forebay._delivery.future import RecordFuture
+from forebay._delivery.result import BatchResult
 from forebay._delivery.sender_lock import SenderLock, check_wait
 from forebay._runtime.clock import SystemClock
 from forebay._runtime.ticket import Latch

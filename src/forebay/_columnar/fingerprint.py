@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import cython
-from cython.cimports.forebay._arrow.columns import BytesColumn
-from cython.cimports.forebay._columnar.columns import Columns
-from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytes_pointer, no_bytes
 from cython.cimports.forebay._runtime.xxhash64 import xxhash64
 
+from forebay._arrow.columns import BytesColumn
+from forebay._columnar.columns import Columns
+from forebay._records.rows import RowWindow
 from forebay.errors import IllegalArgumentError
 
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)

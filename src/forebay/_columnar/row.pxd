@@ -1,3 +1,7 @@
+from forebay._arguments cimport Acknowledged
+from forebay._arrow.columns cimport BytesColumn
+from forebay._arrow.numbers cimport IntColumn, TimestampColumn
+from forebay._columnar.shares cimport Share
 from forebay._accumulator.topic cimport TopicState
 from forebay._runtime.primitives cimport RecordPointer
 from forebay._columnar.columns cimport Columns

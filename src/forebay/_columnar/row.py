@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._accumulator.states import APPENDED, STICKY
-from cython.cimports.forebay._accumulator.topic import TopicState
-from cython.cimports.forebay._arguments import Acknowledged, checked_partition, checked_timestamp
-from cython.cimports.forebay._arrow.columns import BytesColumn
-from cython.cimports.forebay._arrow.numbers import IntColumn, TimestampColumn
-from cython.cimports.forebay._columnar.columns import Columns
-from cython.cimports.forebay._columnar.deliveries import BatchDelivery
-from cython.cimports.forebay._columnar.shares import Share
-from cython.cimports.forebay._columnar.topics import TopicTable
+from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
 from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 from cython.cimports.forebay._runtime.primitives import (
@@ -29,8 +22,16 @@ from cython.cimports.forebay._runtime.primitives import (
     record_view,
     view_of,
 )
-from cython.cimports.forebay._send.path import SendPath
 
+from forebay._accumulator.topic import TopicState
+from forebay._arguments import Acknowledged
+from forebay._arrow.columns import BytesColumn
+from forebay._arrow.numbers import IntColumn, TimestampColumn
+from forebay._columnar.columns import Columns
+from forebay._columnar.deliveries import BatchDelivery
+from forebay._columnar.shares import Share
+from forebay._columnar.topics import TopicTable
+from forebay._send.path import SendPath
 from forebay.errors import IllegalArgumentError
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import cython
 from cython.cimports.forebay._delivery.hearing import hear
-from cython.cimports.forebay._delivery.result import COMPLETING, DONE, BatchResult
+from cython.cimports.forebay._delivery.result import COMPLETING, DONE
 from cython.cimports.forebay._runtime.primitives import bytearray_pointer
 
+from forebay._delivery.result import BatchResult
 from forebay._runtime.threads import get_ident
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import cython
-from cython.cimports.forebay._accumulator.topic import TopicState
-from cython.cimports.forebay._arrow.columns import BytesColumn
-from cython.cimports.forebay._records.rows import RowWindow
 from cython.cimports.forebay._runtime.memory import drop_addresses, drop_numbers, new_addresses, new_numbers, same_bytes
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, murmur2
+
+from forebay._accumulator.topic import TopicState
+from forebay._arrow.columns import BytesColumn
+from forebay._records.rows import RowWindow
 
 SLOTS = cython.declare(cython.Py_ssize_t, 1024)
 UNKNOWN = cython.declare(cython.Py_ssize_t, -1)

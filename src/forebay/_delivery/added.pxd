@@ -1,4 +1,5 @@
-from forebay._delivery.callbacks cimport AddedCallback
+from forebay._delivery.result cimport BatchResult
+from forebay._delivery.callbacks cimport AddedCallback, DeliveryCallbacks
 from forebay._delivery.future cimport RecordFuture
 
 

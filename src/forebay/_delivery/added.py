@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._delivery.callbacks import AddedCallback, DeliveryCallbacks
-from cython.cimports.forebay._delivery.future import RecordFuture
-from cython.cimports.forebay._delivery.result import PENDING, BatchResult
+from cython.cimports.forebay._delivery.result import PENDING
 from cython.cimports.forebay._runtime.mutex import acquire, release
+
+from forebay._delivery.callbacks import AddedCallback, DeliveryCallbacks
+from forebay._delivery.future import RecordFuture
+from forebay._delivery.result import BatchResult
 
 
 @cython.cfunc

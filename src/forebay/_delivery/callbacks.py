@@ -12,7 +12,6 @@ from types import MethodType
 from typing import Any
 
 import cython
-from cython.cimports.forebay._delivery.metadata import RecordMetadata
 from cython.cimports.forebay._runtime.memory import (
     drop_numbers,
     drop_object,
@@ -26,6 +25,7 @@ from cython.cimports.forebay._runtime.memory import (
     put_object,
 )
 
+from forebay._delivery.metadata import RecordMetadata
 from forebay.errors._base import own_copy
 
 # A record's second number holds both sizes plus one, in 32 bits each.  The highest bit of the lower half is free.

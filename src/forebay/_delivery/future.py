@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._delivery.callback_thread import on_sender_thread, report_lost
-from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks, hears
+from cython.cimports.forebay._delivery.callbacks import hears
 from cython.cimports.forebay._delivery.hearing import hear
-from cython.cimports.forebay._delivery.metadata import RecordMetadata
-from cython.cimports.forebay._delivery.result import COMPLETING, DONE, BatchResult
+from cython.cimports.forebay._delivery.result import COMPLETING, DONE
 from cython.cimports.forebay._delivery.sender_lock import check_wait
 from cython.cimports.forebay._runtime.mutex import thread_ident
-from cython.cimports.forebay._runtime.ticket import ThreadTicket
 
 from forebay._delivery.callback_thread import call_done_callback, check_done_callback
+from forebay._delivery.callbacks import DeliveryCallbacks
+from forebay._delivery.metadata import RecordMetadata
+from forebay._delivery.result import BatchResult
 from forebay._delivery.unheard import REFUSED
 from forebay._runtime.hints import FUTURE, no_attribute
+from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._delivery.callbacks import hears
-from cython.cimports.forebay._delivery.result import PENDING, BatchResult
+from cython.cimports.forebay._delivery.result import PENDING
 from cython.cimports.forebay._runtime.mutex import acquire, release
+
+from forebay._delivery.result import BatchResult
 
 
 @cython.ccall

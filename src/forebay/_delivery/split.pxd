@@ -1,3 +1,4 @@
+from forebay._delivery.callbacks cimport DeliveryCallbacks
 from forebay._delivery.result cimport BatchResult
 
 

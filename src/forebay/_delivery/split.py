@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks
-from cython.cimports.forebay._delivery.result import PENDING, BatchResult, part_with
+from cython.cimports.forebay._delivery.result import PENDING, part_with
 from cython.cimports.forebay._runtime.mutex import acquire, release
+
+from forebay._delivery.callbacks import DeliveryCallbacks
+from forebay._delivery.result import BatchResult
 
 NO_END = cython.declare(cython.int, (1 << 31) - 1)
 

@@ -11,17 +11,16 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._metrics.sensor import NodeSensors
 from cython.cimports.forebay._network._io import CLOSED
-from cython.cimports.forebay._network.channel import Channel
-from cython.cimports.forebay._network.connection import Connection
-from cython.cimports.forebay._network.connection_states import NodeState
-from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
 
+from forebay._metrics.sensor import NodeSensors
 from forebay._network.broker_versions import ApiVersions, client_throttles
-from forebay._network.connection_states import ABSENT, ConnectionStates, State
+from forebay._network.channel import Channel
+from forebay._network.connection import Connection
+from forebay._network.connection_states import ABSENT, ConnectionStates, NodeState, State
 from forebay._network.connector import Connector
 from forebay._network.handshake import Handshakes
+from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._network.metadata_updater import MetadataUpdater
 from forebay._network.reasons import describe_loss, describe_unready, loss_error, timeout_error
 from forebay._runtime.log import RateLimitedLogger

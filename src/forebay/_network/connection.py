@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests, answer_to
+from cython.cimports.forebay._network.inflight import answer_to
 from cython.cimports.forebay._protocol.framing import framed
 from cython.cimports.forebay._runtime.primitives import bytes_at, bytes_pointer, get_int32
 
+from forebay._network.inflight import ClientRequest, ClientResponse, InFlightRequests
 from forebay._protocol.framing import correlation_id, frame_size, response_header, stranger
 from forebay._protocol.versions import api_name, is_flexible, response_header_version
 from forebay.errors import KafkaError, ProtocolError

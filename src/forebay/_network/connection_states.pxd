@@ -1,3 +1,7 @@
+from forebay._network.channel cimport Channel
+from forebay._network.connection cimport Connection
+
+
 cdef class NodeState:
     cdef readonly object addresses
     cdef public object node

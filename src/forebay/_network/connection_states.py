@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._network.channel import Channel
-from cython.cimports.forebay._network.connection import Connection
 
+from forebay._network.channel import Channel
+from forebay._network.connection import Connection
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay.errors import AuthenticationError, IllegalStateError, KafkaError
 from forebay.model import Node

@@ -38,11 +38,11 @@ from cython.cimports.forebay._network._io import (
     wake_pollset,
     watch,
 )
-from cython.cimports.forebay._network.channel import Channel
 from cython.cimports.forebay._runtime.clock import monotonic_ms
-from cython.cimports.forebay._runtime.gil import GilClaim
 
+from forebay._network.channel import Channel
 from forebay._network.transport import TcpTransport, WakePipe
+from forebay._runtime.gil import GilClaim
 from forebay.errors import DisconnectError, KafkaError, NetworkError
 
 if TYPE_CHECKING:

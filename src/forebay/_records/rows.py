@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import cython
 from cython.cimports.forebay._arrow.abi import VARIABLE, CellSource, bit_at, load_integer, pointer_to
-from cython.cimports.forebay._arrow.columns import BytesColumn, seek_cell
-from cython.cimports.forebay._arrow.headers import HeadersColumn
+from cython.cimports.forebay._arrow.columns import seek_cell
 from cython.cimports.forebay._runtime.memory import drop_addresses, drop_numbers, new_addresses, new_numbers
 from cython.cimports.forebay._runtime.primitives import (
     MAX_INT32,
@@ -24,6 +23,9 @@ from cython.cimports.forebay._runtime.primitives import (
     varint_size,
     zigzag,
 )
+
+from forebay._arrow.columns import BytesColumn
+from forebay._arrow.headers import HeadersColumn
 
 NULL = cython.declare(cython.longlong, -1)
 NO_SIZE = cython.declare(cython.longlong, -2)

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any
 import cython
 from cython.cimports.forebay._accumulator.partitioner import key_partition
 from cython.cimports.forebay._accumulator.states import APPENDED, STICKY, WORTH_WAKING
-from cython.cimports.forebay._accumulator.topic import TopicState
-from cython.cimports.forebay._arguments import (
-    Acknowledged,
-    checked_partition,
-    checked_timestamp,
-    listed_headers,
-    plain_name,
-)
-from cython.cimports.forebay._delivery.future import RecordFuture, new_future
+from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
+from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._delivery.sender_lock import may_wait
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
@@ -34,13 +27,14 @@ from cython.cimports.forebay._runtime.primitives import (
     section_pointer,
     view_of,
 )
-from cython.cimports.forebay._send.topics import TopicFinder
 
-from forebay._arguments import as_record, fields_of, not_callable, shared_by_all
-from forebay._delivery.future import failed_future
+from forebay._accumulator.topic import TopicState
+from forebay._arguments import Acknowledged, as_record, fields_of, not_callable, shared_by_all
+from forebay._delivery.future import RecordFuture, failed_future
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.refusals import buffer_exhausted, not_open, record_too_large
+from forebay._send.topics import TopicFinder
 from forebay.errors import ApiError, IllegalArgumentError, KafkaError, SerializationError, TimeoutError
 from forebay.model import Headers, TopicPartition
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._accumulator.topic import TopicState
 
+from forebay._accumulator.topic import TopicState
 from forebay._runtime.ticket import ThreadTicket
 from forebay._send.refusals import not_in_metadata
 

@@ -1,3 +1,4 @@
+from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.closing cimport BatchCloser
 from forebay._accumulator.drain cimport BatchDrain

@@ -10,13 +10,13 @@ import math
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.schedule import ReadyNodes
-from cython.cimports.forebay._network.client import NetworkClient
-from cython.cimports.forebay._sender.outcomes import BatchOutcomes
-from cython.cimports.forebay._transactions.manager import TransactionManager
 
+from forebay._accumulator.accumulator import RecordAccumulator
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.schedule import ReadyNodes
+from forebay._network.client import NetworkClient
+from forebay._sender.outcomes import BatchOutcomes
+from forebay._transactions.manager import TransactionManager
 from forebay.errors import KafkaError
 
 INFINITY: cython.double = math.inf

@@ -1,3 +1,4 @@
+from forebay._accumulator.topic cimport PartitionQueue
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._metrics.sensor cimport Sensor, TopicSensors

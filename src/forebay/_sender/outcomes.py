@@ -10,15 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
 from cython.cimports.forebay._accumulator.states import NOT_FINAL
-from cython.cimports.forebay._accumulator.topic import PartitionQueue
-from cython.cimports.forebay._metrics.sensor import Sensor, TopicSensors
-from cython.cimports.forebay._protocol.produce_response import PartitionResponse
-from cython.cimports.forebay._transactions.manager import TransactionManager
 
+from forebay._accumulator.accumulator import RecordAccumulator
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.topic import PartitionQueue
 from forebay._delivery.unheard import Unheard
+from forebay._metrics.sensor import Sensor, TopicSensors
+from forebay._protocol.produce_response import PartitionResponse
 from forebay._runtime.backoff import SOON_MS
 from forebay._runtime.threads import RareImport
 from forebay._sender.expiry import (
@@ -31,6 +30,7 @@ from forebay._sender.expiry import (
     waiting_phase,
 )
 from forebay._sender.produce import error_in, record_errors_in
+from forebay._transactions.manager import TransactionManager
 from forebay.errors import (
     ConcurrentTransactionsError,
     KafkaError,

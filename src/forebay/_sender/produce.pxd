@@ -1,3 +1,5 @@
+from forebay._accumulator.pool cimport Buffer
+from forebay._protocol.produce_response cimport PartitionResponse
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._protocol.produce cimport PartitionRecords
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.pool import Buffer
-from cython.cimports.forebay._protocol.produce import PartitionRecords, encode_produce
-from cython.cimports.forebay._protocol.produce_response import PartitionResponse
+from cython.cimports.forebay._protocol.produce import encode_produce
 from cython.cimports.forebay._protocol.versions import FIRST_PRODUCE_BY_ID, NEWEST_PRODUCE
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, CODEC_ZSTD
 
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.pool import Buffer
+from forebay._protocol.produce import PartitionRecords
+from forebay._protocol.produce_response import PartitionResponse
 from forebay.errors import (
     ClusterAuthorizationError,
     DuplicateSequenceNumberError,

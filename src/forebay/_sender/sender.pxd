@@ -1,8 +1,9 @@
+from forebay._accumulator.topic cimport PartitionQueue
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._network.client cimport NetworkClient
-from forebay._network.inflight cimport ClientResponse
+from forebay._network.inflight cimport ClientRequest, ClientResponse
 from forebay._protocol.produce_response cimport PartitionResponse, ProduceResponse
 from forebay._sender.draining cimport Draining
 from forebay._sender.outcomes cimport BatchOutcomes, RequestSensors

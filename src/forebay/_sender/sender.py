@@ -11,24 +11,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cython
-from cython.cimports.forebay._accumulator.accumulator import RecordAccumulator
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.schedule import ReadyNodes
-from cython.cimports.forebay._accumulator.topic import PartitionQueue
-from cython.cimports.forebay._network.client import NetworkClient
-from cython.cimports.forebay._network.inflight import ClientRequest, ClientResponse
-from cython.cimports.forebay._protocol.produce_response import PartitionResponse, ProduceResponse
-from cython.cimports.forebay._sender.draining import Draining
-from cython.cimports.forebay._sender.outcomes import BatchOutcomes, RequestSensors
-from cython.cimports.forebay._sender.produce import ProduceCall, match
-from cython.cimports.forebay._transactions.manager import TransactionManager
+from cython.cimports.forebay._sender.produce import match
 
-from forebay._protocol.produce_response import decode_produce
+from forebay._accumulator.accumulator import RecordAccumulator
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.schedule import ReadyNodes
+from forebay._accumulator.topic import PartitionQueue
+from forebay._network.client import NetworkClient
+from forebay._network.inflight import ClientRequest, ClientResponse
+from forebay._protocol.produce_response import PartitionResponse, ProduceResponse, decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.owner import check_owner
-from forebay._sender.produce import error_in, moved_leader
+from forebay._sender.draining import Draining
+from forebay._sender.outcomes import BatchOutcomes, RequestSensors
+from forebay._sender.produce import ProduceCall, error_in, moved_leader
 from forebay._sender.producer_id import ProducerIdRequests
+from forebay._transactions.manager import TransactionManager
 from forebay.errors import KafkaError, NetworkError
 from forebay.model import TopicPartition
 

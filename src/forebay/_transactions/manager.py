@@ -29,11 +29,11 @@ from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import cython
-from cython.cimports.forebay._gate import Gate, GatedQueue, StampedBatch
-from cython.cimports.forebay._transactions.partitions import TransactionPartitions
-from cython.cimports.forebay._transactions.sequences import PartitionSequences
 
+from forebay._gate import Gate, GatedQueue, StampedBatch
 from forebay._transactions.initialization import PASSING, InitAttempts, InitProducerIdCall, init_error
+from forebay._transactions.partitions import TransactionPartitions
+from forebay._transactions.sequences import PartitionSequences
 from forebay._transactions.state import State, move
 from forebay.errors import (
     ClusterAuthorizationError,

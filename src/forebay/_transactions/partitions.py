@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import cython
-from cython.cimports.forebay._transactions.sequences import PartitionSequences, increment_sequence
+from cython.cimports.forebay._transactions.sequences import increment_sequence
 
+from forebay._transactions.sequences import PartitionSequences
 from forebay.errors import KafkaError, UnknownProducerIdError
 from forebay.model import TopicPartition
 

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import cython
-from cython.cimports.forebay._gate import StampedBatch
 from cython.cimports.forebay._records.layout import MAX_SEQUENCE
+
+from forebay._gate import StampedBatch
 
 NONE = cython.declare(cython.int, -1)
 HALF = cython.declare(cython.longlong, 0x40000000)

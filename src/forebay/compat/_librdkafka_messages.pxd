@@ -1,3 +1,4 @@
+from forebay._delivery.metadata cimport RecordMetadata
 cimport cython
 
 from forebay._delivery.callbacks cimport CompiledCallback

@@ -7,11 +7,11 @@ from collections import deque
 from typing import Any
 
 import cython
-from cython.cimports.forebay._delivery.callbacks import CompiledCallback
-from cython.cimports.forebay._delivery.metadata import RecordMetadata
-from cython.cimports.forebay._runtime.clock import Clock
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
+from forebay._delivery.callbacks import CompiledCallback
+from forebay._delivery.metadata import RecordMetadata
+from forebay._runtime.clock import Clock
 from forebay.compat._librdkafka_errors import KafkaError, own_error
 
 TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME = range(3)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._accumulator.batch import ProducerBatch
-from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from cython.cimports.forebay._runtime.primitives import (
@@ -22,11 +20,15 @@ from cython.cimports.forebay._runtime.primitives import (
     section_pointer,
     view_of,
 )
-from cython.cimports.forebay._send.path import FORKED, OPEN, RETURN, SendPath
-from cython.cimports.forebay.compat._librdkafka_messages import Events, Message, new_message
+from cython.cimports.forebay._send.path import FORKED, OPEN, RETURN
+from cython.cimports.forebay.compat._librdkafka_messages import new_message
 from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
 
+from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.topic import TopicState
+from forebay._send.path import SendPath
 from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raise_first, raised
+from forebay.compat._librdkafka_messages import Events, Message
 from forebay.compat._librdkafka_partitioner import PARTITIONERS
 from forebay.compat._librdkafka_values import (
     check_topic,

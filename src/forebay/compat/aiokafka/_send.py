@@ -14,13 +14,15 @@ from contextvars import Context, copy_context
 from typing import Any
 
 import cython
-from cython.cimports.forebay._delivery.future import RecordFuture
 from cython.cimports.forebay._delivery.hearing import hear
 from cython.cimports.forebay._delivery.metadata import RecordMetadata as Found
-from cython.cimports.forebay._delivery.result import DONE, BatchResult
-from cython.cimports.forebay._send.path import OPEN, RETURN, SendPath
+from cython.cimports.forebay._delivery.result import DONE
+from cython.cimports.forebay._send.path import OPEN, RETURN
 
+from forebay._delivery.future import RecordFuture
+from forebay._delivery.result import BatchResult
 from forebay._runtime.event_loop import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S, Turn
+from forebay._send.path import SendPath
 from forebay.compat.aiokafka._mapping import of_record, raised
 from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
 from forebay.errors import KafkaError as NativeError

@@ -1,3 +1,4 @@
+from forebay._delivery.future cimport RecordFuture
 cimport cython
 
 from forebay._delivery.callbacks cimport AddedCallback

@@ -8,25 +8,26 @@ from functools import partial
 from typing import Any, Self
 
 import cython
-from cython.cimports.forebay._accumulator.partitioner import PartitionRandom
-from cython.cimports.forebay._accumulator.topic import TopicState
 from cython.cimports.forebay._arguments import plain_name
 from cython.cimports.forebay._delivery.added import added_callback, put_added, repeat_added
 from cython.cimports.forebay._delivery.callbacks import alike
-from cython.cimports.forebay._delivery.future import RecordFuture
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, utf8_size
 from cython.cimports.forebay._runtime.primitives import murmur2 as hash_bytes
-from cython.cimports.forebay._send.path import OPEN, WAIT, SendPath
+from cython.cimports.forebay._send.path import OPEN, WAIT
 from cython.cimports.forebay.compat.kafka._calls import (
     ALWAYS,
     DEEPEST,
     ON_FAILURE,
     ON_SUCCESS,
-    Call,
     new_call,
     record_metadata,
 )
 
+from forebay._accumulator.partitioner import PartitionRandom
+from forebay._accumulator.topic import TopicState
+from forebay._delivery.future import RecordFuture
+from forebay._send.path import SendPath
+from forebay.compat.kafka._calls import Call
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated
 from forebay.compat.kafka.structs import RecordMetadata
 from forebay.errors import KafkaError as NativeError
