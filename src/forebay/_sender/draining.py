@@ -2,6 +2,15 @@
 
 Each node that can take a request gets everything that is due.  All batches are compressed before the first request is
 built.  Batches that were drained but could not be sent go back into their queues.  Sender's thread only.
+
+What goes to a node, by the *sparse* batches in flight to it, which could have taken more records when they were drained:
+
+| In flight | A sparse batch | A full one, one sent before, any for a flush, a close or a commit |
+|---|---|---|
+| fewer than ``max.sparse.batches.in.flight`` | goes once it lingered | goes |
+| as many or more | waits for an answer, and grows | goes |
+
+The road not taken: to let a full request of sparse batches go.  With 10,000 partitions every request is full.
 """
 
 from __future__ import annotations
@@ -86,7 +95,7 @@ class Draining:
     @cython.cfunc
     @cython.exceptval(-1)
     def holds(self, node_id: cython.int) -> cython.bint:
-        """Whether batches that gain by waiting are held back until the node answers; DESIGN.md says why."""
+        """Whether batches that gain by waiting are held back until the node answers."""
         return bool(0 < self.max_sparse <= self.sparse.get(node_id, 0))
 
     @cython.cfunc
