@@ -3,7 +3,7 @@
 Each node that can take a request gets everything that is due.  All batches are compressed before the first request is
 built.  Batches that were drained but could not be sent go back into their queues.  Sender's thread only.
 
-What goes to a node, by the *sparse* batches in flight to it, which could have taken more records when they were drained:
+What goes to a node, by the *sparse* batches in flight to it, which were drained while they could take more records:
 
 | In flight | A sparse batch | A full one, one sent before, any for a flush, a close or a commit |
 |---|---|---|
