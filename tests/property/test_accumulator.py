@@ -16,7 +16,7 @@ from forebay.errors import KafkaError, ProducerClosedError
 from tests.property.profile import SeededMachine, test_case
 from tests.unit._accumulator.shelf import APPENDED, Shelf, quiet, read
 
-POOL, BATCH, PARTITIONS = 20_000, 500, 3
+BATCH, PARTITIONS = 500, 3
 PARTITION = st.integers(-1, PARTITIONS - 1)
 
 
@@ -24,12 +24,13 @@ class AccumulatorMachine(SeededMachine):
     """The model is what was appended to each partition, in order."""
 
     codec: CompressionType | None = None
+    pool = 20_000
 
     @initialize()
     def begin(self) -> None:
         self.compressor = None if self.codec is None else compressor(self.codec)
         self.shelf = Shelf(
-            batch_size=BATCH, pool=POOL, linger=20, delivery=2000, leaders=(0, 1, 0), compressor=self.compressor
+            batch_size=BATCH, pool=self.pool, linger=20, delivery=2000, leaders=(0, 1, 0), compressor=self.compressor
         )
         self.expected: dict[int, list[bytes]] = {number: [] for number in range(PARTITIONS)}
         self.outcomes: dict[int, list[tuple[bytes, BaseException | None]]] = {
@@ -171,7 +172,7 @@ class AccumulatorMachine(SeededMachine):
         incomplete = self.shelf.accumulator.incomplete()
         held = sum(buffer.size for batch in incomplete for buffer in batch.records.buffers)
         charged = sum(batch.account.charged for batch in incomplete)
-        assert self.shelf.pool.available() == POOL - held - charged
+        assert self.shelf.pool.available() == self.pool - held - charged
         waiting = [batch for number in range(PARTITIONS) for batch in self.shelf.batches(number)]
         assert set(incomplete) == set(waiting) | set(self.in_flight)
         assert all(batch.record_count > 0 for batch in incomplete)
@@ -206,12 +207,19 @@ class AccumulatorMachine(SeededMachine):
             waiting = [value for value in self.expected[number] if value in set(sent[number])]
             assert waiting == sent[number], "the order of appends"
         assert not self.shelf.accumulator.has_incomplete()
-        assert self.shelf.pool.available() == POOL
+        assert self.shelf.pool.available() == self.pool
 
 
 class CompressingMachine(AccumulatorMachine):
     codec = CompressionType.LZ4
 
 
+class CrampedMachine(AccumulatorMachine):
+    """Batches that cannot grow, because the others hold the memory."""
+
+    pool = 3000
+
+
 TestAccumulator = test_case(AccumulatorMachine, runs=120, steps=40)
 TestCompressing = test_case(CompressingMachine, runs=60, steps=40)
+TestCramped = test_case(CrampedMachine, runs=60, steps=40)

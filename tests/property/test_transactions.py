@@ -28,7 +28,8 @@ class Transactions(RuleBasedStateMachine):
 
     @initialize(version=st.sampled_from([1, 2]))
     def start(self, version: int) -> None:
-        self.world = TransactionalWorld(version)
+        # Small batches, so that one grows with its records, fills, and is followed by the next.
+        self.world = TransactionalWorld(version, batch_size=1000)
 
     @property
     def state(self) -> str:
@@ -41,11 +42,12 @@ class Transactions(RuleBasedStateMachine):
         self.open = []
 
     @precondition(lambda self: self.state == "IN_TRANSACTION")
-    @rule(turns=st.integers(0, 6))
-    def send(self, turns: int) -> None:
-        value = b"%d" % self.number
-        self.number += 1
-        self.open.append((value, self.world.send(value)))
+    @rule(sizes=st.lists(st.sampled_from([0, 100, 300, 1200]), min_size=1, max_size=4), turns=st.integers(0, 6))
+    def send(self, sizes: list[int], turns: int) -> None:
+        for size in sizes:
+            value = b"%d:" % self.number + bytes(size)
+            self.number += 1
+            self.open.append((value, self.world.send(value)))
         self.world.settle(turns)
 
     @rule(code=PASSING, api=st.sampled_from([FIND_COORDINATOR, INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN]))
