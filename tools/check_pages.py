@@ -2,6 +2,8 @@
 
 It checks DESIGN.md: the length, that each path in backticks exists, and that each name in backticks occurs in the
 sources.  It checks each page: the median and the 90th percentile of the words in a sentence.
+It checks README: the length, that each path in backticks exists, and that docs/measurements.md has its figures.
+It checks README and the site together: no sentence and no program stands in two pages.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import re
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tools.file_map import BEGIN, END
@@ -18,6 +20,12 @@ PAGES = ("DESIGN.md", "README.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages whose sentences are measured."""
 LINES = 380
 """Of DESIGN.md."""
+README_LINES = 160
+FIGURES = ("<!-- figures:begin -->\n", "<!-- figures:end -->")
+"""Around the rows that README and docs/measurements.md have both."""
+FIGURE_ROWS = 6
+REPEATED_WORDS = 8
+"""A sentence of fewer words may stand in several pages."""
 MEDIAN_WORDS, LONG_WORDS = 18, 32
 """The most words of the median sentence, and of the sentence at the 90th percentile."""
 SOURCES = ("src", "tests", "tools", "bench", "demo")
@@ -116,9 +124,47 @@ def complaints_of_names(text: str, page: str, root: Path) -> Iterator[str]:
 
 
 def pages_of_the_site(root: Path) -> list[str]:
-    """Those of docs/ that have text of their own."""
-    pages = [path for path in sorted((root / "docs").glob("*.md")) if "```{include}" not in path.read_text("utf-8")]
+    """Those of docs/ that have text of their own, and not only what they include."""
+    pages = [path for path in sorted((root / "docs").glob("*.md")) if sentence_lengths(path.read_text("utf-8"))]
     return [str(path.relative_to(root)) for path in pages]
+
+
+def between(text: str, marks: tuple[str, str]) -> list[str]:
+    """The lines between two marks; none if the first is not there."""
+    return text.partition(marks[0])[2].partition(marks[1])[0].splitlines()
+
+
+def complaints_of_readme(text: str, measurements: str, root: Path) -> Iterator[str]:
+    """What README is too long for, names in vain, or says otherwise than the page of figures."""
+    if (lines := text.count("\n")) > README_LINES:
+        yield f"README.md: {lines} lines, allowed are {README_LINES}"
+    for quote in quoted(text):
+        if is_path(quote) and not exists(quote, root):
+            yield f"README.md: `{quote}` is no file or folder"
+    here, there = between(text, FIGURES), between(measurements, FIGURES)
+    if len(here) != FIGURE_ROWS + 2:
+        yield f"README.md: {max(0, len(here) - 2)} rows of figures between its marks, it must have {FIGURE_ROWS}"
+    for line in here:
+        if line not in there:
+            yield f"README.md: docs/measurements.md has no such row between its marks: {line}"
+
+
+def said(text: str) -> Iterator[str]:
+    """The longer sentences of a page, and its programs."""
+    for paragraph in paragraphs(text):
+        for sentence in SENTENCE_END.split(paragraph):
+            if len(sentence.split()) >= REPEATED_WORDS:
+                yield sentence
+    yield from re.findall(r"^```(?:python|sh|toml)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def complaints_of_repetition(pages: Mapping[str, str]) -> Iterator[str]:
+    """What a page says that one before it has said."""
+    seen: dict[str, str] = {}
+    for page, text in pages.items():
+        for each in said(text):
+            if seen.setdefault(each, page) != page:
+                yield f"{page}: {seen[each]} says this, too: {' '.join(each.split())[:80]}"
 
 
 def check(root: Path) -> list[str]:
@@ -127,6 +173,10 @@ def check(root: Path) -> list[str]:
     for page in (*PAGES, *pages_of_the_site(root)):
         text = (root / page).read_text(encoding="utf-8")
         complaints += complaints_of_sentences(text, page)
+    readme, *others = ["README.md", *pages_of_the_site(root)]
+    texts = {page: (root / page).read_text(encoding="utf-8") for page in (readme, *others)}
+    complaints += complaints_of_readme(texts[readme], texts.get("docs/measurements.md", ""), root)
+    complaints += complaints_of_repetition(texts)
     design = (root / "DESIGN.md").read_text(encoding="utf-8")
     if (lines := design.count("\n")) > LINES:
         complaints.append(f"DESIGN.md: {lines} lines, allowed are {LINES}")
@@ -135,7 +185,7 @@ def check(root: Path) -> list[str]:
 
 def main() -> int:
     complaints = check(Path(__file__).parents[1])
-    print("\n".join(complaints) if complaints else "pages: lengths, sentences, paths and names are as they should be")
+    print("\n".join(complaints) if complaints else "pages: all of it is as it should be")
     return 1 if complaints else 0
 
 

@@ -88,11 +88,11 @@ def rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("| ")]
 
 
-def test_readme_and_docstring_say_the_same() -> None:
+def test_the_page_and_the_docstring_say_the_same() -> None:
     documented = rows(forebay.testing.broker.__doc__ or "")
-    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs" / "testing.md").read_text()
     assert len(documented) > 8
-    assert [row for row in documented if row not in rows(readme)] == []
+    assert [row for row in documented if row not in rows(page)] == []
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What README says under "Ending well": which ends of a process lose what was accepted, and how to end instead.
+"""docs/deployment.md, "Ending well": which ends of a process lose what was accepted, and how to end instead.
 
 Each program is a file, because multiprocessing's other start methods import it.  Its records linger for a minute, so
 what is in the topic afterwards was delivered by the end of the process.

@@ -404,7 +404,7 @@ def test_a_forked_child_is_told(embedded: EmbeddedBroker, topic: TopicFactory, w
 
 
 def test_a_callback_hands_over_to_greenlets(embedded: EmbeddedBroker, topic: TopicFactory, world: str) -> None:
-    """As the README says; and a record that is sent and waited for in the hub itself, which cannot wait in itself."""
+    """As docs/deployment.md has it; a record sent and waited for in the hub itself, which cannot wait in itself."""
     name = topic(embedded, 1)
     text = """
     def work():

@@ -17,7 +17,7 @@ import pytest
 
 from tests.integration.test_readme import CHECKS
 from tests.integration.workload import WAIT_S
-from tests.support.readme import ROOT, Snippet, run, snippets
+from tests.support.readme import README, ROOT, Snippet, run, snippets
 from tools.kafka import RealKafka
 from tools.reference_pages import write_pages
 
@@ -78,6 +78,12 @@ def test_parts_of_programs_are_python(name: str) -> None:
     assert found
     for text in found:
         parsed(text)
+
+
+def test_no_block_was_lost_on_its_way_to_another_page() -> None:
+    """A block that is taken out for good takes its one off this number."""
+    blocks = [block for page in (README, *DOCS.glob("*.md")) for block in snippets(page)]
+    assert sum(block.language in {"python", "sh"} for block in blocks) >= 86
 
 
 def test_every_page_has_its_place() -> None:

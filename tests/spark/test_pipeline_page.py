@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -10,16 +11,18 @@ import pytest
 from forebay.pipeline.loading import ALLOWED
 from forebay.pipeline.table import known
 from forebay.testing import EmbeddedBroker
-from tests.support.pace import PROGRAM_S, TEST_S
-from tests.support.readme import ROOT, Snippet, run, snippets
+from tests.support.pace import PROGRAM_S, TEST_S, within
+from tests.support.readme import ADDRESS, ROOT, Snippet, run, snippets
 
 PAGE = snippets(ROOT / "docs" / "pipeline.md")
-RUN = [one for one in PAGE if one.language == "sh" or "import" in one.text]
+DEMO = [one for one in PAGE if "demo" in one.text]
+RUN = [one for one in PAGE if one not in DEMO and (one.language == "sh" or "import" in one.text)]
 
 
 def test_the_page_has_blocks_of_each_kind() -> None:
-    assert [one.language for one in PAGE] == ["sh", "toml", "python", "python", "sh"]
+    assert [one.language for one in PAGE] == ["sh", "toml", "python", "python", "sh", "sh"]
     assert [one.language for one in RUN] == ["sh", "python", "sh"]
+    assert [one.language for one in DEMO] == ["sh"]
 
 
 @pytest.mark.parametrize("block", [one for one in PAGE if one.language == "toml"], ids=str)
@@ -50,3 +53,23 @@ def test_the_blocks_run_one_after_the_other(tmp_path: Path, broker: EmbeddedBrok
     assert submitted.returncode == 0, submitted.stderr
     assert "trips: starting Spark on the master of spark-submit" in submitted.stdout
     assert "'acknowledged': 2" in submitted.stdout
+
+
+@pytest.fixture
+def clone(tmp_path: Path, broker: EmbeddedBroker) -> Path:
+    """A folder with the demo in it, whose job names the test's broker."""
+    shutil.copytree(ROOT / "demo", tmp_path / "demo", ignore=shutil.ignore_patterns("*.csv", "__pycache__"))
+    job = tmp_path / "demo" / "flights.toml"
+    text = job.read_text(encoding="utf-8")
+    assert ADDRESS in text
+    job.write_text(text.replace(ADDRESS, broker.bootstrap_servers), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.rest("starts a JVM of its own, and writes the demo's 336,776 rows")
+@pytest.mark.timeout(within(900))
+def test_the_demo_runs_in_a_clone(clone: Path, broker: EmbeddedBroker) -> None:
+    (block,) = DEMO
+    done = run(block, clone, broker.bootstrap_servers, timeout_s=within(800))
+    assert done.returncode == 0, done.stderr
+    assert "records acknowledged 336,776 " in " ".join(done.stdout.split())

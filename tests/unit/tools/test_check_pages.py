@@ -7,12 +7,18 @@ from pathlib import Path
 import pytest
 
 from tools.check_pages import (
+    FIGURE_ROWS,
+    FIGURES,
     LINES,
     LONG_WORDS,
     MEDIAN_WORDS,
     PAGES,
+    README_LINES,
+    REPEATED_WORDS,
     check,
     complaints_of_names,
+    complaints_of_readme,
+    complaints_of_repetition,
     complaints_of_sentences,
     paragraphs,
     sentence_lengths,
@@ -103,9 +109,47 @@ def test_names_that_lead_nowhere_are_named(root: Path, quote: str, said: str) ->
     assert complaint.startswith(f"P.md: `{quote}`") and said in complaint
 
 
+FIGURE_TABLE = FIGURES[0] + "| a | b |\n|---|---|\n" + "| x | 1 |\n" * FIGURE_ROWS + FIGURES[1] + "\n"
+
+
+def test_readme_has_a_limit_of_lines(root: Path) -> None:
+    rest = "x\n" * (README_LINES - FIGURE_TABLE.count("\n"))
+    assert list(complaints_of_readme(FIGURE_TABLE + rest, FIGURE_TABLE, root)) == []
+    (complaint,) = complaints_of_readme(FIGURE_TABLE + rest + "x\n", FIGURE_TABLE, root)
+    assert complaint == f"README.md: {README_LINES + 1} lines, allowed are {README_LINES}"
+
+
+def test_readme_names_no_file_that_is_not_there(root: Path) -> None:
+    (complaint,) = complaints_of_readme(FIGURE_TABLE + "`docs/gone.md`\n", FIGURE_TABLE, root)
+    assert complaint == "README.md: `docs/gone.md` is no file or folder"
+
+
+def test_figures_of_readme_are_those_of_the_page(root: Path) -> None:
+    other = FIGURE_TABLE.replace("| x | 1 |", "| x | 2 |", 1)
+    (complaint,) = complaints_of_readme(other, FIGURE_TABLE, root)
+    assert complaint.endswith("no such row between its marks: | x | 2 |")
+    short = FIGURE_TABLE.replace("| x | 1 |\n", "", 1)
+    (complaint,) = complaints_of_readme(short, FIGURE_TABLE, root)
+    assert f"{FIGURE_ROWS - 1} rows of figures" in complaint
+    (complaint,) = complaints_of_readme("Without marks.\n", FIGURE_TABLE, root)
+    assert "0 rows of figures" in complaint
+
+
+@pytest.mark.parametrize(
+    "text", [words(REPEATED_WORDS) + "\n", "```python\nprint()\n```\n", "- " + words(REPEATED_WORDS)]
+)
+def test_what_two_pages_say_is_told_once_for_the_second(text: str) -> None:
+    (complaint,) = complaints_of_repetition({"a.md": text + "\n\n" + text, "b.md": text})
+    assert complaint.startswith("b.md: a.md says this, too: ")
+    assert list(complaints_of_repetition({"a.md": words(REPEATED_WORDS - 1), "b.md": words(REPEATED_WORDS - 1)})) == []
+
+
 def test_the_lines_of_the_design_are_counted(root: Path) -> None:
     for name in PAGES:
         (root / name).write_text("One.\n")
+    (root / "docs").mkdir()
+    (root / "docs" / "measurements.md").write_text("One.\n" + FIGURE_TABLE)
+    (root / "README.md").write_text("One.\n" + FIGURE_TABLE)
     body = "One.\n\n" * (LINES // 2)
     (root / "DESIGN.md").write_text(body)
     assert check(root) == []
