@@ -180,6 +180,10 @@ def write() -> str:
 
 def main(arguments: list[str]) -> int:
     """``python -m bench page``: draws the newest results again, and prints the targets by them."""
+    if arguments[:1] == ["--write"]:
+        from bench import written  # here, because it reads this module's sections
+
+        return written.main(arguments[1:])
     goals.show(goals.verdicts(newest()))
     print(f"\nwritten to {write()}")
     return 0

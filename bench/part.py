@@ -36,10 +36,10 @@ class Part(NamedTuple):
         self.add_arguments(parser)
         return parser.parse_args(arguments)
 
-    def run(self, arguments: Sequence[str]) -> Result:
-        """Measures, prints, and keeps the result as JSON."""
+    def run(self, arguments: Sequence[str], state: Mapping[str, Any] | None = None) -> Result:
+        """Measures, prints, and keeps the result as JSON; ``state`` of the machine, if one waited for it, goes in."""
         options = self.parse(arguments)
-        about = machine()
+        about = {**machine(), **(state or {})}
         result = {**self.measure(options), "machine": about, "settings": vars(options)}
         self.show(result)
         print(f"\nwritten to {save(result['name'], result)}", flush=True)

@@ -1,7 +1,8 @@
 """``make bench``: every bench in turn, then the page, then the table of targets: target, measured, met or not.
 
 ``--quick`` takes about ten minutes and is good enough to see what moved; the targets are judged by the full form,
-which takes most of an hour on two cores.  A bench that fails is named and the others go on.
+which takes most of two hours on two cores, because it waits for a quiet machine before each bench.  A bench that fails
+is named and the others go on.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bench import (
     page,
     partitions,
     peers,
+    quiet,
     rows_json,
     sender_cost,
     spark,
@@ -128,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
     for step, arguments in chosen(options):
         print(f"\n== {step.part.name} {' '.join(arguments)}\n", flush=True)
         try:
-            result = step.part.run(arguments)
+            result = step.part.run(arguments, None if options.quick else quiet.state())
         except (ChildFailed, KafkaFailed, JarsUnavailable, RuntimeError) as error:
             failed.append(f"{step.part.name} {' '.join(arguments)}: {error}")
             say(f"bench: {failed[-1]}")

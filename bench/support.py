@@ -166,8 +166,19 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "load_average_before": os.getloadavg()[0],
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": commit(),
         "versions": versions,
     }
+
+
+def commit() -> str:
+    """The short name of the checked out commit, with a sign where the sources differ from it; empty without git."""
+    try:
+        words = ["git", "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty=+"]
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def save(name: str, result: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as command
-from bench import goals, page, suite
+from bench import goals, page, quiet, suite
 from bench.page import SECTIONS
 from bench.part import Part, result_of
 from bench.suite import PARTS, STEPS, Step, chosen, parse
@@ -84,6 +84,7 @@ def test_a_bench_that_fails_is_named_and_the_others_go_on(
     monkeypatch.setattr(suite, "save", lambda name, result: kept.setdefault(name, result) and name)
     monkeypatch.setattr("bench.part.save", lambda name, result: name)
     monkeypatch.setattr(page, "write", lambda: "a-page")
+    monkeypatch.setattr(quiet, "state", lambda: {"steady": True})
     assert suite.main([]) == 1
     printed = capsys.readouterr()
     assert "bench: failed: one : gone" in printed.err
