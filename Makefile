@@ -134,6 +134,7 @@ generated: $(STAMP)  ## Write what is generated: stubs of compiled modules, docs
 docs: $(STAMP)  ## The documentation site, into build/site
 	rm -rf build/site
 	FOREBAY_INTERPRETED=1 $(PY) -m sphinx --fail-on-warning --nitpicky --quiet --fresh-env docs build/site
+	FOREBAY_INTERPRETED=1 $(PY) -m tools.check_site
 	@echo "build/site/index.html"
 
 # Three at a time for two processors, the longest first: those with brokers mostly wait.  What needs the compiled modules

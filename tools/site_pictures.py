@@ -1,6 +1,6 @@
 """Pictures of pages of the documentation site in Chromium, to be looked at: ``python -m tools.site_pictures FOLDER``.
 
-It takes the pages that ``make docs`` wrote, each at two widths, and in dark mode.  It needs the command ``chromium``.
+It takes the pages that ``make docs`` wrote, each at three widths, light and dark.  It needs the command ``chromium``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 SITE = Path(__file__).parents[1] / "build" / "site"
-PAGES = ("index", "guarantees", "memory", "reference/options", "api")
-WIDTHS = (1280, 390)
+PAGES = ("index", "first_steps", "deployment", "memory", "what_to_do_when", "reference/options", "api")
+WIDTHS = (400, 1280, 1920)
 HEIGHT = 1600
 TIMEOUT_S = 60.0
 
@@ -40,8 +40,9 @@ def main(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     for name in PAGES:
         for width in WIDTHS:
-            take(SITE / f"{name}.html", width, folder / f"{name.replace('/', '-')}-{width}.png")
-        take(SITE / f"{name}.html", WIDTHS[0], folder / f"{name.replace('/', '-')}-dark.png", dark=True)
+            for dark in (False, True):
+                picture = f"{name.replace('/', '-')}-{width}{'-dark' if dark else ''}.png"
+                take(SITE / f"{name}.html", width, folder / picture, dark=dark)
     return 0
 
 
