@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.check_pages import (
+    CODE_WIDTH,
     FIGURE_ROWS,
     FIGURES,
     LINES,
@@ -20,6 +21,7 @@ from tools.check_pages import (
     complaints_of_readme,
     complaints_of_repetition,
     complaints_of_sentences,
+    complaints_of_width,
     paragraphs,
     sentence_lengths,
     without_map,
@@ -142,6 +144,13 @@ def test_what_two_pages_say_is_told_once_for_the_second(text: str) -> None:
     (complaint,) = complaints_of_repetition({"a.md": text + "\n\n" + text, "b.md": text})
     assert complaint.startswith("b.md: a.md says this, too: ")
     assert list(complaints_of_repetition({"a.md": words(REPEATED_WORDS - 1), "b.md": words(REPEATED_WORDS - 1)})) == []
+
+
+def test_a_line_of_code_has_a_width_and_no_other_line_has() -> None:
+    fits, wide = "x" * CODE_WIDTH, "x" * (CODE_WIDTH + 1)
+    assert list(complaints_of_width(f"{wide}\n\n```python\n{fits}\n```\n{wide}\n", "P.md")) == []
+    (complaint,) = complaints_of_width(f"```sh\n{fits}\n{wide}\n```\n", "P.md")
+    assert complaint == f"P.md:3: {CODE_WIDTH + 1} characters of code, allowed are {CODE_WIDTH}"
 
 
 def test_the_lines_of_the_design_are_counted(root: Path) -> None:
