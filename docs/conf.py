@@ -24,7 +24,12 @@ author = "the authors of forebay"
 version = release = VERSION
 # For those who change forebay: it leads to files, not to pages.
 exclude_patterns = ["map.md"]
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
 
 # GitHub and the site find the same anchors.
 myst_heading_anchors = 3
@@ -46,7 +51,9 @@ html_show_sourcelink = True
 html_show_copyright = False
 
 
-def _without_fields(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def _without_fields(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
     """A named tuple's fields say ``Alias for field number 0`` if nobody documents them."""
     if len(lines) == 1 and lines[0].startswith("Alias for field number"):
         lines.clear()
@@ -57,7 +64,11 @@ def _with_anchors(app: Any, doctree: Any) -> None:
     names = {kind.__name__ for kind in error_classes()}
     page = app.env.docname
     for row in doctree.findall(nodes.row):
-        for code in row[0].findall(nodes.literal) if page in ("what_to_do_when", "reference/errors") else ():
+        for code in (
+            row[0].findall(nodes.literal)
+            if page in ("what_to_do_when", "reference/errors")
+            else ()
+        ):
             name = code.astext()
             if name not in names:
                 continue
@@ -71,8 +82,12 @@ def _with_anchors(app: Any, doctree: Any) -> None:
 
 def _has_remedy(name: str) -> bool:
     """Whether the first cell of a row of that page has it."""
-    rows = (ROOT / "docs" / "what_to_do_when.md").read_text(encoding="utf-8").splitlines()
-    return any(f"`{name}`" in row.split("|")[1] for row in rows if row.startswith("| `"))
+    rows = (
+        (ROOT / "docs" / "what_to_do_when.md").read_text(encoding="utf-8").splitlines()
+    )
+    return any(
+        f"`{name}`" in row.split("|")[1] for row in rows if row.startswith("| `")
+    )
 
 
 def setup(app: Any) -> None:
