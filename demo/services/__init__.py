@@ -1,0 +1,1 @@
+"""Services as whole programs; tests start each of them as a user would."""
