@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import forebay
 from forebay.testing import EmbeddedBroker
 from tests.integration.workload import WAIT_S
-from tests.support.pace import PROGRAM_S
+from tests.support.own_packages import install
 from tests.support.readme import ROOT
 from tools.ports import free_ports
 
 pytestmark = pytest.mark.rest("installs the service's packages")
 
-DJANGO = "django>=5.2,<6"
-
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with Django, which nothing else here needs."""
-    folder = tmp_path_factory.mktemp("packages")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run(
-        [*command, "--target", str(folder), DJANGO], capture_output=True, text=True, timeout=PROGRAM_S, check=False
-    )
-    if done.returncode != 0:
-        pytest.fail(f"{DJANGO} could not be installed: {done.stderr[-2000:]}", pytrace=False)
-    return folder
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return install(tmp_path_factory.mktemp("packages"), "django>=5.2,<6")
 
 
 @pytest.fixture
-def service(packages: Path, embedded: EmbeddedBroker) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def service(packages: dict[str, str], embedded: EmbeddedBroker) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address of the running service, and its process."""
     [port] = free_ports(1)
-    path = os.pathsep.join([str(packages), str(Path(forebay.__file__).parents[1])])
-    environment = {**os.environ, "PYTHONPATH": path, "KAFKA_BOOTSTRAP_SERVERS": embedded.bootstrap_servers}
+    environment = {**packages, "KAFKA_BOOTSTRAP_SERVERS": embedded.bootstrap_servers}
     program = str(ROOT / "demo" / "services" / "django_orders.py")
     process = subprocess.Popen(
         [sys.executable, "-u", program, "runserver", "--noreload", f"127.0.0.1:{port}"],
