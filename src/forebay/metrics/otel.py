@@ -5,7 +5,7 @@
     from forebay.metrics.otel import ProducerMeters, TracingInterceptor
 
     ProducerMeters()
-    producer = KafkaProducer(..., interceptor_classes=[TracingInterceptor])
+    producer = KafkaProducer(bootstrap_servers="localhost:9092", interceptor_classes=[TracingInterceptor])
 
 Names are those of OpenTelemetry's semantic conventions for messaging.  Kafka's own metrics have the names that KIP-714
 gives them.  Nothing is counted for the metrics: they are read when the SDK collects.
