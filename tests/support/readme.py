@@ -14,7 +14,8 @@ import forebay
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 ADDRESS = "localhost:9092"
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A directive has an argument behind its name; passed over, its end would be taken for the begin of another block.
+FENCE = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Snippet(NamedTuple):
