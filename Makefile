@@ -110,14 +110,13 @@ rebuild:  ## Compile everything anew
 check: $(STAMP)  ## Format, lint, types, layers, limits, waits, pages (no network, nothing compiled)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	$(PY) -m tools.stubs --cimports
+	$(PY) -m tools.stubs --check
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m tools.check_layers
 	$(PY) -m tools.house --check
 	$(PY) -m tools.check_limits
 	$(PY) -m tools.check_waits
-	$(PY) -m tools.stubs --check
 	$(PY) -m tools.file_map --check
 	$(PY) -m tools.check_pages
 

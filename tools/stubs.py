@@ -1,6 +1,7 @@
 """Writes the `.pyi` beside each compiled module that users' types come from: `python -m tools.stubs [--check]`.
 
-With `--cimports` it writes, for mypy alone, what `cython.cimports` has of this package.
+Below `typings/` it writes what `cython.cimports` has of this package: for mypy, pyright and editors, which find so what
+a module cimports.
 
 A type checker reads the sources, and has no types for `cython` where users are.  There a class with its decorators, and
 each subclass of it, is Any.  So a stub declares the public part of these modules without `cython`.  All else is
@@ -10,7 +11,6 @@ internal and may stay unknown, because checkers report nothing inside an install
 from __future__ import annotations
 
 import ast
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -143,26 +143,43 @@ def cimported(sources: Path) -> dict[str, set[str]]:
     return found
 
 
-def write_cimports(sources: Path = PACKAGE, typings: Path = TYPINGS) -> None:
-    """Stubs that tell mypy that ``cython.cimports.X`` is X; not kept in the repository, since they say nothing else."""
-    folder = typings / Path(*CIMPORTS.strip(".").split("."))
-    shutil.rmtree(folder, ignore_errors=True)
-    for module, names in cimported(sources).items():
-        path = folder.joinpath(*module.split("."))
+def stubs_of_cimports(sources: Path) -> dict[Path, str]:
+    """Stubs that say that ``cython.cimports.X`` is X, by their paths below the folder for typings."""
+    top = Path(*CIMPORTS.strip(".").split("."))
+    found = {top / "__init__.pyi": ""}
+    for module, names in sorted(cimported(sources).items()):
+        path = top.joinpath(*module.split("."))
         is_package = (sources.parent / Path(*module.split("."))).is_dir()
         target = path / "__init__.pyi" if is_package else path.with_suffix(".pyi")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("".join(f"from {module} import {name} as {name}\n" for name in sorted(names)))
-    for path in [folder, *folder.rglob("*")]:
-        if path.is_dir():
-            (path / "__init__.pyi").touch()
+        for folder in target.parents:
+            if top in folder.parents:
+                found.setdefault(folder / "__init__.pyi", "")
+        found[target] = "".join(f"from {module} import {name} as {name}\n" for name in sorted(names))
+    return found
+
+
+def differing(fresh: dict[Path, str], typings: Path) -> list[Path]:
+    """What of the stubs of cimports is missing, differs, or is no longer wanted."""
+    there = {path.relative_to(typings) for path in (typings / "cython" / "cimports").rglob("*.pyi")}
+    changed = {path for path, text in fresh.items() if path not in there or (typings / path).read_text() != text}
+    return sorted(changed | (there - set(fresh)))
+
+
+def write_cimports(fresh: dict[Path, str], typings: Path) -> None:
+    for path in differing(fresh, typings):
+        target = typings / path
+        if path in fresh:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(fresh[path])
+        else:
+            target.unlink()
 
 
 def main(arguments: list[str]) -> int:
-    if arguments == ["--cimports"]:
-        write_cimports()
-        return 0
-    stale = []
+    fresh_cimports = stubs_of_cimports(PACKAGE)
+    stale = [str(path) for path in differing(fresh_cimports, TYPINGS)]
+    if arguments != ["--check"]:
+        write_cimports(fresh_cimports, TYPINGS)
     for module, classes in PUBLIC.items():
         source = PACKAGE / f"{module}.py"
         target = source.with_suffix(".pyi")

@@ -128,6 +128,7 @@ def test_a_stub_that_is_not_what_its_module_says_is_named(
     (tmp_path / "_pair.py").write_text(SOURCE)
     monkeypatch.setattr(stubs, "PACKAGE", tmp_path)
     monkeypatch.setattr(stubs, "PUBLIC", {"_pair": ["Pair"]})
+    monkeypatch.setattr(stubs, "TYPINGS", tmp_path / "typings")
     assert stubs.main(["--check"]) == 1
     assert "_pair.pyi" in capsys.readouterr().err
     assert not (tmp_path / "_pair.pyi").exists()
@@ -137,7 +138,7 @@ def test_a_stub_that_is_not_what_its_module_says_is_named(
     assert stubs.main(["--check"]) == 1
 
 
-def test_what_is_cimported_is_for_mypy_what_is_imported(tmp_path: Path) -> None:
+def test_what_is_cimported_is_for_checkers_what_is_imported(tmp_path: Path) -> None:
     sources = tmp_path / "src" / "forebay"
     (sources / "_pool").mkdir(parents=True)
     (sources / "_pool" / "pool.py").touch()
@@ -150,7 +151,10 @@ def test_what_is_cimported_is_for_mypy_what_is_imported(tmp_path: Path) -> None:
     old = tmp_path / "typings" / "cython" / "cimports" / "old.pyi"
     old.parent.mkdir(parents=True)
     old.touch()
-    stubs.write_cimports(sources, tmp_path / "typings")
+    fresh, typings = stubs.stubs_of_cimports(sources), tmp_path / "typings"
+    assert Path("cython/cimports/old.pyi") in stubs.differing(fresh, typings)
+    stubs.write_cimports(fresh, typings)
+    assert stubs.differing(fresh, typings) == []
     folder = tmp_path / "typings" / "cython" / "cimports"
     assert not old.exists() and (folder / "__init__.pyi").exists()
     assert (folder / "forebay" / "__init__.pyi").read_text() == "from forebay import _pool as _pool\n"

@@ -1,0 +1,1 @@
+from forebay._accumulator import states as states

@@ -1,0 +1,1 @@
+from forebay._accumulator.topic import change_of as change_of

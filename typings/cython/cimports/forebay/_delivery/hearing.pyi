@@ -1,0 +1,1 @@
+from forebay._delivery.hearing import hear as hear

@@ -1,0 +1,1 @@
+from forebay._protocol.framing import framed as framed

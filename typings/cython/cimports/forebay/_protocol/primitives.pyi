@@ -1,0 +1,1 @@
+from forebay._protocol.primitives import UUID_SIZE as UUID_SIZE

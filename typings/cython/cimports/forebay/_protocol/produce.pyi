@@ -1,0 +1,1 @@
+from forebay._protocol.produce import encode_produce as encode_produce

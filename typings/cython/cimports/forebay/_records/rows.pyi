@@ -1,0 +1,1 @@
+from forebay._records.rows import RowWindow as RowWindow

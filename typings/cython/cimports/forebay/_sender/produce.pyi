@@ -1,0 +1,1 @@
+from forebay._sender.produce import match as match

@@ -1,0 +1,1 @@
+from forebay._transactions.sequences import increment_sequence as increment_sequence

@@ -1,0 +1,1 @@
+from forebay.compat._librdkafka_partitioner import hash_partition as hash_partition
