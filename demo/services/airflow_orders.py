@@ -1,5 +1,6 @@
 """An Airflow DAG that writes a day's orders to Kafka, all or none: ``python airflow_orders.py`` runs it once.
 
+The file stands in Airflow's folder of DAGs, as any.
 A task that is tried again must not write twice, and one that fails must not leave half.  So the task makes a producer
 of its own, writes in a transaction, and fails if the transaction did.  The transactional id names the day: a second try
 of that day fences the first, if that is still at work.  A worker that dies after the commit, and before Airflow heard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,8 +46,11 @@ def test_the_dag_writes_each_order_once(embedded: EmbeddedBroker, tmp_path: Path
         "KAFKA_BOOTSTRAP_SERVERS": embedded.bootstrap_servers,
     }
     embedded.create_topic("orders", 1)
+    dags = tmp_path / "airflow" / "dags"
+    dags.mkdir(parents=True)
+    shutil.copy(DAG, dags)
     run(environment, "-m", "airflow", "db", "migrate")
-    run(environment, str(DAG))
+    run(environment, str(dags / DAG.name))
     written = [(record.key, json.loads(record.value or b"")) for record in embedded.records("orders")]
     assert [row["amount"] for _, row in written] == [0, 10, 20]
     assert all(key == row["order"].encode() for key, row in written)
