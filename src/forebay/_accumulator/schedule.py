@@ -38,14 +38,28 @@ class ReadyNodes:
     nodes: ids of brokers that something can be sent to now.
     next_check: ms until a batch that waits now can go; infinite if none does.
     leaderless: topics with batches whose partition has no leader; None where there is none, as nearly always.
-    ripe: those of ``nodes`` that have a batch which gains nothing by waiting (full, sent before, asked for now).
+    ripe: those of ``nodes`` that have a batch which gains nothing by waiting (full, sent before, asked for now);
+        None where there is none.
     """
 
     if not cython.compiled:
         nodes: list[int]
         next_check: float
         leaderless: set[str] | None
-        ripe: list[int]
+        ripe: list[int] | None
+
+    @cython.cfunc
+    def note_ripe(self, node_id: cython.int) -> object:
+        if self.ripe is None:
+            self.ripe = []
+        if node_id not in self.ripe:
+            self.ripe.append(node_id)
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def is_ripe(self, node_id: cython.int) -> cython.bint:
+        return self.ripe is not None and node_id in self.ripe
 
     @cython.cfunc
     def note_leaderless(self, topic: str) -> object:
@@ -61,7 +75,7 @@ def no_nodes() -> ReadyNodes:
     found: ReadyNodes = ReadyNodes.__new__(ReadyNodes)
     found.nodes = []
     found.next_check = INFINITY
-    found.ripe = []
+    found.ripe = None
     found.leaderless = None
     return found
 
@@ -284,8 +298,8 @@ class BatchSchedule:
             return True
         if queue.line not in found.nodes:
             found.nodes.append(queue.line)
-        if due == -INFINITY and queue.line not in found.ripe:
-            found.ripe.append(queue.line)
+        if due == -INFINITY:
+            found.note_ripe(queue.line)
         return True
 
     @cython.cfunc

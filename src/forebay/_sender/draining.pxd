@@ -9,6 +9,11 @@ from forebay._sender.outcomes cimport BatchOutcomes
 from forebay._transactions.manager cimport TransactionManager
 
 
+cdef class SparseInFlight:
+    cdef int node_id
+    cdef int count
+
+
 cdef class Draining:
     cdef BatchSchedule schedule
     cdef BatchDrain batches
@@ -18,11 +23,13 @@ cdef class Draining:
     cdef Py_ssize_t max_request_size
     cdef bint compresses
     cdef int max_sparse
-    cdef dict sparse                     # sparse batches in flight, by node; only nodes that have some
+    cdef dict sparse                     # SparseInFlight by node
+    cdef SparseInFlight latest           # the one that was asked for last
     cdef BatchOutcomes outcomes
     cdef BatchCloser closer
     cdef double collect(self, ReadyNodes found, list calls, double now) except? -2
     cdef bint holds(self, int node_id) except? -1
+    cdef SparseInFlight sparse_of(self, int node_id)
     cdef int count_sparse(self, ProducerBatch batch, int change) except? -1
     cdef drain(self, int node_id, list calls, double now)
     cdef list close(self, list calls, double now)

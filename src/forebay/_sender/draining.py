@@ -33,6 +33,16 @@ INFINITY: cython.double = math.inf
 
 @cython.final
 @cython.cclass
+class SparseInFlight:
+    """How many sparse batches are in flight to a node."""
+
+    def __init__(self, node_id: cython.int) -> None:
+        self.node_id = node_id
+        self.count = 0
+
+
+@cython.final
+@cython.cclass
 class Draining:
     """Takes from the accumulator what the network can take.
 
@@ -58,7 +68,8 @@ class Draining:
         self.metadata = metadata
         self.transactions = transactions
         self.max_request_size, self.max_sparse = options.max_request_size, options.max_sparse
-        self.sparse: dict[int, int] = {}
+        self.sparse: dict[int, SparseInFlight] = {}
+        self.latest = SparseInFlight(-1)
         self.outcomes = outcomes
         self.closer = accumulator.closer
         self.compresses = accumulator.closer.codec_id != 0
@@ -85,7 +96,7 @@ class Draining:
                 continue
             self.schedule.loads.update_node_latency(node_id, now, True)
             held: cython.bint = self.holds(node_id)
-            if held and node_id not in found.ripe:
+            if held and not found.is_ripe(node_id):
                 continue  # an answer ends the wait
             self.batches.ripe_only = held
             self.drain(node_id, calls, now)
@@ -96,19 +107,30 @@ class Draining:
     @cython.exceptval(-1)
     def holds(self, node_id: cython.int) -> cython.bint:
         """Whether batches that gain by waiting are held back until the node answers."""
-        return bool(0 < self.max_sparse <= self.sparse.get(node_id, 0))
+        found: SparseInFlight
+        if self.max_sparse <= 0:
+            return False
+        found = self.sparse_of(node_id)
+        return bool(found.count >= self.max_sparse)
+
+    @cython.cfunc
+    def sparse_of(self, node_id: cython.int) -> SparseInFlight:
+        """The count of a node; most often it is the node that was asked for before."""
+        found: SparseInFlight = self.latest
+        if found.node_id != node_id:
+            found = self.sparse.get(node_id)  # type: ignore[assignment]
+            if found is None:
+                found = self.sparse[node_id] = SparseInFlight(node_id)
+            self.latest = found
+        return found
 
     @cython.cfunc
     @cython.exceptval(-1)
     def count_sparse(self, batch: ProducerBatch, change: cython.int) -> cython.int:
         """A batch went out to its ``last_node`` (1) or has its answer (-1)."""
-        if not batch.sparse:
-            return 0
-        count: cython.int = self.sparse.get(batch.last_node, 0) + change
-        if count > 0:
-            self.sparse[batch.last_node] = count
-        else:
-            self.sparse.pop(batch.last_node, None)
+        if batch.sparse:
+            found: SparseInFlight = self.sparse_of(batch.last_node)
+            found.count += change
         return 0
 
     @cython.cfunc
