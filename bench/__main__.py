@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import page, sink, suite
+from bench import earlier, page, sink, suite
 
 
 def main() -> int:
@@ -15,7 +15,12 @@ def main() -> int:
     name, *rest = arguments
     if name in suite.PARTS:
         return suite.PARTS[name].main(rest)
-    others: dict[str, Callable[[list[str]], int]] = {"suite": suite.main, "sink": sink.main, "page": page.main}
+    others: dict[str, Callable[[list[str]], int]] = {
+        "suite": suite.main,
+        "sink": sink.main,
+        "page": page.main,
+        "earlier": earlier.PART.main,  # needs a second checkout, so it is no step of the suite
+    }
     if name in others:
         return others[name](rest)
     print(f"bench: there is no bench {name!r}, only {', '.join([*suite.PARTS, *others])}", file=sys.stderr)

@@ -20,7 +20,6 @@ from bench import (
     codecs,
     columns,
     compat,
-    earlier,
     footprint,
     goals,
     guarantees,
@@ -49,7 +48,7 @@ PARTS: dict[str, Part] = {
     module.PART.name: module.PART
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, batch_cost, partitions, threads,
-        startup, many, append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli, earlier,
+        startup, many, append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
     )
 }  # fmt: skip
 
