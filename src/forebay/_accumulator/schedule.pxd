@@ -11,8 +11,6 @@ cdef class ReadyNodes:
     cdef public double next_check
     cdef readonly set leaderless
     cdef readonly list ripe
-    cdef note_ripe(self, int node_id)
-    cdef bint is_ripe(self, int node_id) except? -1
     cdef note_leaderless(self, str topic)
 
 

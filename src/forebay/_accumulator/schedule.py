@@ -4,9 +4,7 @@ Queues that hold batches are in the line of their leader, and ``drain`` takes ba
 the queues that are WATCHED, so a turn costs as much as there is to do, not as much as waits.  A queue whose only batch
 lingers is PARKED until its time comes, or until the batch is full (``announce``).  It stays in its line meanwhile,
 because a request takes along batches that linger, as in Java.  ``states.PLACE_MOVES`` has the moves; the containers
-follow them.
-
-All methods run on the sender's thread, except ``announce`` and ``make_all_due``.
+follow them.  All methods run on the sender's thread, except ``announce`` and ``make_all_due``.
 """
 
 from __future__ import annotations
@@ -38,8 +36,7 @@ class ReadyNodes:
     nodes: ids of brokers that something can be sent to now.
     next_check: ms until a batch that waits now can go; infinite if none does.
     leaderless: topics with batches whose partition has no leader; None where there is none, as nearly always.
-    ripe: those of ``nodes`` that have a batch which gains nothing by waiting (full, sent before, asked for now);
-        None where there is none.
+    ripe: those of ``nodes`` with a batch that gains nothing by waiting (full, sent before, asked for now); or None.
     """
 
     if not cython.compiled:
@@ -47,19 +44,6 @@ class ReadyNodes:
         next_check: float
         leaderless: set[str] | None
         ripe: list[int] | None
-
-    @cython.cfunc
-    def note_ripe(self, node_id: cython.int) -> object:
-        if self.ripe is None:
-            self.ripe = []
-        if node_id not in self.ripe:
-            self.ripe.append(node_id)
-        return None
-
-    @cython.cfunc
-    @cython.exceptval(-1)
-    def is_ripe(self, node_id: cython.int) -> cython.bint:
-        return self.ripe is not None and node_id in self.ripe
 
     @cython.cfunc
     def note_leaderless(self, topic: str) -> object:
@@ -299,7 +283,9 @@ class BatchSchedule:
         if queue.line not in found.nodes:
             found.nodes.append(queue.line)
         if due == -INFINITY:
-            found.note_ripe(queue.line)
+            found.ripe = found.ripe or []
+            if queue.line not in found.ripe:
+                found.ripe.append(queue.line)
         return True
 
     @cython.cfunc

@@ -96,7 +96,7 @@ class Draining:
                 continue
             self.schedule.loads.update_node_latency(node_id, now, True)
             held: cython.bint = self.holds(node_id)
-            if held and not found.is_ripe(node_id):
+            if held and (found.ripe is None or node_id not in found.ripe):
                 continue  # an answer ends the wait
             self.batches.ripe_only = held
             self.drain(node_id, calls, now)
