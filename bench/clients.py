@@ -87,7 +87,7 @@ def forebay_aio(work: dict[str, Any]) -> Outcome:
 
 
 async def _forebay_aio(work: dict[str, Any]) -> Outcome:
-    from forebay.aio import AsyncKafkaProducer
+    from forebay.producer.aio import AsyncKafkaProducer
 
     count = Count()
     topic, value, records = work["topic"], bytes(work["size"]), work["records"]
@@ -319,7 +319,7 @@ CLIENTS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
 # forebay's own name imports its producer on first use only.
 MODULES = {
     "forebay": "forebay.producer",
-    "forebay aio": "forebay.aio",
+    "forebay aio": "forebay.producer.aio",
     "confluent-kafka": "confluent_kafka",
     "forebay as confluent-kafka": "forebay.compat.confluent_kafka",
     "confluent-kafka aio": "confluent_kafka.aio",

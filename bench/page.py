@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from bench import goals
 from bench.support import RESULTS, ROOT
-from forebay.pipeline import plots
-from forebay.pipeline.plots import Series, bars, lines
+from forebay.spark.jobs import plots
+from forebay.spark.jobs.plots import Series, bars, lines
 
 STYLE = (
     plots.STYLE

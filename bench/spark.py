@@ -97,7 +97,7 @@ def conf_of(options: argparse.Namespace) -> dict[str, str]:
         # The driver's class path, not the one for executors: a local session serves both.
         conf["spark.driver.extraClassPath"] = jars.replace(",", ":")
     if options.tuned:
-        from forebay.pipeline.session import DEFAULT_CONF
+        from forebay.spark.jobs.session import DEFAULT_CONF
 
         conf |= DEFAULT_CONF
     return conf | dict(pair.split("=", 1) for pair in options.conf)

@@ -66,7 +66,7 @@ def opentelemetry(producer: Any) -> Callable[[], Any]:
 
 
 def top(producer: Any) -> Callable[[], Any]:
-    from forebay._description.server import ask
+    from forebay._insight.server import ask
 
     path = producer._parts.shown.path
     return lambda: ask(path)

@@ -26,9 +26,9 @@ from demo.data import DemoError, unpack
 from demo.reader import ReadBack
 from forebay.errors import KafkaError
 from forebay.pipeline import Job, load
-from forebay.pipeline.frames import build_frame, map_rows
-from forebay.pipeline.runner import write
-from forebay.pipeline.session import open_session
+from forebay.spark.jobs.frames import build_frame, map_rows
+from forebay.spark.jobs.runner import write
+from forebay.spark.jobs.session import open_session
 from tools.spark_jvm import quick_start
 from tools.times import note, noted
 

@@ -14,7 +14,7 @@ from docutils import nodes
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from forebay._version import VERSION  # noqa: E402
+from forebay._runtime.version import VERSION  # noqa: E402
 from tools.reference_pages import error_classes, write_pages  # noqa: E402
 
 write_pages(Path(__file__).parent / "reference")

@@ -16,7 +16,7 @@ from typing import Any
 
 from sphinx.search.en import SearchEnglish
 
-from forebay._version import VERSION
+from forebay._runtime.version import VERSION
 from forebay.cli.commands import cli as command_line
 from forebay.config import table
 from tools.reference_pages import error_classes

@@ -11,11 +11,9 @@ from forebay._interpreted import implementation
 # Not typing's, which takes longer to import than all that is imported here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forebay._columnar import BatchDelivery
     from forebay._delivery.future import RecordFuture
-    from forebay._description.values import ProducerDescription
-    from forebay._version import VERSION as __version__
-    from forebay.aio import AsyncKafkaProducer
+    from forebay._insight.values import ProducerDescription
+    from forebay._runtime.version import VERSION as __version__
     from forebay.config import ProducerConfig
     from forebay.control import Control
     from forebay.errors import KafkaError
@@ -27,9 +25,11 @@ if TYPE_CHECKING:
         TopicPartition,
         TransactionIdentity,
     )
-    from forebay.process import end_on_sigterm, per_process
     from forebay.producer import KafkaProducer
-    from forebay.rows import rows_as_avro, rows_as_json
+    from forebay.producer.aio import AsyncKafkaProducer
+    from forebay.producer.columns import BatchDelivery
+    from forebay.producer.process import end_on_sigterm, per_process
+    from forebay.serializers.rows import rows_as_avro, rows_as_json
 
 __all__ = [
     "AsyncKafkaProducer",
@@ -55,24 +55,24 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncKafkaProducer": "aio",
-    "BatchDelivery": "_columnar",
+    "AsyncKafkaProducer": "producer.aio",
+    "BatchDelivery": "producer.columns",
     "ConsumerGroupMetadata": "model",
-    "Control": "control",
+    "Control": "control.client",
     "KafkaError": "errors",
-    "KafkaProducer": "producer",
+    "KafkaProducer": "producer.threads",
     "OffsetAndMetadata": "model",
     "ProducerConfig": "config",
-    "ProducerDescription": "_description.values",
+    "ProducerDescription": "_insight.values",
     "ProducerRecord": "model",
     "RecordFuture": "_delivery.future",
     "RecordMetadata": "model",
     "TopicPartition": "model",
     "TransactionIdentity": "model",
-    "end_on_sigterm": "process",
-    "per_process": "process",
-    "rows_as_avro": "rows",
-    "rows_as_json": "rows",
+    "end_on_sigterm": "producer.process",
+    "per_process": "producer.process",
+    "rows_as_avro": "serializers.rows",
+    "rows_as_json": "serializers.rows",
 }
 _MODULES = frozenset({"aio", "config", "errors", "interceptors", "metrics", "model", "serializers"})
 
@@ -81,7 +81,7 @@ def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _import_module(f"{__name__}.{name}")
     if name == "__version__":
-        return _import_module(f"{__name__}._version").VERSION
+        return _import_module(f"{__name__}._runtime.version").VERSION
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(_import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -18,7 +18,7 @@ import sys
 # Not typing's: it takes as long to import as the rest of the package's first step.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import MutableSequence, Sequence
+    from collections.abc import Collection, MutableSequence, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Literal
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "FOREBAY_INTERPRETED"
 WITNESS = "_delivery.future"
+NEEDED = ("_delivery", "producer", "model.arguments", "model.gate", "model.metadata")
+"""What a use of a producer imports first; the rest, such as options, works without compiled modules."""
 """The module that is looked for; the build makes all or none.  Asking for each would cost every start.
 
 What stands in its folder is what every producer imports first.
@@ -81,19 +83,19 @@ class CimportFinder:
 
 
 class MissingModules:
-    """Refuses the folder that every use of a producer needs, with the way out; stands first on ``sys.meta_path``."""
+    """Refuses what every use of a producer needs, with the way out; stands first on ``sys.meta_path``."""
 
-    def __init__(self, name: str, message: str) -> None:
-        self._name = name
+    def __init__(self, names: Collection[str], message: str) -> None:
+        self._names = names
         self._message = message
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """None for every other module.
+        """None for all other modules.
 
         Raises:
-            ImportError: for this one.
+            ImportError: for these.
         """
-        if name == self._name:
+        if name in self._names:
             raise ImportError(self._message, name=name)
         return None
 
@@ -139,7 +141,7 @@ def choose(
         f"for this Python with `{executable} -m pip install --force-reinstall {package}` (needs a C compiler). "
         f"{VARIABLE}=1 runs the slow interpreted form, for debugging."
     )
-    meta_path.insert(0, MissingModules(f"{package}.{WITNESS.partition('.')[0]}", message))
+    meta_path.insert(0, MissingModules([f"{package}.{name}" for name in NEEDED], message))
     return "missing"
 
 

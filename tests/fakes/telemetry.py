@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-import forebay._telemetry.payload  # noqa: F401  # as in tests/fakes/world.py
+import forebay._insight.telemetry.payload  # noqa: F401  # as in tests/fakes/world.py
 from forebay._records.compression import CompressionType
 from forebay._records.decompression import decompress
 from tests.fakes.broker import Received, error_code

@@ -8,9 +8,9 @@ from typing import Any
 
 # What a producer imports on a thread of its own where it is needed; a hand-driven one has it at once.
 import forebay._accumulator.split
-import forebay._description.reading
-import forebay._description.text
-import forebay._telemetry.reporter  # noqa: F401
+import forebay._insight.reading
+import forebay._insight.telemetry.reporter
+import forebay._insight.text  # noqa: F401
 from forebay._assembly import Surroundings
 from forebay._delivery.future import RecordFuture
 from forebay.model import RecordMetadata

@@ -16,9 +16,9 @@ from fastapi import FastAPI, Request
 from httpx import ASGITransport, AsyncClient
 
 from forebay import KafkaProducer
-from forebay.aio import AsyncKafkaProducer
 from forebay.errors import BufferExhaustedError, TimeoutError
 from forebay.model import RecordMetadata
+from forebay.producer.aio import AsyncKafkaProducer
 from forebay.testing import EmbeddedBroker
 from tests.support.examples import cases
 from tests.support.fixtures import Broker, TopicFactory

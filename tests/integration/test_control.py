@@ -17,14 +17,14 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer
 from confluent_kafka import TopicPartition as Place
 
 from forebay import Control
-from forebay._control import transactions
-from forebay._control.session import Question
 from forebay._protocol.end_txn import decode_end_txn, encode_end_txn
 from forebay._protocol.produce import PartitionRecords, encode_produce
 from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.layout import BATCH_OVERHEAD
+from forebay.control import transactions
+from forebay.control.session import Question
 from forebay.errors import (
     IllegalArgumentError,
     InvalidPidMappingError,

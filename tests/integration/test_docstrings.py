@@ -15,7 +15,7 @@ import pytest
 
 import forebay
 from forebay.errors import NotLeaderOrFollowerError
-from forebay.process import PerProcess
+from forebay.producer.process import PerProcess
 from forebay.testing import EmbeddedBroker, MockProducer
 from tests.integration.workload import WAIT_S
 from tests.support.readme import ADDRESS

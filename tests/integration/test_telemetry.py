@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from forebay import KafkaProducer
-from forebay.aio import AsyncKafkaProducer
 from forebay.errors import TimeoutError
+from forebay.producer.aio import AsyncKafkaProducer
 from forebay.testing import EmbeddedBroker
 from tests.integration.workload import WAIT_S
 from tests.support.fixtures import TopicFactory

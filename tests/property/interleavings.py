@@ -142,11 +142,11 @@ mutex.Mutex = ExploredLock  # type: ignore[assignment]  # before what uses it is
 
 from forebay._accumulator.split import split_and_reenqueue  # noqa: E402
 from forebay._accumulator.states import CLOSED, FULL  # noqa: E402
-from forebay._gate import Gate  # noqa: E402
 from forebay._records.compression import CompressionType, compressor  # noqa: E402
 from forebay._runtime.owner import check_owner  # noqa: E402, F401
 from forebay._sender import purging  # noqa: E402
 from forebay.errors import KafkaError, ProducerClosedError  # noqa: E402
+from forebay.model.gate import Gate  # noqa: E402
 from tests.unit._accumulator.shelf import APPENDED, Shelf, quiet, read  # noqa: E402
 
 APPENDERS, RECORDS, PARTITIONS = 3, 20, 2

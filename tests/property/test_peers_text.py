@@ -30,7 +30,7 @@ from forebay.config import ProducerConfig
 from forebay.errors import KafkaError, NetworkError, error_for, for_code
 from forebay.errors._base import printable
 from forebay.model import ClusterDescription, Node, TopicDescription
-from forebay.pipeline.encoding.registry import _said
+from forebay.spark.jobs.encoding.registry import _said
 
 EVIL = "\r\nfake: line\x1b[2J\x1b]0;title\x07\x9b31m\u202e\u2028\x00"
 LONG = EVIL * 2000

@@ -8,11 +8,11 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from forebay.aio import AsyncKafkaProducer
 from forebay.compat.aiokafka.producer import _RaisingProducer
 from forebay.compat.kafka.producer import _Native
 from forebay.errors import InvalidTopicError
 from forebay.model import ProducerRecord
+from forebay.producer.aio import AsyncKafkaProducer
 from forebay.testing.mock_producer import MockProducer
 from tests.fakes.broker import METADATA
 from tests.fakes.loop import drive

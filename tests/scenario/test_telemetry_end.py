@@ -156,7 +156,7 @@ def test_a_callback_cannot_wait_for_it() -> None:
 def test_without_the_package_nobody_is_asked_and_the_call_says_what_is_missing(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forebay._telemetry.offer.is_installed", lambda: False)
+    monkeypatch.setattr("forebay._insight.telemetry.offer.is_installed", lambda: False)
     with caplog.at_level(logging.INFO):
         world, receiver = world_with_receiver(nodes=2)
         world.run(MINUTES_5, 10_000)

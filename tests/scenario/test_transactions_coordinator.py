@@ -6,7 +6,6 @@ import itertools
 
 import pytest
 
-from forebay._send.path import CLOSED
 from forebay.errors import (
     ClusterAuthorizationError,
     IllegalStateError,
@@ -18,6 +17,7 @@ from forebay.errors import (
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
+from forebay.producer.path import CLOSED
 from tests.fakes.broker import INIT_PRODUCER_ID, PRODUCE, Received
 from tests.fakes.coordinator import (
     ADD_PARTITIONS,

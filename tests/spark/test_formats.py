@@ -18,7 +18,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from forebay.pipeline import PipelineResult, load, run
-from forebay.pipeline.preview import preview
+from forebay.spark.jobs.preview import preview
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
 from tests.support.flight_proto import descriptor

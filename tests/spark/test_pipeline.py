@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from forebay.pipeline import JobError, load
-from forebay.pipeline.frames import build_frame, map_rows
-from forebay.pipeline.runner import encoded, write
+from forebay.spark.jobs.frames import build_frame, map_rows
+from forebay.spark.jobs.runner import encoded, write
 from forebay.testing import EmbeddedBroker
 from tests.spark.conftest import ReadAll
 from tests.support.pace import PROGRAM_S

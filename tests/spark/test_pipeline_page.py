@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from forebay.pipeline.loading import ALLOWED
-from forebay.pipeline.table import known
+from forebay.spark.jobs.loading import ALLOWED
+from forebay.spark.jobs.table import known
 from forebay.testing import EmbeddedBroker
 from tests.support.pace import PROGRAM_S, TEST_S, within
 from tests.support.readme import ADDRESS, ROOT, Snippet, run, snippets

@@ -31,8 +31,8 @@ from forebay.config import ProducerConfig, Secret, config_of, read_properties, t
 from forebay.config._aliases import ALIASES
 from forebay.config._door import door
 from forebay.errors import KafkaError, SaslAuthenticationError
-from forebay.pipeline.loading import load
-from forebay.process import per_process
+from forebay.producer.process import per_process
+from forebay.spark.jobs.loading import load
 from forebay.spark.options import parse
 from forebay.spark.secrets import check, in_task
 from forebay.testing.resolver import StaticResolver

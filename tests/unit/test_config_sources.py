@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from forebay.aio import AsyncKafkaProducer
 from forebay.cli.commands import execute
 from forebay.config import Placeholder, ProducerConfig, is_option, table
 from forebay.config._aliases import ALIASES
@@ -18,6 +17,7 @@ from forebay.config._hints import _NO_OPTION, _OTHER_NAMES
 from forebay.config._sources import OF_A_SERVICE, OF_KAFKA
 from forebay.errors import ConfigError
 from forebay.producer import KafkaProducer
+from forebay.producer.aio import AsyncKafkaProducer
 
 BROKER = {"KAFKA_BOOTSTRAP_SERVERS": "broker:9092"}
 OF_KUBERNETES = {

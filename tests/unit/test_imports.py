@@ -51,16 +51,16 @@ STANDARD = {
 }
 # Ours, but not a plain producer's.
 FOR_OTHERS = {
-    "forebay._inputs": "dataclasses: for records as objects, interceptors and offsets",
+    "forebay.model.inputs": "dataclasses: for records as objects, interceptors and offsets",
     "forebay._accumulator.split": "for a batch that a broker found too large",
     "forebay._records.reader": "for splits and brokers before 0.11",
     "forebay._records.decompression": "as the reader",
-    "forebay._control.session": "for Control",
-    "forebay._description.reading": "for who looks into a producer",
-    "forebay._description.server": "for describe.socket",
+    "forebay.control.session": "for Control",
+    "forebay._insight.reading": "for who looks into a producer",
+    "forebay._insight.server": "for describe.socket",
     "forebay._sender.transactional": "for transactions",
-    "forebay._telemetry.reporter": "for clusters that take metrics",
-    "forebay._telemetry.dialog": "as the reporter",
+    "forebay._insight.telemetry.reporter": "for clusters that take metrics",
+    "forebay._insight.telemetry.dialog": "as the reporter",
     "forebay._transactions.session": "for transactions",
     "forebay._transactions.requests": "for transactions",
     "forebay.errors._others": "for codes that no producer meets",

@@ -28,7 +28,7 @@ from forebay import (
 from forebay._runtime.hints import Hint
 from forebay.errors import BufferExhaustedError, TimeoutError
 from tests.fakes.world import World
-from tests.unit._control.world import ControlWorld
+from tests.unit.control.world import ControlWorld
 
 PRODUCER = {
     "abort_transaction",

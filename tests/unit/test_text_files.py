@@ -38,7 +38,7 @@ from forebay.config._placeholders import Providers
 from forebay.config._secret import Secret
 from forebay.errors import KafkaError
 from forebay.pipeline import load
-from forebay.pipeline.table import Table
+from forebay.spark.jobs.table import Table
 from tests.unit.cli.fakes import rows_of
 
 SOURCE = Path(forebay.__file__).parent
@@ -221,7 +221,7 @@ def test_a_file_that_is_one_record_keeps_all_of_its_bytes(tmp_path: Path) -> Non
 
 def test_no_module_reads_text_in_another_way() -> None:
     """A new file of text is read with ``_runtime/files.py``; the rest is what forebay itself has written."""
-    own = {"spark/commit.py", "pipeline/streaming.py", "cli/__main__.py"}
+    own = {"spark/commit.py", "spark/jobs/streaming.py", "cli/__main__.py"}
     found = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

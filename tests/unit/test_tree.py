@@ -26,9 +26,13 @@ TESTED_ELSEWHERE = {
     "_runtime/clock_source.py": "tests/unit/_runtime/test_clock.py: the two numbers are only what _clock makes of them",
     "_network/options.py": "a declaration, used by every test of the client",
     "_records/decoded.py": "tests/unit/_records/test_reader.py, which reads nothing else",
-    "_send/topics.py": "tests/scenario/test_metadata_wait.py, through send(), partitions_for() and PendingSend",
+    "producer/topics.py": "tests/scenario/test_metadata_wait.py, through send(), partitions_for() and PendingSend",
+    "aio.py": "tests/unit/test_public_names.py",
+    "pipeline.py": "tests/spark/test_pipeline.py, which imports through it",
+    "control/assembly.py": "tests/unit/control/world.py, which makes every Control by it",
+    "producer/acknowledged.py": "tests/unit/test_interceptors.py, through send()",
     "compat/kafka/_own_structs.py": "tests/unit/compat/kafka/test_structs.py, beside those of kafka-python",
-    "pipeline/__init__.py": "tests/unit/pipeline/test_runner.py, which imports through it",
+    "spark/jobs/__init__.py": "tests/unit/spark/jobs/test_runner.py, which imports through it",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
     "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",
     "testing/__init__.py": "tests/unit/test_public_names.py, and every test that imports through it",
@@ -220,7 +224,7 @@ def test_the_package_says_which_form_it_runs() -> None:
 
 def test_the_package_exports_what_it_lists_and_refuses_what_it_does_not_have() -> None:
     assert set(forebay.__all__) <= set(dir(forebay))
-    assert forebay.KafkaProducer.__module__ == "forebay.producer"
+    assert forebay.KafkaProducer.__module__ == "forebay.producer.threads"
     with pytest.raises(AttributeError, match="has no attribute 'Producer'"):
         forebay.Producer  # noqa: B018
 

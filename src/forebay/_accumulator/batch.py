@@ -22,9 +22,9 @@ from forebay._accumulator.records import RecordsBuilder
 from forebay._accumulator.states import LIFE_MOVES, LIVES, packed
 from forebay._delivery.callbacks import DeliveryCallbacks
 from forebay._delivery.future import RecordFuture
-from forebay._gate import GatedQueue, StampedBatch
 from forebay._records.rows import RowWindow
 from forebay.errors import IllegalStateError
+from forebay.model.gate import GatedQueue, StampedBatch
 
 MOVES = cython.declare(cython.ulonglong, packed(LIFE_MOVES))
 

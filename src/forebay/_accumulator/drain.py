@@ -17,8 +17,8 @@ from cython.cimports.forebay._runtime.mutex import acquire, release
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.schedule import BatchSchedule
 from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
-from forebay._gate import Gate
 from forebay._runtime.owner import check_owner
+from forebay.model.gate import Gate
 
 INFINITY: cython.double = math.inf
 

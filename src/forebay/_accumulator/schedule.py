@@ -21,8 +21,8 @@ from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.loads import PartitionLoads
 from forebay._accumulator.parked import ParkedQueues
 from forebay._accumulator.topic import PartitionQueue
-from forebay._gate import Gate
 from forebay._runtime.owner import check_owner
+from forebay.model.gate import Gate
 
 INFINITY: cython.double = math.inf
 

@@ -26,12 +26,12 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.pool import Buffer, BufferPool
 from forebay._accumulator.records import RecordsBuilder
-from forebay._gate import Gate
 from forebay._records.compression import CompressionType
 from forebay._records.decoded import Record
 from forebay._records.decompression import decompress
 from forebay._records.reader import read_records
 from forebay.errors import RecordTooLargeError
+from forebay.model.gate import Gate
 
 
 def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, gate: Gate | None) -> int:

@@ -7,18 +7,18 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from forebay._insight.telemetry.instance import InstanceId
+from forebay._insight.telemetry.offer import TelemetryOffer
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import RareImport, after_import
-from forebay._telemetry.instance import InstanceId
-from forebay._telemetry.offer import TelemetryOffer
 
 if TYPE_CHECKING:
     from forebay._assembly.surroundings import Parts, Surroundings
-    from forebay._description.server import DescriptionServer
+    from forebay._insight.server import DescriptionServer
+    from forebay._insight.telemetry.reporter import TelemetryReporter
     from forebay._metrics.producer import ProducerMetrics
     from forebay._network.client import NetworkClient
     from forebay._sender.sender import Sender
-    from forebay._telemetry.reporter import TelemetryReporter
     from forebay._transactions.session import TransactionSession
     from forebay.config import ProducerConfig
 
@@ -38,7 +38,7 @@ def show(parts: Parts, prefix: str) -> None:
     _gauges(parts)
     parts.sender.outcomes.on_expiry = _snapshots(parts, prefix)
     if parts.shown is not None:
-        from forebay._description.reading import describe
+        from forebay._insight.reading import describe
 
         try:
             parts.shown.start(lambda: describe(parts).as_json())
@@ -67,8 +67,8 @@ class _Snapshot:
         self._parts = parts
 
     def __str__(self) -> str:
-        from forebay._description.reading import describe
-        from forebay._description.text import as_text
+        from forebay._insight.reading import describe
+        from forebay._insight.text import as_text
 
         return as_text(describe(self._parts))
 
@@ -84,7 +84,7 @@ def _snapshots(parts: Parts, prefix: str) -> Callable[[float], object]:
     def expired(now: float) -> None:
         if not waiting:
             waiting.append(now)
-            after_import(write, "forebay._description.reading", "forebay._description.text")
+            after_import(write, "forebay._insight.reading", "forebay._insight.text")
 
     return expired
 
@@ -100,7 +100,7 @@ def socket_of(
     folder = config["describe.socket"] or os.environ.get(DESCRIBE_VARIABLE)
     if not folder:
         return None
-    from forebay._description.server import DescriptionServer
+    from forebay._insight.server import DescriptionServer
 
     try:
         return keep(DescriptionServer(folder, client_id))  # type: ignore[no-any-return]
@@ -128,8 +128,8 @@ def telemetry_of(
     log = RateLimitedLogger("forebay.telemetry", prefix=prefix)
 
     def begin(instance: InstanceId) -> TelemetryReporter:
-        from forebay._telemetry.dialog import TelemetryDialog  # imported already (``offer.MODULES``)
-        from forebay._telemetry.reporter import Source, TelemetryReporter
+        from forebay._insight.telemetry.dialog import TelemetryDialog  # imported already (``offer.MODULES``)
+        from forebay._insight.telemetry.reporter import Source, TelemetryReporter
 
         def labels() -> dict[str, str]:
             # The only one of KIP-714's labels that a producer has here: it may change (set_transactional_id).

@@ -18,9 +18,9 @@ from forebay._network.sasl.oauthbearer import OAuthBearer
 from forebay._network.tokens import Refresh, Token, Tokens, ask, checked_jwt, given_token
 from forebay._runtime.clock import Clock
 from forebay._runtime.ticket import Latch
-from forebay._wire import shown_url
 from forebay.config import ProducerConfig, Secret, TokenSource, jaas_secret, token_source
 from forebay.errors import ConfigError
+from forebay.model.wire import shown_url
 
 logger = logging.getLogger("forebay.network")
 

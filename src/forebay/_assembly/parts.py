@@ -9,7 +9,7 @@ import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forebay._accumulator.account import BATCH_COST, BATCH_COST_FREE
 from forebay._accumulator.accumulator import RecordAccumulator
@@ -33,16 +33,15 @@ from forebay._runtime.backoff import ExponentialBackoff
 from forebay._runtime.clock import Clock
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import get_ident
+from forebay._runtime.version import VERSION
 from forebay._sender.sender import Sender, SenderOptions
 from forebay._sender.thread import SenderThread
 from forebay._transactions.manager import TransactionManager
-from forebay._version import VERSION
 from forebay.config import ProducerConfig, next_client_id
 from forebay.errors import KafkaError
 from forebay.model import Node
 
 if TYPE_CHECKING:
-    from forebay._control.session import ControlSession
     from forebay._sender.transactional import TransactionalRequests
     from forebay._transactions.session import TransactionSession
 
@@ -53,7 +52,6 @@ GROWING = ("linux", "darwin")
 
 # Process-wide on purpose, as in Java: two producers of a process never share a generated client.id.
 _client_numbers: Iterator[int] = itertools.count(1)
-_control_numbers: Iterator[int] = itertools.count(1)
 
 
 class _Built:
@@ -330,15 +328,25 @@ def _ends(client: NetworkClient, clock: Clock, metadata: Metadata, *others: Any)
     return (metadata.close, lambda: client.close(clock.now()), *(part.close for part in others if part is not None))
 
 
-def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSession:
-    """Makes what a Control connects with, by the options of a producer; closes what exists if one part fails.
+class Connections(NamedTuple):
+    """What asks brokers without being a producer."""
+
+    client: NetworkClient
+    metadata: Metadata
+    backoff: ExponentialBackoff
+    closers: tuple[Callable[[], object], ...]
+    """The calls that end them, in order."""
+
+
+def assemble_connections(config: ProducerConfig, around: Surroundings, client_id: str, prefix: str) -> Connections:
+    """Makes connections by the options of a producer, for a Control; closes what exists if one part fails.
 
     Raises:
         KafkaError: a part cannot be made; its error is the cause.
     """
     built = _Built()
     try:
-        return _assemble_control(config, around, built)
+        return _assemble_connections(config, around, client_id, prefix, built)
     except Exception as error:
         built.close()
         raise not_made("the connections of a Control", error) from error
@@ -347,23 +355,13 @@ def assemble_control(config: ProducerConfig, around: Surroundings) -> ControlSes
         raise
 
 
-def _assemble_control(config: ProducerConfig, around: Surroundings, built: _Built) -> ControlSession:
-    from forebay._control.session import ControlSession
-
-    given = config.explicit("client.id")
-    client_id = str(config["client.id"]) if given else f"control-{next(_control_numbers)}"
-    prefix = f"[Control clientId={client_id}] "
-    clock = around.clock
-    metrics = built.keep(_metrics(config, client_id, clock))
+def _assemble_connections(
+    config: ProducerConfig, around: Surroundings, client_id: str, prefix: str, built: _Built
+) -> Connections:
+    metrics = built.keep(_metrics(config, client_id, around.clock))
     metadata = _metadata(config, around, prefix)
     resolver = built.keep(around.resolver())
     options = _network_options(config, client_id, prefix, around)
     client = _client(around, resolver, metadata, metrics, options=options, built=built)
-    return ControlSession(
-        client=client,
-        metadata=metadata,
-        clock=clock,
-        backoff=_retry_backoff(config, around),
-        request_timeout_ms=config["request.timeout.ms"],
-        closers=_ends(client, clock, metadata, resolver, options.helper, metrics),
-    )
+    ends = _ends(client, around.clock, metadata, resolver, options.helper, metrics)
+    return Connections(client, metadata, _retry_backoff(config, around), ends)

@@ -15,14 +15,14 @@ from forebay.errors import IllegalStateError
 if TYPE_CHECKING:
     from forebay._accumulator.accumulator import RecordAccumulator
     from forebay._assembly.user_parts import UserParts
-    from forebay._description.server import DescriptionServer
+    from forebay._insight.server import DescriptionServer
+    from forebay._insight.telemetry.offer import TelemetryOffer
     from forebay._metrics.producer import ProducerMetrics
     from forebay._network.client import NetworkClient
     from forebay._network.metadata import Metadata
     from forebay._network.sasl.login import Login
     from forebay._sender.sender import Sender
     from forebay._sender.thread import SenderThread
-    from forebay._telemetry.offer import TelemetryOffer
     from forebay._transactions.manager import TransactionManager
     from forebay._transactions.session import TransactionSession
     from forebay.config import ProducerConfig

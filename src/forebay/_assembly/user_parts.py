@@ -81,8 +81,8 @@ def make_user_parts(
     interceptors = keep(make_interceptors(config["interceptor.classes"], seen_by_users))
     if interceptors:
         # They make a ProducerRecord of a row.  Imported now, because a signal handler could interrupt a later import.
-        import forebay._inputs
-        import forebay._records.reader  # noqa: F401
+        import forebay._records.reader
+        import forebay.model.inputs  # noqa: F401
     partitioner = _partitioner(config, seen_by_users, random)
     if partitioner is not None:
         keep(partitioner)

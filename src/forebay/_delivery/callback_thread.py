@@ -16,12 +16,12 @@ logger = logging.getLogger("forebay.callbacks")
 WAY_IN = tuple(
     f"forebay/{name}.py"
     for name in (
-        "_arguments",
+        "producer/acknowledged",
         "_delivery/result",
         "_delivery/callbacks",
         "_delivery/callback_thread",
         "_delivery/future",
-        "_columnar/deliveries",
+        "producer/columns/deliveries",
         "compat/kafka/_calls",
         "compat/_librdkafka_messages",
     )

@@ -1,6 +1,6 @@
 cimport cython
 
-from forebay._delivery.metadata cimport RecordMetadata
+from forebay.model.metadata cimport RecordMetadata
 from forebay._runtime.memory cimport ObjectPointer
 
 

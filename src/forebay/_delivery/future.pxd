@@ -1,5 +1,5 @@
 from forebay._delivery.callbacks cimport DeliveryCallbacks
-from forebay._delivery.metadata cimport RecordMetadata
+from forebay.model.metadata cimport RecordMetadata
 from forebay._runtime.ticket cimport ThreadTicket
 from forebay._delivery.result cimport BatchResult
 

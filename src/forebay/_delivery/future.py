@@ -21,13 +21,13 @@ from cython.cimports.forebay._runtime.mutex import thread_ident
 
 from forebay._delivery.callback_thread import call_done_callback, check_done_callback
 from forebay._delivery.callbacks import DeliveryCallbacks
-from forebay._delivery.metadata import RecordMetadata
 from forebay._delivery.result import BatchResult
 from forebay._delivery.unheard import REFUSED
 from forebay._runtime.hints import FUTURE, no_attribute
 from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
+from forebay.model.metadata import RecordMetadata
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

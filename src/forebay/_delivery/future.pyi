@@ -4,8 +4,8 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from typing import Any, final
 
-from forebay._delivery.metadata import RecordMetadata
 from forebay.errors import KafkaError
+from forebay.model.metadata import RecordMetadata
 
 @final
 class RecordFuture:

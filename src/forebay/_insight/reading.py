@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from forebay._description.values import (
+from forebay._insight.values import (
     IdentityDescription,
     MemoryDescription,
     NodeDescription,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from forebay._description.values import (
+from forebay._insight.values import (
     IdentityDescription,
     MemoryDescription,
     NodeDescription,

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from forebay._cluster import Cluster
 from forebay._delivery.sender_lock import SenderLock
 from forebay._network.metadata_snapshot import (
     INVALID_TOPIC,
@@ -26,9 +25,10 @@ from forebay._network.metadata_timing import UpdateTiming
 from forebay._protocol.metadata import MetadataResponse
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.ticket import Ticket
-from forebay._wire import check_topic
 from forebay.errors import KafkaError
 from forebay.model import Node, TopicPartition
+from forebay.model.cluster import Cluster
+from forebay.model.wire import check_topic
 
 _NEVER = float("-inf")
 

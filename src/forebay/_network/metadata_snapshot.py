@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from forebay._cluster import Cluster
 from forebay._protocol.metadata import MetadataPartition, MetadataResponse, MetadataTopic
 from forebay.errors import KafkaError, error_for
 from forebay.model import Node, PartitionInfo, TopicPartition
+from forebay.model.cluster import Cluster
 
 NO_LEADER = -1
 NO_EPOCH = -1

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any, NoReturn, TypeVar
 
-from forebay._wire import encoded
 from forebay.errors import ProtocolError
+from forebay.model.wire import encoded
 
 T = TypeVar("T")
 

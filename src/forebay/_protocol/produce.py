@@ -27,8 +27,8 @@ from cython.cimports.forebay._runtime.primitives import (
     put_varint,
 )
 
-from forebay._wire import MAX_TEXT, check_text
 from forebay.errors import IllegalArgumentError, UnsupportedVersionError
+from forebay.model.wire import MAX_TEXT, check_text
 
 
 @cython.freelist(8)

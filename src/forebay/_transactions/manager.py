@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import cython
 
-from forebay._gate import Gate, GatedQueue, StampedBatch
 from forebay._transactions.initialization import PASSING, InitAttempts, InitProducerIdCall, init_error
 from forebay._transactions.partitions import TransactionPartitions
 from forebay._transactions.sequences import PartitionSequences
@@ -46,6 +45,7 @@ from forebay.errors import (
     UnsupportedVersionError,
 )
 from forebay.errors._base import judged
+from forebay.model.gate import Gate, GatedQueue, StampedBatch
 
 if TYPE_CHECKING:
     from forebay._protocol.init_producer_id import InitProducerIdResponse

@@ -20,7 +20,7 @@ from forebay.errors import KafkaError, UnknownProducerIdError
 from forebay.model import TopicPartition
 
 if TYPE_CHECKING:
-    from forebay._gate import StampedBatch
+    from forebay.model.gate import StampedBatch
 
 
 @cython.final

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from forebay._runtime.ticket import Latch
-from forebay._wire import shown, topic_fault
 from forebay.errors import IllegalArgumentError
+from forebay.model.wire import shown, topic_fault
 from forebay.testing._forward import Forwarder
 from forebay.testing.broker import EmbeddedBroker, EmbeddedBrokerError
 

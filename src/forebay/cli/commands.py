@@ -32,7 +32,7 @@ def write(text: str) -> None:
 
 def version_line() -> str:
     """The version, and which form of the package runs."""
-    from forebay._version import VERSION
+    from forebay._runtime.version import VERSION
 
     python = ".".join(map(str, sys.version_info[:3]))
     return f"forebay {VERSION} ({implementation}, Python {python})"
@@ -374,7 +374,7 @@ def pipeline(context: click.Context) -> None:
 def run(job: str, overrides: Sequence[str], *, dry_run: bool, as_json: bool, **places: str | None) -> int:
     """Run a job file on Spark; its steps go to stderr, its counters to stdout."""
     from forebay.cli import pipeline as command
-    from forebay.pipeline import load
+    from forebay.spark.jobs import load
 
     changed = command.parse_overrides(overrides)
     if places["report"] is not None:

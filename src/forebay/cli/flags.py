@@ -12,7 +12,6 @@ from forebay._runtime.extras import of_extra
 with of_extra(__name__, "cli"):
     import click
 
-from forebay._wire import shown, topic_fault
 from forebay.cli.failure import CommandError
 from forebay.cli.inputs import FORMATS, Layout
 from forebay.cli.jsonl import JsonFormat
@@ -22,6 +21,7 @@ from forebay.cli.properties import Given, load_properties, pairs
 from forebay.cli.rows import HeaderPairs, unescape
 from forebay.cli.table import TableFormat
 from forebay.config import ProducerConfig
+from forebay.model.wire import shown, topic_fault
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option = Callable[[Any], Any]

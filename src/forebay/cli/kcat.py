@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay._runtime.files import NoTextError, text_of
-from forebay._wire import shown, topic_fault
 from forebay.cli.blocks import Block
 from forebay.cli.cluster import json_text
 from forebay.cli.failure import OK, CommandError
@@ -34,6 +33,7 @@ from forebay.config._secret import shown_value
 from forebay.errors import KafkaError
 from forebay.errors._base import printable
 from forebay.model import ClusterDescription, TopicDescription
+from forebay.model.wire import shown, topic_fault
 
 PORT = 9092
 METADATA_S = 5.0

@@ -12,9 +12,9 @@ from forebay.cli.failure import PREFIX, one_line
 from forebay.cli.progress import Display, display
 from forebay.config._door import door
 from forebay.errors import ConfigError
-from forebay.pipeline import Job
-from forebay.pipeline.runner import PipelineResult
-from forebay.pipeline.runner import run as run_job
+from forebay.spark.jobs import Job
+from forebay.spark.jobs.runner import PipelineResult
+from forebay.spark.jobs.runner import run as run_job
 
 EVERY_MS = 5000
 """How often a stream that is no terminal gets a line of progress."""
@@ -105,7 +105,7 @@ def dry_run(job: Job, *, out: TextIO | None = None, err: TextIO | None = None) -
     Raises:
         JobError: what a run would be refused for.
     """
-    from forebay.pipeline.preview import preview
+    from forebay.spark.jobs.preview import preview
 
     out, err = out or sys.stdout, err or sys.stderr
     with display(lambda: "", stream=err) as shown:

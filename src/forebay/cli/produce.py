@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from forebay._columnar import BatchDelivery
 from forebay._runtime.clock import Clock
 from forebay.cli import inputs, sending
 from forebay.cli.blocks import Block, Input, cells_of
@@ -26,6 +25,7 @@ from forebay.cli.tally import Tally
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaError, TimeoutError
 from forebay.producer import KafkaProducer
+from forebay.producer.columns import BatchDelivery
 
 _NONE, _OPEN, _ENDING, _COMMITTED = range(4)
 """How far the command's transaction has come."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from forebay.cli.failure import CommandError
-from forebay.rows.as_json import plain_text
-from forebay.rows.values import finite
+from forebay.serializers.rows.as_json import plain_text
+from forebay.serializers.rows.values import finite
 
 HeaderPairs = Sequence[tuple[str, bytes | None]]
 

@@ -14,9 +14,9 @@ from forebay.cli.failure import FAILED, CommandError
 from forebay.cli.lines import StreamInput, too_long
 from forebay.cli.rows import BadRow, Row, as_bytes, to_json
 from forebay.errors import IllegalArgumentError
-from forebay.rows import rows_as_json
-from forebay.rows.tables import check_field
-from forebay.rows.values import Refused, objects_of
+from forebay.serializers.rows import rows_as_json
+from forebay.serializers.rows.tables import check_field
+from forebay.serializers.rows.values import Refused, objects_of
 
 ROWS_AT_ONCE = 4096
 

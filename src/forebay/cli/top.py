@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from forebay._description.server import SUFFIX, ask
-from forebay._description.text import as_text, node_name
-from forebay._description.values import NodeDescription, PartitionDescription, ProducerDescription
+from forebay._insight.server import SUFFIX, ask
+from forebay._insight.text import as_text, node_name
+from forebay._insight.values import NodeDescription, PartitionDescription, ProducerDescription
 from forebay.cli import sending
 from forebay.cli.failure import FAILED, OK, CommandError, Terminated
 

@@ -10,15 +10,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from forebay import _lifecycle
 from forebay._delivery.sender_lock import SenderLock
-from forebay._inputs import ProducerRecord
 from forebay._runtime.clock import Clock
 from forebay._runtime.threads import start_thread
 from forebay._runtime.ticket import ThreadTicket
-from forebay._send.path import FORKED
-from forebay._send.pending import PendingSend
+from forebay._sender import lifecycle as _lifecycle
 from forebay.errors import KafkaError, TimeoutError
+from forebay.model.inputs import ProducerRecord
+from forebay.producer.path import FORKED
+from forebay.producer.pending import PendingSend
 
 LONGEST_TURN_MS = 1_000.0
 FULL_TURN_MS = 5.0

@@ -1,4 +1,4 @@
-from forebay._delivery.metadata cimport RecordMetadata
+from forebay.model.metadata cimport RecordMetadata
 cimport cython
 
 from forebay._delivery.callbacks cimport CompiledCallback

@@ -8,10 +8,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from forebay import _lifecycle
-from forebay._control.topics import describe_topics
 from forebay._runtime.ticket import ThreadTicket
-from forebay._send.path import FORKED
+from forebay._sender import lifecycle as _lifecycle
 from forebay.compat._held import HeldMessages
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raise_first, raised, refusal
@@ -20,9 +18,11 @@ from forebay.compat._librdkafka_path import CLOSED, ProducePath
 from forebay.compat._librdkafka_values import ClusterMetadata, as_cluster, check_message, plain_topic
 from forebay.config._door import door
 from forebay.control import Control
+from forebay.control.topics import describe_topics
 from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbortedError
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer
+from forebay.producer.path import FORKED
 
 logger = logging.getLogger("forebay.compat")
 PURGED = "Purged before the topic was known"

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
-from forebay._wire import shown, text_fault
 from forebay.config._option import INT_MAX
 from forebay.config._proxy import parse_proxy
 from forebay.config._security_rules import placeholder_rule, sasl_rule, tls_rule
 from forebay.errors import ConfigError
+from forebay.model.wire import shown, text_fault
 
 Values = MutableMapping[str, Any]
 Explicit = Collection[str]

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from forebay._wire import NOT_UTF8, is_utf8
 from forebay.errors import ConfigError
+from forebay.model.wire import NOT_UTF8, is_utf8
 
 HIDDEN = "[hidden]"
 PEM_MARK = "-----"

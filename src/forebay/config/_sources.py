@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from forebay._runtime.files import NoTextError, without_mark
-from forebay._wire import is_utf8
 from forebay.config._door import door
 from forebay.config._properties import HALF, EscapeError, properties
 from forebay.errors import ConfigError
+from forebay.model.wire import is_utf8
 
 if TYPE_CHECKING:
     from forebay.config import ProducerConfig

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from forebay import _lifecycle
-from forebay._assembly import Surroundings, assemble_control, system_surroundings
-from forebay._control import topics, transactions
-from forebay._control.session import ControlSession, Deadline
-from forebay._control.tail import PartitionReader
+from forebay._assembly import Surroundings, system_surroundings
 from forebay._delivery.sender_lock import Hold
 from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
-from forebay._wire import check_text, check_topic, shown
+from forebay._sender import lifecycle as _lifecycle
 from forebay.config import ProducerConfig
 from forebay.config._door import door
+from forebay.control import topics, transactions
+from forebay.control.assembly import assemble_control
+from forebay.control.session import ControlSession, Deadline
+from forebay.control.tail import PartitionReader
 from forebay.errors import IllegalArgumentError, IllegalStateError, InvalidTopicError, TransactionalIdNotFoundError
 from forebay.model import (
     ClusterDescription,
@@ -32,6 +32,7 @@ from forebay.model import (
     TransactionIdentity,
     TransactionListing,
 )
+from forebay.model.wire import check_text, check_topic, shown
 
 __all__ = ["Control"]
 

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from forebay._control.session import ControlSession, Deadline, Question, raise_for
 from forebay._protocol.fetch import AbortedTransaction, FetchResponse, decode_fetch, encode_fetch
 from forebay._protocol.list_offsets import (
     EARLIEST,
@@ -24,6 +23,7 @@ from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay._records.decoded import Batch, ControlType, EndTransactionMarker
 from forebay._records.reader import read_batches
+from forebay.control.session import ControlSession, Deadline, Question, raise_for
 from forebay.errors import (
     LeaderNotAvailableError,
     ProtocolError,

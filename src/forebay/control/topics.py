@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
-from forebay._control.session import ControlSession, Deadline, Question, raise_for
 from forebay._protocol.create_topics import BROKER_DEFAULT, decode_create_topics, encode_create_topics
 from forebay._protocol.describe_configs import decode_describe_configs, encode_describe_configs
 from forebay._protocol.metadata import NOT_TOLD, MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
+from forebay.control.session import ControlSession, Deadline, Question, raise_for
 from forebay.errors import error_for
 from forebay.model import ClusterDescription, PartitionInfo, TopicDescription
 

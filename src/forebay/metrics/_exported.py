@@ -7,11 +7,11 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from forebay import _lifecycle
 from forebay._metrics import names
 from forebay._metrics.registry import Kind, MetricName, Reading
-from forebay._send.path import FORKED
+from forebay._sender import lifecycle as _lifecycle
 from forebay.producer import KafkaProducer
+from forebay.producer.path import FORKED
 
 PREFIXES = {names.PRODUCER: "forebay", names.TOPIC: "forebay_topic", names.NODE: "forebay_node"}
 """What the names of a group begin with in Prometheus."""

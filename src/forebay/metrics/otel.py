@@ -29,7 +29,7 @@ from forebay._metrics import names
 from forebay._metrics.names import telemetry_name
 from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._metrics.sensor import BOUNDS_MS
-from forebay._version import VERSION
+from forebay._runtime.version import VERSION
 from forebay.metrics._exported import Watched, in_base_unit, known_names, readings, tags_of
 from forebay.model import ProducerRecord, RecordMetadata
 from forebay.producer import KafkaProducer

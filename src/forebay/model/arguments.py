@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import cython
-from cython.cimports.forebay._delivery.callbacks import hears
 
-from forebay._delivery.callbacks import CompiledCallback
-from forebay._delivery.metadata import RecordMetadata
-from forebay._wire import check_text
 from forebay.errors import IllegalArgumentError
-from forebay.model import TopicPartition
+from forebay.model.wire import check_text
 
 if TYPE_CHECKING:
     from forebay.model import ProducerRecord
@@ -24,84 +20,10 @@ class IfThere(str):
     __slots__ = ()
 
 
-# Not tracked by the garbage collector, as what it is kept in.
-@cython.final
-@cython.no_gc
-@cython.cclass
-class Acknowledged(CompiledCallback):
-    """A record's callback with interceptors: they are told first, then the user's callback.
-
-    Records without a callback share one if no interceptor takes headers.
-    """
-
-    def __init__(self, chain: Any, callback: Callable[..., object] | None, headers: Any) -> None:
-        self.chain = chain
-        self.callback = callback
-        self.where: TopicPartition | None = None
-        self.headers: Any = ()
-        if headers is not None:
-            self.note_headers(headers)
-
-    @cython.ccall
-    def note_headers(self, headers: Any) -> object:
-        """Keeps the record's headers as they are now if an interceptor takes them; a serializer may have added some."""
-        if self.chain.takes_headers:
-            self.headers = tuple(headers) if type(headers) is list else headers
-        return None
-
-    @cython.ccall
-    def headers_of(self, headers: Any) -> object:
-        """The headers that are to be sent, kept as by ``note_headers``: a list where they can be read only once.
-
-        Raises:
-            TypeError: nothing that could hold pairs.
-        """
-        if headers is None or not self.chain.takes_headers:
-            return headers
-        kept: Any = headers if type(headers) is list else listed_headers(headers)
-        self.note_headers(kept)
-        return kept
-
-    def tell_failure(self, record: ProducerRecord | None, given: tuple[Any, ...], error: BaseException) -> None:
-        """Tells the interceptors that ``send`` failed; not of what can be no record.
-
-        Args:
-            record: None where none was made of ``given``, the arguments of ``send`` as ``as_record`` takes them.
-        """
-        try:
-            record = record or as_record(*given)
-        except (IllegalArgumentError, TypeError):
-            pass
-        if record is not None:
-            self.chain.on_send_error(record, self.where, error)
-
-    @cython.cfunc
-    def deliver(self, metadata: RecordMetadata, error: Any) -> object:
-        self.chain.on_acknowledgement(metadata, error, self.headers)
-        if self.callback is not None:
-            self.callback(metadata, error)
-        return None
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def tells_owner(self) -> cython.bint:
-        return hears(self.callback)  # an interceptor is not the record's owner
-
-    def __call__(self, metadata: Any, error: BaseException | None) -> None:
-        self.chain.on_acknowledgement(metadata, error, self.headers)
-        if self.callback is not None:
-            self.callback(metadata, error)
-
-
-def shared_by_all(chain: Any) -> Acknowledged | None:
-    """The callback of all records that have none of their own; None where each keeps its headers, or nobody is told."""
-    return Acknowledged(chain, None, None) if chain.tells_ends and not chain.takes_headers else None
-
-
 def as_record(topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any) -> ProducerRecord:
     """The arguments of send() as one record; ``topic`` may be a record already."""
     # Only those who have records or interceptors import it.
-    from forebay._inputs import ProducerRecord
+    from forebay.model.inputs import ProducerRecord
 
     if isinstance(topic, ProducerRecord):
         if any(other is not None for other in (value, key, headers, partition, timestamp_ms)):

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forebay._wire import check_text
 from forebay.errors import IllegalArgumentError
+from forebay.model.wire import check_text
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -5,48 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from forebay._delivery.metadata import RecordMetadata as RecordMetadata
-
 if TYPE_CHECKING:
-    from forebay._inputs import ConsumerGroupMetadata as ConsumerGroupMetadata
-    from forebay._inputs import OffsetAndMetadata as OffsetAndMetadata
-    from forebay._inputs import ProducerRecord as ProducerRecord
     from forebay.errors import KafkaError
-else:
-
-    def __getattr__(name):
-        # The import system asks for other names, too, so these first.
-        if name not in ("ConsumerGroupMetadata", "OffsetAndMetadata", "ProducerRecord"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from forebay import _inputs
-
-        return getattr(_inputs, name)
-
-
-__all__ = [
-    "ClusterDescription",
-    "ConsumerGroupMetadata",
-    "Headers",
-    "NO_OFFSET",
-    "NO_TIMESTAMP",
-    "Node",
-    "OffsetAndMetadata",
-    "PartitionInfo",
-    "ProducerRecord",
-    "RecordMetadata",
-    "TailRecord",
-    "TopicDescription",
-    "TopicPartition",
-    "TransactionDescription",
-    "TransactionIdentity",
-    "TransactionListing",
-    "UNKNOWN_PARTITION",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+    from forebay.model.metadata import RecordMetadata
 
 NO_OFFSET = -1
 NO_TIMESTAMP = -1
@@ -55,7 +16,7 @@ UNKNOWN_PARTITION = -1
 Headers = Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None]
 """A record's headers as ``send`` takes them: pairs in their order, or a mapping."""
 
-DeliveryCallback = Callable[[RecordMetadata, "KafkaError | None"], object]
+DeliveryCallback = Callable[["RecordMetadata", "KafkaError | None"], object]
 """``on_delivery``: called with where the record went, and the error if it failed; what it returns is ignored."""
 
 

@@ -17,24 +17,24 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from forebay._arguments import IfThere, as_record
-from forebay._columnar import BatchDelivery
 from forebay._delivery.future import RecordFuture
-from forebay._lifecycle import time_left
 from forebay._metrics.registry import MetricsSnapshot
 from forebay._runtime.event_loop import LoopCallback, LoopTicket, handover_of, is_there, on_own_thread, running_loop
 from forebay._runtime.hints import ASYNC_PRODUCER, hinted, without_hints
-from forebay._send.pending import PendingSend, pending_send
-from forebay._send.refusals import check_timeout
-from forebay._send.transactional import Call
+from forebay._sender.lifecycle import time_left
 from forebay.config import FromSources, ProducerConfig
 from forebay.config._door import door
 from forebay.errors import ForkedProducerError, KafkaError, ProducerClosedError, TimeoutError
 from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
+from forebay.model.arguments import IfThere, as_record
 from forebay.producer import KafkaProducer
+from forebay.producer.columns import BatchDelivery
+from forebay.producer.pending import PendingSend, pending_send
+from forebay.producer.refusals import check_timeout
+from forebay.producer.transactional import Call
 
 if TYPE_CHECKING:
-    from forebay._description.values import ProducerDescription
+    from forebay._insight.values import ProducerDescription
     from forebay.model import ConsumerGroupMetadata, DeliveryCallback, OffsetAndMetadata
 
 __all__ = ["AsyncKafkaProducer"]

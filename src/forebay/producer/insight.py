@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from forebay._assembly import Parts
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.registry import MetricsSnapshot
-from forebay._send.refusals import check_timeout
 from forebay.errors import IllegalStateError, TimeoutError
 from forebay.errors._base import own_copy
+from forebay.producer.refusals import check_timeout
 
 if TYPE_CHECKING:
-    from forebay._description.values import ProducerDescription
+    from forebay._insight.values import ProducerDescription
     from forebay._transactions.result import TransactionalResult
 
 
@@ -42,7 +42,7 @@ class Insight:
         another process too (option ``describe.socket``).
         """
         self._check_not_forked()
-        from forebay._description.reading import describe  # only those who look
+        from forebay._insight.reading import describe  # only those who look
 
         return describe(self._parts)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import cython
 from cython.cimports.forebay._accumulator.partitioner import key_partition
 from cython.cimports.forebay._accumulator.states import APPENDED, STICKY, WORTH_WAKING
-from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
 from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._delivery.sender_lock import may_wait
 from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
@@ -27,16 +26,18 @@ from cython.cimports.forebay._runtime.primitives import (
     section_pointer,
     view_of,
 )
+from cython.cimports.forebay.model.arguments import checked_partition, checked_timestamp, listed_headers, plain_name
 
 from forebay._accumulator.topic import TopicState
-from forebay._arguments import Acknowledged, as_record, fields_of, not_callable, shared_by_all
 from forebay._delivery.future import RecordFuture, failed_future
 from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
-from forebay._send.refusals import buffer_exhausted, not_open, record_too_large
-from forebay._send.topics import TopicFinder
 from forebay.errors import ApiError, IllegalArgumentError, KafkaError, SerializationError, TimeoutError
 from forebay.model import Headers, TopicPartition
+from forebay.model.arguments import as_record, fields_of, not_callable
+from forebay.producer.acknowledged import Acknowledged, shared_by_all
+from forebay.producer.refusals import buffer_exhausted, not_open, record_too_large
+from forebay.producer.topics import TopicFinder
 
 if TYPE_CHECKING:
     from forebay._assembly import Parts

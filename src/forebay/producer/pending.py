@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
-from cython.cimports.forebay._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
 from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers
 from cython.cimports.forebay._runtime.primitives import RecordView, record_view, view_of
-from cython.cimports.forebay._send.path import OPEN
+from cython.cimports.forebay.model.arguments import checked_partition, checked_timestamp, listed_headers, plain_name
+from cython.cimports.forebay.producer.path import OPEN
 
 from forebay._accumulator.topic import TopicState
-from forebay._arguments import Acknowledged
 from forebay._delivery.future import RecordFuture
-from forebay._send.path import SendPath
 from forebay.errors import ApiError, IllegalArgumentError, SerializationError
 from forebay.model import TopicPartition
+from forebay.producer.acknowledged import Acknowledged
+from forebay.producer.path import SendPath
 
 if TYPE_CHECKING:
-    from forebay._inputs import ProducerRecord
+    from forebay.model.inputs import ProducerRecord
 
 STICKY = cython.declare(cython.int, -1)
 NO_HEADERS = cython.declare(bytes, b"\x00")

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from forebay import _lifecycle
 from forebay._runtime.hints import PRODUCER, no_attribute
+from forebay._sender import lifecycle as _lifecycle
 from forebay.config import ProducerConfig
 from forebay.config._door import door
 from forebay.errors import ConfigError, IllegalStateError

@@ -1,6 +1,6 @@
 """KafkaProducer: the front end for threads.
 
-``send`` is in ``forebay._send.path`` (compiled); here are the producer's life and everything that is not done per
+``send`` is in ``forebay.producer.path`` (compiled); here are the producer's life and everything that is not done per
 record.  The sender's thread holds no reference to this object, so a producer that is dropped without ``close``
 still delivers what it accepted.
 """
@@ -14,18 +14,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from forebay import _lifecycle
-from forebay._arguments import IfThere
 from forebay._assembly import Surroundings, assemble, not_made, system_surroundings
-from forebay._columnar import BatchDelivery, send_table
 from forebay._delivery.future import RecordFuture
 from forebay._delivery.sender_lock import check_wait, may_wait
 from forebay._runtime.hints import PRODUCER, hinted, without_hints
 from forebay._runtime.ticket import ThreadTicket
-from forebay._send.insight import Insight
-from forebay._send.path import CLOSED, FORKED, OPEN, SendPath
-from forebay._send.refusals import check_timeout, close_timeout
-from forebay._send.transactional import TransactionalCalls
+from forebay._sender import lifecycle as _lifecycle
 from forebay.config import FromSources, ProducerConfig
 from forebay.config._door import door
 from forebay.config._security_rules import new_credentials
@@ -40,6 +34,12 @@ from forebay.errors import (
 )
 from forebay.errors._base import caused
 from forebay.model import PartitionInfo, TopicPartition
+from forebay.model.arguments import IfThere
+from forebay.producer.columns import BatchDelivery, send_table
+from forebay.producer.insight import Insight
+from forebay.producer.path import CLOSED, FORKED, OPEN, SendPath
+from forebay.producer.refusals import check_timeout, close_timeout
+from forebay.producer.transactional import TransactionalCalls
 
 __all__ = ["KafkaProducer"]
 

@@ -20,7 +20,6 @@ from forebay._assembly import Parts
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.sensor import SharedSensor
 from forebay._transactions.state import State
-from forebay._wire import check_text
 from forebay.errors import (
     ForkedProducerError,
     IllegalArgumentError,
@@ -31,6 +30,7 @@ from forebay.errors import (
 )
 from forebay.errors._base import caused, own_copy
 from forebay.model import TopicPartition, TransactionIdentity
+from forebay.model.wire import check_text
 
 if TYPE_CHECKING:
     from forebay._transactions.result import TransactionalResult

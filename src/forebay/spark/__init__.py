@@ -10,27 +10,45 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from forebay._runtime.extras import of_extra
 
-with of_extra(__name__, "spark"):
-    from forebay.spark.batches import write_batches
-    from forebay.spark.failure import reason
-    from forebay.spark.repartition import repartition
-    from forebay.spark.source import ForebayDataSource
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from forebay.spark.batches import write_batches
     from forebay.spark.diagnosis import Diagnosis
+    from forebay.spark.failure import reason
+    from forebay.spark.repartitioning import repartition
+    from forebay.spark.source import ForebayDataSource
 
 __all__ = ["ForebayDataSource", "doctor", "reason", "register", "repartition", "write_batches"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# A module of one of these names would hide it.
+_HOMES = {
+    "ForebayDataSource": "source",
+    "reason": "failure",
+    "repartition": "repartitioning",
+    "write_batches": "batches",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Who reads job files (``jobs``) needs no Spark.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with of_extra(__name__, "spark"):
+        home = import_module(f"{__name__}.{_HOMES[name]}")
+    value = globals()[name] = getattr(home, name)
+    return value
 
 
 _registered: WeakSet[SparkSession] = WeakSet()
@@ -51,7 +69,7 @@ def register(session: SparkSession) -> None:
             context.pythonExec = sys.executable
         classes: Any = session._jvm
         classes.SparkSession.setActiveSession(session._jsparkSession)
-    session.dataSource.register(ForebayDataSource)
+    session.dataSource.register(__getattr__("ForebayDataSource"))
     _registered.add(session)
 
 

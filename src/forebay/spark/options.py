@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from forebay._wire import shown, topic_fault
 from forebay.config._door import door
 from forebay.config._secret import shown_name
 from forebay.errors import ConfigError
+from forebay.model.wire import shown, topic_fault
 from forebay.spark.exactly_once import settings
 from forebay.spark.exactly_once.settings import Settings
 from forebay.spark.secrets import ALLOW_INLINE_KEY

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from forebay._accumulator.partitioner import key_partition
-from forebay._cluster import Cluster
-from forebay._wire import check_topic
 from forebay.errors import IllegalArgumentError, UnknownTopicOrPartitionError
 from forebay.model import Node, OffsetAndMetadata, PartitionInfo, ProducerRecord, TopicPartition
+from forebay.model.cluster import Cluster
+from forebay.model.wire import check_topic
 from forebay.testing.records import ReadRecord
 
 NODE = Node(1, "mock", 9092)

@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
-from forebay._arguments import Acknowledged, as_record, listed_headers, not_callable
 from forebay._assembly.user_parts import make_user_parts
-from forebay._columnar import BatchDelivery
 from forebay._delivery.future import RecordFuture, failed_future, lone_future
 from forebay._records.batch_v2 import encode_headers
 from forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from forebay._records.reader import read_headers
 from forebay._runtime.clock import Clock, SystemClock
-from forebay._send.refusals import record_too_large
 from forebay._transactions.offsets import checked_group, checked_offsets
 from forebay.config import ProducerConfig
 from forebay.errors import (
@@ -29,6 +26,10 @@ from forebay.errors import (
     PurgedError,
 )
 from forebay.model import PartitionInfo, ProducerRecord, TopicPartition
+from forebay.model.arguments import as_record, listed_headers, not_callable
+from forebay.producer.acknowledged import Acknowledged
+from forebay.producer.columns import BatchDelivery
+from forebay.producer.refusals import record_too_large
 from forebay.testing.mock_cluster import NODE, MockCluster, Offsets, Sent
 from forebay.testing.records import ReadRecord
 from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of

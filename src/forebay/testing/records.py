@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from forebay._control.session import ControlSession, Deadline, Question, raise_for
-from forebay._control.tail import PartitionReader
 from forebay._protocol.fetch import FetchResponse
 from forebay._protocol.list_offsets import READ_UNCOMMITTED
 from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode_metadata
@@ -20,6 +18,8 @@ from forebay._records.decoded import Batch, ControlType, EndTransactionMarker, R
 from forebay._records.layout import CONTROL_BIT, MAGIC_AT, MAGIC_V2, V2_ATTRIBUTES_AT, V2_CRC_AT
 from forebay._records.reader import next_batch_size
 from forebay.control import Control
+from forebay.control.session import ControlSession, Deadline, Question, raise_for
+from forebay.control.tail import PartitionReader
 from forebay.errors import UnknownTopicOrPartitionError
 from forebay.model import TailRecord, TopicPartition
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from forebay._arguments import IfThere
 from forebay._arrow.checks import check_once
-from forebay._columnar.sources import names_of
 from forebay.errors import IllegalArgumentError
-from forebay.rows.tables import as_table
+from forebay.model.arguments import IfThere
+from forebay.producer.columns.sources import names_of
+from forebay.serializers.rows.tables import as_table
 
 KEY, HEADERS, PARTITION, TIMESTAMP = map(IfThere, ("key", "headers", "partition", "timestamp"))
 FUNCTION = "MockProducer.send_batch"

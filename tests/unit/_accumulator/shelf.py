@@ -13,15 +13,15 @@ from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
 from forebay._accumulator.topic import PartitionQueue, TopicState
-from forebay._cluster import Cluster
 from forebay._delivery.future import RecordFuture
-from forebay._gate import Gate, StampedBatch
 from forebay._records.compression import Compressor
 from forebay._records.decoded import Batch
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay._records.reader import read_batches
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay.model import Node, PartitionInfo
+from forebay.model.cluster import Cluster
+from forebay.model.gate import Gate, StampedBatch
 from forebay.testing.clock import ManualClock
 
 WAIT, APPENDED, FULL, NEW = 0, 1, 2, 4

@@ -17,11 +17,11 @@ from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.closing import BatchCloser, close
 from forebay._accumulator.helpers import CompressionHelpers
 from forebay._accumulator.states import CLOSING, FULL, LEFT, OPEN
-from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay._delivery.sender_lock import IN_HAND, may_wait
 from forebay._records.batch_v2 import checksum
 from forebay._records.compression import CompressionType, Lz4Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
+from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 from tests.unit._accumulator.shelf import RECORD, Shelf, quiet, read
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from forebay._gate import Gate, StampedBatch
 from forebay._records.compression import CompressionType, compressor
+from forebay.model.gate import Gate, StampedBatch
 from tests.unit._accumulator.shelf import Holding, Shelf
 
 

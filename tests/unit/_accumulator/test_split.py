@@ -10,10 +10,10 @@ import pytest
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.split import split, split_and_reenqueue, split_size, write
 from forebay._accumulator.states import OPEN
-from forebay._gate import Gate
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay.errors import CorruptRecordError, KafkaError, RecordTooLargeError
+from forebay.model.gate import Gate
 from tests.unit._accumulator.shelf import Shelf, quiet, read
 
 HEADER = 61

@@ -8,9 +8,9 @@ import itertools
 import pytest
 
 from forebay._accumulator.states import ANNOUNCED, IDLE, PARKED, PLACE_MOVES, PLACES, WATCHED
-from forebay._cluster import Cluster
 from forebay.errors import IllegalStateError
 from forebay.model import Node, PartitionInfo
+from forebay.model.cluster import Cluster
 from tests.unit._accumulator.shelf import APPENDED, TOPIC, Shelf
 
 

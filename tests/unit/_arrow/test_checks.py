@@ -12,7 +12,7 @@ import pytest
 from forebay._arrow.batch import ArrowBatch
 from forebay._arrow.checks import PUBLIC, check_once, check_own_type, own_types
 from forebay.errors import IllegalArgumentError
-from forebay.rows import rows_as_avro, rows_as_json
+from forebay.serializers.rows import rows_as_avro, rows_as_json
 from tests.fakes.world import World
 
 OPAQUE = pa.ExtensionArray.from_storage(pa.opaque(pa.binary(), "bignum", "DuckDB"), pa.array([b"\x80"]))

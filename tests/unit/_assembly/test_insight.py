@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from forebay._assembly.insight import DESCRIBE_VARIABLE
-from forebay._description.server import ask
-from forebay._description.values import ProducerDescription
+from forebay._insight.server import ask
+from forebay._insight.values import ProducerDescription
 from forebay._runtime import threads
 from tests.fakes.broker import PRODUCE
 from tests.fakes.world import World
@@ -47,7 +47,7 @@ def test_another_thread_imports_what_describes(
     monkeypatch.setattr(threads, "_start_new_thread", lambda call, arguments: started.append((call, arguments)))
     world = World()
     with monkeypatch.context() as patch:
-        patch.delitem(sys.modules, "forebay._description.text")
+        patch.delitem(sys.modules, "forebay._insight.text")
         for _ in range(3):
             world.parts.sender.outcomes.on_expiry(world.now)
     assert snapshots(caplog) == []
@@ -60,7 +60,7 @@ def test_another_thread_imports_what_describes(
 def test_nothing_is_described_for_a_line_that_nobody_sees(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forebay._description.reading.describe", None)  # a call would raise
+    monkeypatch.setattr("forebay._insight.reading.describe", None)  # a call would raise
     world = World()
     with caplog.at_level(logging.ERROR, "forebay.describe"):
         world.parts.sender.outcomes.on_expiry(world.now)
@@ -104,7 +104,7 @@ def test_a_socket_without_a_thread_is_a_line_in_the_log(
     def no_thread(*arguments: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("forebay._description.server.start_thread", no_thread)
+    monkeypatch.setattr("forebay._insight.server.start_thread", no_thread)
     world = World(describe_socket=str(tmp_path))
     assert "no thread can be started for it: can't start new thread" in caplog.text
     assert world.parts.shown is not None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forebay._assembly import Parts, Surroundings, assemble
-from forebay._version import VERSION
+from forebay._runtime.version import VERSION
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError, KafkaError
 from forebay.testing.clock import ManualClock
@@ -16,7 +16,7 @@ from forebay.testing.memory import MemorySelector
 from forebay.testing.resolver import StaticResolver
 from tests.fakes.broker import API_VERSIONS
 from tests.fakes.world import HandDriven, World
-from tests.unit.test_producer import Part
+from tests.unit.producer.test_threads import Part
 
 
 class Stage:

@@ -9,7 +9,7 @@ import pytest
 from forebay._accumulator.partitioner import ConsistentRandomPartitioner, PartitionerAdapter, RoundRobinPartitioner
 from forebay._assembly.user_parts import UserParts, make_user_parts
 from forebay.config import ProducerConfig
-from tests.unit.test_producer import Part
+from tests.unit.producer.test_threads import Part
 
 
 def made(kept: list[Any], **options: Any) -> UserParts:

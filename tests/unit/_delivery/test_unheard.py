@@ -12,11 +12,11 @@ import pytest
 from forebay._delivery import unheard
 from forebay._delivery.unheard import FOLD_AT, LOOK_MS, PATIENCE_MS
 from forebay._runtime.log import REPEAT_INTERVAL_MS
-from forebay.aio import AsyncKafkaProducer
 from forebay.compat.aiokafka import AIOKafkaProducer
 from forebay.compat.confluent_kafka import Producer
 from forebay.compat.kafka import KafkaProducer
 from forebay.errors import KafkaError
+from forebay.producer.aio import AsyncKafkaProducer
 from tests.fakes.coordinator import TransactionalWorld
 from tests.fakes.loop import drive
 from tests.fakes.produce import Answer

@@ -10,11 +10,11 @@ import pytest
 
 from forebay._delivery import unheard
 from forebay._delivery.unheard import PATIENCE_MS
-from forebay.aio import AsyncKafkaProducer
 from forebay.compat.aiokafka import AIOKafkaProducer
 from forebay.compat.confluent_kafka import Producer
 from forebay.compat.kafka import KafkaProducer
 from forebay.errors import KafkaError
+from forebay.producer.aio import AsyncKafkaProducer
 from tests.fakes.loop import drive
 from tests.fakes.world import World
 from tests.unit._delivery.failures import LARGE, Lines, fail, said, world_of

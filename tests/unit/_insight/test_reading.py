@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from forebay._description.reading import percentile
+from forebay._insight.reading import percentile
 from forebay._metrics.sensor import Histogram
-from forebay._send.path import FORKED
 from forebay.errors import ForkedProducerError
+from forebay.producer.path import FORKED
 from tests.fakes.broker import PRODUCE
 from tests.fakes.world import World
 from tests.support.pace import HANG_S

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay._description.server import DescriptionServer, ask
+from forebay._insight.server import DescriptionServer, ask
 
 
 @contextmanager

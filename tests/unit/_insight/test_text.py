@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from forebay._description.text import MOST_PARTITIONS, as_text
-from forebay._description.values import (
+from forebay._insight.text import MOST_PARTITIONS, as_text
+from forebay._insight.values import (
     IdentityDescription,
     MemoryDescription,
     NodeDescription,

@@ -6,9 +6,9 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from forebay._description.values import ProducerDescription
+from forebay._insight.values import ProducerDescription
 from tests.fakes.world import World
-from tests.unit._description.test_text import SEEN
+from tests.unit._insight.test_text import SEEN
 
 
 def test_it_comes_back_as_it_went() -> None:

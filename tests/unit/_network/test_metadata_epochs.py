@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._cluster import Cluster
 from forebay._network.metadata import Metadata
 from forebay._network.metadata_snapshot import MetadataSnapshot, PartitionState, SeenEpochs, merge_leaders
 from forebay._protocol.metadata import MetadataTopic
 from forebay.model import Node, TopicPartition
+from forebay.model.cluster import Cluster
 
 from .metadata_cases import T0, T1, metadata, update
 from .replies import NODES, partition, reply, topic

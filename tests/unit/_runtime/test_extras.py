@@ -22,7 +22,7 @@ EXTRAS = {
     "pyspark": ("spark", "spark"),
     "prometheus_client": ("prometheus", "metrics.prometheus"),
     "opentelemetry": ("otel", "metrics.otel"),
-    "opentelemetry.proto": ("telemetry", "_telemetry.payload"),
+    "opentelemetry.proto": ("telemetry", "_insight.telemetry.payload"),
     "fastavro": ("avro", ""),
     "google": ("protobuf", ""),
     "confluent_kafka": ("testing", ""),
@@ -43,7 +43,7 @@ class Missing(MetaPathFinder):
 
 sys.meta_path.insert(0, Missing())
 try:
-    importlib.import_module(name)
+    exec(f"from {name} import *")
 except ModuleNotFoundError as error:
     print(error)
 """

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forebay import _lifecycle
+from forebay._sender import lifecycle as _lifecycle
 from forebay.testing.clock import ManualClock
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay._gate import GatedQueue, StampedBatch
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._transactions.manager import TransactionManager
@@ -18,6 +17,7 @@ from forebay.errors import (
     TimeoutError,
     UnknownProducerIdError,
 )
+from forebay.model.gate import GatedQueue, StampedBatch
 
 NODE = "localhost:9092 (id 0)"
 OUT_OF_ORDER = OutOfOrderSequenceError()

@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-from forebay._columnar.deliveries import FailedRows
 from forebay.cli.blocks import Block
 from forebay.cli.rows import BadRow, Row
 from forebay.config import ProducerConfig
@@ -15,6 +14,7 @@ from forebay.errors import IllegalStateError, KafkaError
 from forebay.errors._base import own_copy
 from forebay.model import RecordMetadata
 from forebay.producer import KafkaProducer
+from forebay.producer.columns.deliveries import FailedRows
 
 CONFIG = ProducerConfig(bootstrap_servers="localhost:9092")
 

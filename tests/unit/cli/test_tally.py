@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from forebay._columnar.deliveries import FailedRows
 from forebay.cli.blocks import Block
 from forebay.cli.tally import LINES_PER_KIND, Tally
 from forebay.errors import (
@@ -19,6 +18,7 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import RecordMetadata
+from forebay.producer.columns.deliveries import FailedRows
 from tests.unit.cli.fakes import FakeDelivery
 
 HERE = RecordMetadata("t", 1, 5, -1, -1, 7)

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from forebay._description.server import DescriptionServer
-from forebay._description.values import ProducerDescription, TopicDescription
+from forebay._insight.server import DescriptionServer
+from forebay._insight.values import ProducerDescription, TopicDescription
 from forebay.cli import top
 from forebay.cli.commands import cli
 from forebay.cli.failure import CommandError, Terminated
-from tests.unit._description.test_text import PARTITION, SEEN
+from tests.unit._insight.test_text import PARTITION, SEEN
 
 WARM = replace(
     SEEN,

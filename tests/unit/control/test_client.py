@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import forebay
-from forebay import control as control_module
 from forebay._protocol.versions import ApiKey
 from forebay.control import Control
+from forebay.control import client as control_module
 from forebay.errors import (
     AuthenticationError,
     ConfigError,
@@ -27,7 +27,7 @@ from forebay.model import TransactionDescription
 from tests.fakes.broker import API_VERSIONS, Received
 from tests.fakes.names import FORBIDDEN_TOPICS, LONE_SURROGATES, TOO_LONG
 from tests.fakes.steps import at_step, each_step, within_time
-from tests.unit._control.world import ControlWorld
+from tests.unit.control.world import ControlWorld
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forebay._control.session import Deadline, Question, raise_for
 from forebay._protocol.list_transactions import decode_list_transactions, encode_list_transactions
 from forebay._protocol.versions import ApiKey
+from forebay.control.session import Deadline, Question, raise_for
 from forebay.errors import (
     ConcurrentTransactionsError,
     CoordinatorLoadInProgressError,
@@ -17,7 +17,7 @@ from forebay.errors import (
     UnsupportedVersionError,
 )
 from tests.fakes.broker import METADATA, Received
-from tests.unit._control.world import ControlWorld
+from tests.unit.control.world import ControlWorld
 
 LIST = Question(
     ApiKey.LIST_TRANSACTIONS, lambda version: encode_list_transactions(version, (), ()), decode_list_transactions

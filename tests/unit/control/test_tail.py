@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._control.tail import committed, leader_of
 from forebay._protocol.fetch import AbortedTransaction
 from forebay._protocol.metadata import MetadataPartition, MetadataResponse, MetadataTopic
 from forebay._protocol.versions import ApiKey
 from forebay._records.decoded import ControlType
 from forebay._records.reader import read_batches
+from forebay.control.tail import committed, leader_of
 from forebay.errors import (
     KafkaError,
     LeaderNotAvailableError,
@@ -22,7 +22,7 @@ from forebay.errors import (
 )
 from forebay.model import Node, TailRecord, TopicPartition
 from tests.fakes.broker import METADATA, Partition, Topic
-from tests.unit._control.world import ControlWorld, Log
+from tests.unit.control.world import ControlWorld, Log
 
 FETCH = ApiKey.FETCH
 ABORT, COMMIT = ControlType.ABORT, ControlType.COMMIT

@@ -17,7 +17,7 @@ from forebay.errors import (
     UnsupportedVersionError,
 )
 from tests.fakes.broker import Partition, Received, Topic
-from tests.unit._control.world import ControlWorld
+from tests.unit.control.world import ControlWorld
 
 CREATE = ApiKey.CREATE_TOPICS
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from forebay._control import transactions
 from forebay._protocol.versions import ApiKey
+from forebay.control import transactions
 from forebay.errors import (
     CoordinatorNotAvailableError,
     InvalidPidMappingError,
@@ -20,7 +20,7 @@ from forebay.errors import (
 )
 from forebay.model import TopicPartition, TransactionDescription, TransactionIdentity, TransactionListing
 from tests.fakes.broker import Received
-from tests.unit._control.world import ControlWorld
+from tests.unit.control.world import ControlWorld
 
 FIND, INIT, END = ApiKey.FIND_COORDINATOR, ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN
 NOT_COORDINATOR, LOADING, CONCURRENT, NOT_AVAILABLE = 16, 14, 51, 15

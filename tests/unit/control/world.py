@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from forebay._assembly import Surroundings, assemble_control
-from forebay._control.session import ControlSession, Deadline
+from forebay._assembly import Surroundings
 from forebay._protocol.partitions import by_topic
 from forebay._protocol.versions import ApiKey
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import ControlType, EndTransactionMarker
 from forebay.config import ProducerConfig
 from forebay.control import Control
+from forebay.control.assembly import assemble_control
+from forebay.control.session import ControlSession, Deadline
 from forebay.model import TransactionDescription
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector

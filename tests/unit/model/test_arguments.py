@@ -9,16 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from forebay._arguments import (
-    Acknowledged,
-    as_record,
-    checked_headers,
-    checked_partition,
-    checked_timestamp,
-)
 from forebay.errors import IllegalArgumentError, KafkaError
 from forebay.interceptors import ProducerInterceptors
 from forebay.model import ProducerRecord, RecordMetadata
+from forebay.model.arguments import as_record, checked_headers, checked_partition, checked_timestamp
+from forebay.producer.acknowledged import Acknowledged
 
 
 class Number(enum.IntEnum):

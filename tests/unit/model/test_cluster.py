@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from forebay._cluster import Cluster
 from forebay.model import Node, PartitionInfo, TopicPartition
+from forebay.model.cluster import Cluster
 
 A, B = Node(1, "a", 9092), Node(2, "b", 9092)
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from forebay import _inputs, model
+from forebay import model
 from forebay.model import (
     ConsumerGroupMetadata,
     Node,
@@ -20,6 +20,7 @@ from forebay.model import (
     TransactionIdentity,
     TransactionListing,
 )
+from forebay.model import inputs as _inputs
 
 
 def test_values_print_as_kafka_prints_them() -> None:

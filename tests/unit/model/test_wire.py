@@ -7,7 +7,8 @@ import string
 import pytest
 
 from forebay._protocol.primitives import Writer
-from forebay._wire import (
+from forebay.errors import IllegalArgumentError, InvalidTopicError
+from forebay.model.wire import (
     MAX_TEXT,
     MAX_TOPIC,
     check_text,
@@ -17,7 +18,6 @@ from forebay._wire import (
     text_fault,
     topic_fault,
 )
-from forebay.errors import IllegalArgumentError, InvalidTopicError
 from tests.fakes.names import ALLOWED_TOPICS, FORBIDDEN_TOPICS, LONE_SURROGATES, LONGEST, TOO_LONG
 
 

@@ -16,7 +16,7 @@ from tests.fakes.broker import PRODUCE
 from tests.fakes.loop import drive
 from tests.fakes.world import PumpedThread, World
 from tests.support.pace import HANG_S
-from tests.unit.test_aio import ours, small
+from tests.unit.producer.test_aio import ours, small
 
 
 async def cancelled(call: Coroutine[Any, Any, Any]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from forebay._send.path import FORKED
 from forebay.errors import ForkedProducerError
+from forebay.producer.path import FORKED
 from tests.fakes.world import World
 
 

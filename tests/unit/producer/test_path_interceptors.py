@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from forebay.aio import AsyncKafkaProducer
 from forebay.errors import IllegalArgumentError, RecordTooLargeError
 from forebay.model import ProducerRecord
+from forebay.producer.aio import AsyncKafkaProducer
 from tests.fakes.waiting import Watching
 from tests.fakes.world import Told, World
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from forebay._send.pending import pending_send
 from forebay.errors import KafkaError
 from forebay.model import ProducerRecord
+from forebay.producer.pending import pending_send
 from tests.fakes.broker import Topic
 from tests.fakes.tickets import CountingTicket
 from tests.fakes.waiting import meanwhile

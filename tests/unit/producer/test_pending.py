@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from forebay._send.pending import PendingSend, pending_send
 from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
@@ -18,6 +17,7 @@ from forebay.errors import (
     TopicAuthorizationError,
 )
 from forebay.model import ProducerRecord
+from forebay.producer.pending import PendingSend, pending_send
 from tests.fakes.broker import METADATA, PRODUCE, Topic
 from tests.fakes.tickets import CountingTicket
 from tests.fakes.waiting import Watching

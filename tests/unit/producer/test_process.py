@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from forebay import _lifecycle
+from forebay._sender import lifecycle as _lifecycle
 from forebay.errors import ConfigError, IllegalStateError
-from forebay.process import PerProcess, end_on_sigterm, per_process
+from forebay.producer.process import PerProcess, end_on_sigterm, per_process
 from forebay.testing.clock import ManualClock
 
 

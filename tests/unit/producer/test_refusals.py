@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from forebay._accumulator.pool import BufferPool
-from forebay._send.refusals import buffer_exhausted, not_in_metadata
 from forebay.errors import BufferExhaustedError, KafkaError, TimeoutError, UnknownTopicOrPartitionError
+from forebay.producer.refusals import buffer_exhausted, not_in_metadata
 
 
 def exhausted(pool: BufferPool, **given: Any) -> BufferExhaustedError:

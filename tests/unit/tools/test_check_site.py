@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forebay._version import VERSION
+from forebay._runtime.version import VERSION
 
 pytest.importorskip("sphinx", reason="the site is built with the extra docs")
 

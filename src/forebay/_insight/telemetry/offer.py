@@ -9,20 +9,20 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from forebay._insight.telemetry.instance import InstanceId
 from forebay._network.broker_versions import BrokerVersions
 from forebay._protocol.versions import ApiKey
-from forebay._telemetry.instance import InstanceId
 from forebay.errors import IllegalStateError, ProducerClosedError
 
 if TYPE_CHECKING:
-    from forebay._telemetry.reporter import TelemetryReporter
+    from forebay._insight.telemetry.reporter import TelemetryReporter
 
 logger = logging.getLogger("forebay.telemetry")
 
 MODULES = (
     "importlib.util",
-    "forebay._telemetry.dialog",
-    "forebay._telemetry.reporter",
+    "forebay._insight.telemetry.dialog",
+    "forebay._insight.telemetry.reporter",
     "opentelemetry.proto.metrics",
 )
 """What a beginning needs; imported only where a cluster takes metrics, and not by the sender's thread."""

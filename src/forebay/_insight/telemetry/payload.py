@@ -16,11 +16,11 @@ from forebay._runtime.extras import of_extra
 with of_extra(__name__, "telemetry"):
     from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, MetricsData
 
+from forebay._insight.telemetry.dialog import Subscription
 from forebay._metrics.names import OLD_NAMES, telemetry_name
 from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._records.compression import CompressionType, Compressor, compressor
-from forebay._telemetry.dialog import Subscription
-from forebay._version import VERSION
+from forebay._runtime.version import VERSION
 from forebay.errors import ConfigError
 
 MOST_VALUES = 10_000

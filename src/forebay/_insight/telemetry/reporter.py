@@ -12,16 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forebay._network.inflight import ClientRequest, ClientResponse
-from forebay._protocol.get_telemetry_subscriptions import (
-    GetTelemetrySubscriptionsResponse,
-    decode_get_telemetry_subscriptions,
-    encode_get_telemetry_subscriptions,
-)
-from forebay._protocol.push_telemetry import PushTelemetryRequest, decode_push_telemetry, encode_push_telemetry
-from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
-from forebay._records.compression import CompressionType
-from forebay._telemetry.dialog import (
+from forebay._insight.telemetry.dialog import (
     DEFAULT_INTERVAL_MS,
     SENT,
     UNKNOWN_SUBSCRIPTION_ID,
@@ -31,13 +22,22 @@ from forebay._telemetry.dialog import (
     TelemetryDialog,
     Verdict,
 )
+from forebay._network.inflight import ClientRequest, ClientResponse
+from forebay._protocol.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsResponse,
+    decode_get_telemetry_subscriptions,
+    encode_get_telemetry_subscriptions,
+)
+from forebay._protocol.push_telemetry import PushTelemetryRequest, decode_push_telemetry, encode_push_telemetry
+from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
+from forebay._records.compression import CompressionType
 from forebay.errors import ProtocolError, error_for
 
 if TYPE_CHECKING:
+    from forebay._insight.telemetry.instance import InstanceId
+    from forebay._insight.telemetry.payload import PayloadMaker
     from forebay._metrics.registry import MetricName, Reading
     from forebay._runtime.log import RateLimitedLogger
-    from forebay._telemetry.instance import InstanceId
-    from forebay._telemetry.payload import PayloadMaker
 
 APIS = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 BUSY_MS = 100.0
@@ -94,7 +94,7 @@ class TelemetryReporter:
         self._broken: list[Exception] = []
         """Why payloads cannot be imported; written by the thread that tried."""
         self._payloads: PayloadMaker | None = None
-        self._payload = rare_import("forebay._telemetry.payload", self._broken.append)
+        self._payload = rare_import("forebay._insight.telemetry.payload", self._broken.append)
         self._codec = 0
         """Of the latest push."""
         self._refused_codecs: set[int] = set()
@@ -187,7 +187,7 @@ class TelemetryReporter:
 
     def _payload_maker(self) -> PayloadMaker:
         if self._payloads is None:
-            from forebay._telemetry.payload import PayloadMaker  # only where a cluster wants metrics
+            from forebay._insight.telemetry.payload import PayloadMaker  # only where a cluster wants metrics
 
             self._payloads = PayloadMaker(self._source.started_ms)
         return self._payloads

@@ -1,6 +1,6 @@
 from forebay._accumulator.topic cimport TopicState
 from forebay._delivery.future cimport RecordFuture
-from forebay._send.path cimport SendPath
+from forebay.producer.path cimport SendPath
 
 
 # The loop's thread only.

@@ -15,17 +15,17 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay._delivery.hearing import hear
-from cython.cimports.forebay._delivery.metadata import RecordMetadata as Found
 from cython.cimports.forebay._delivery.result import DONE
-from cython.cimports.forebay._send.path import OPEN, RETURN
+from cython.cimports.forebay.model.metadata import RecordMetadata as Found
+from cython.cimports.forebay.producer.path import OPEN, RETURN
 
 from forebay._delivery.future import RecordFuture
 from forebay._delivery.result import BatchResult
 from forebay._runtime.event_loop import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S, Turn
-from forebay._send.path import SendPath
 from forebay.compat.aiokafka._mapping import of_record, raised
 from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
 from forebay.errors import KafkaError as NativeError
+from forebay.producer.path import SendPath
 
 logger = logging.getLogger("forebay.callbacks")
 

@@ -13,13 +13,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from forebay._inputs import ProducerRecord
 from forebay._runtime.clock import SystemClock
 from forebay._runtime.event_loop import LoopTicket
-from forebay._send.pending import PendingSend
-from forebay._send.transactional import Call
 from forebay._transactions.state import State
-from forebay.aio import SENDS_BETWEEN_LOOKS, AsyncKafkaProducer
 from forebay.compat.aiokafka._batch import BatchBuilder, PendingBatch
 from forebay.compat.aiokafka._mapping import mapped, raised, unknown_topic
 from forebay.compat.aiokafka._options import FOR_EVER_MS, MISSING, AiokafkaOptions, read_options
@@ -32,7 +28,11 @@ from forebay.config._door import door
 from forebay.errors import ApiError
 from forebay.errors import KafkaError as NativeError
 from forebay.model import TopicPartition as NativePartition
+from forebay.model.inputs import ProducerRecord
 from forebay.producer import KafkaProducer
+from forebay.producer.aio import SENDS_BETWEEN_LOOKS, AsyncKafkaProducer
+from forebay.producer.pending import PendingSend
+from forebay.producer.transactional import Call
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -2,7 +2,7 @@ from forebay.compat.kafka._calls cimport Call
 from forebay._accumulator.topic cimport TopicState
 from forebay._delivery.future cimport RecordFuture
 from forebay._accumulator.partitioner cimport PartitionRandom
-from forebay._send.path cimport SendPath
+from forebay.producer.path cimport SendPath
 
 
 cdef class FutureRecordMetadata:

@@ -8,12 +8,10 @@ from functools import partial
 from typing import Any, Self
 
 import cython
-from cython.cimports.forebay._arguments import plain_name
 from cython.cimports.forebay._delivery.added import added_callback, put_added, repeat_added
 from cython.cimports.forebay._delivery.callbacks import alike
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, utf8_size
 from cython.cimports.forebay._runtime.primitives import murmur2 as hash_bytes
-from cython.cimports.forebay._send.path import OPEN, WAIT
 from cython.cimports.forebay.compat.kafka._calls import (
     ALWAYS,
     DEEPEST,
@@ -22,15 +20,17 @@ from cython.cimports.forebay.compat.kafka._calls import (
     new_call,
     record_metadata,
 )
+from cython.cimports.forebay.model.arguments import plain_name
+from cython.cimports.forebay.producer.path import OPEN, WAIT
 
 from forebay._accumulator.partitioner import PartitionRandom
 from forebay._accumulator.topic import TopicState
 from forebay._delivery.future import RecordFuture
-from forebay._send.path import SendPath
 from forebay.compat.kafka._calls import Call
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated
 from forebay.compat.kafka.structs import RecordMetadata
 from forebay.errors import KafkaError as NativeError
+from forebay.producer.path import SendPath
 
 CLOSED = "KafkaProducer already closed!"
 NO_HEADERS = cython.declare(cython.Py_ssize_t, -1)

@@ -1,5 +1,5 @@
 from forebay._delivery.future cimport RecordFuture
-from forebay._columnar.shares cimport Share
+from forebay.producer.columns.shares cimport Share
 from forebay._delivery.result cimport BatchResult
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cython
 from cython.cimports.forebay._delivery.future import new_future, wait_for
 
-from forebay._columnar.shares import Share
 from forebay._delivery.callback_thread import call_done_callback, check_done_callback
 from forebay._delivery.future import RecordFuture
 from forebay._delivery.result import BatchResult
@@ -23,6 +22,7 @@ from forebay._runtime.ticket import Latch
 from forebay.errors import KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 from forebay.model import TopicPartition
+from forebay.producer.columns.shares import Share
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

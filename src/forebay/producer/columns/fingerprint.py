@@ -7,9 +7,9 @@ from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytes_pointer
 from cython.cimports.forebay._runtime.xxhash64 import xxhash64
 
 from forebay._arrow.columns import BytesColumn
-from forebay._columnar.columns import Columns
 from forebay._records.rows import RowWindow
 from forebay.errors import IllegalArgumentError
+from forebay.producer.columns.columns import Columns
 
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
 NULL = cython.declare(cython.longlong, -1)

@@ -1,14 +1,14 @@
-from forebay._arguments cimport Acknowledged
+from forebay.producer.acknowledged cimport Acknowledged
 from forebay._arrow.columns cimport BytesColumn
 from forebay._arrow.numbers cimport IntColumn, TimestampColumn
-from forebay._columnar.shares cimport Share
+from forebay.producer.columns.shares cimport Share
 from forebay._accumulator.topic cimport TopicState
 from forebay._runtime.primitives cimport RecordPointer
-from forebay._columnar.columns cimport Columns
-from forebay._columnar.deliveries cimport BatchDelivery
-from forebay._columnar.topics cimport TopicTable
+from forebay.producer.columns.columns cimport Columns
+from forebay.producer.columns.deliveries cimport BatchDelivery
+from forebay.producer.columns.topics cimport TopicTable
 from forebay._delivery.future cimport RecordFuture
-from forebay._send.path cimport SendPath
+from forebay.producer.path cimport SendPath
 
 
 cdef class RowAppender:

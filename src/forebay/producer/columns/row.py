@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._accumulator.states import APPENDED, STICKY
-from cython.cimports.forebay._arguments import checked_partition, checked_timestamp
 from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 from cython.cimports.forebay._runtime.primitives import (
@@ -22,20 +21,21 @@ from cython.cimports.forebay._runtime.primitives import (
     record_view,
     view_of,
 )
+from cython.cimports.forebay.model.arguments import checked_partition, checked_timestamp
 
 from forebay._accumulator.topic import TopicState
-from forebay._arguments import Acknowledged
 from forebay._arrow.columns import BytesColumn
 from forebay._arrow.numbers import IntColumn, TimestampColumn
-from forebay._columnar.columns import Columns
-from forebay._columnar.deliveries import BatchDelivery
-from forebay._columnar.shares import Share
-from forebay._columnar.topics import TopicTable
-from forebay._send.path import SendPath
 from forebay.errors import IllegalArgumentError
+from forebay.producer.acknowledged import Acknowledged
+from forebay.producer.columns.columns import Columns
+from forebay.producer.columns.deliveries import BatchDelivery
+from forebay.producer.columns.shares import Share
+from forebay.producer.columns.topics import TopicTable
+from forebay.producer.path import SendPath
 
 if TYPE_CHECKING:
-    from forebay._inputs import ProducerRecord
+    from forebay.model.inputs import ProducerRecord
 
 UNBOUNDED = cython.declare(cython.double, -1.0)
 """No deadline yet: max.block.ms counts from the first wait of each row, as in send()."""
@@ -186,7 +186,7 @@ class RowAppender:
         callback: Acknowledged | None = self.path.for_all
         if self.path.shows_records:
             # A producer with interceptors imported it when it was made (``_assembly``).  Others start faster without.
-            from forebay._inputs import ProducerRecord
+            from forebay.model.inputs import ProducerRecord
 
             record = chain.on_send(ProducerRecord(*self.given_at(at)))
             callback = Acknowledged(chain, None, record.headers)

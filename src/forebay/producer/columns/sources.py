@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from forebay._arguments import IfThere
 from forebay._arrow.batch import ArrowBatch, batches, speaks_arrow
 from forebay._arrow.checks import check_once, check_own_type
-from forebay._columnar import objects
-from forebay._columnar.append import TableAppender
-from forebay._columnar.columns import Columns
-from forebay._columnar.deliveries import BatchDelivery
-from forebay._columnar.objects import ENDLESS, is_listed, is_numpy
-from forebay._send.path import SendPath
 from forebay.errors import IllegalArgumentError
+from forebay.model.arguments import IfThere
+from forebay.producer.columns import objects
+from forebay.producer.columns.append import TableAppender
+from forebay.producer.columns.columns import Columns
+from forebay.producer.columns.deliveries import BatchDelivery
+from forebay.producer.columns.objects import ENDLESS, is_listed, is_numpy
+from forebay.producer.path import SendPath
 
 TABLES = (
     "an Arrow table, record batch or reader (pyarrow, polars, pandas ...), a dict of columns, a structured NumPy array"

@@ -5,8 +5,8 @@ Begin with ``as_json`` and ``as_avro``.  ``avro`` has what declared jobs use, to
 
 from __future__ import annotations
 
-from forebay.rows.as_avro import rows_as_avro
-from forebay.rows.as_json import rows_as_json
+from forebay.serializers.rows.as_avro import rows_as_avro
+from forebay.serializers.rows.as_json import rows_as_json
 
 __all__ = ["rows_as_avro", "rows_as_json"]
 

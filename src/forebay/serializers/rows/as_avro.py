@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from forebay.errors import IllegalArgumentError, SerializationError
-from forebay.rows import avro
-from forebay.rows.avro import AvroEncoder, Kind, Schema
-from forebay.rows.tables import arrow, as_table, bare, named
-from forebay.rows.values import is_list, values_of
+from forebay.serializers.rows import avro
+from forebay.serializers.rows.avro import AvroEncoder, Kind, Schema
+from forebay.serializers.rows.tables import arrow, as_table, bare, named
+from forebay.serializers.rows.values import is_list, values_of
 
 FUNCTION = "rows_as_avro"
 MAGIC = b"\0"

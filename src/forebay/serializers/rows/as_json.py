@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from forebay.errors import IllegalArgumentError
-from forebay.rows import times
-from forebay.rows.tables import arrow, as_table, plain, reason
+from forebay.serializers.rows import times
+from forebay.serializers.rows.tables import arrow, as_table, plain, reason
 
 ESCAPED = r'[\x00-\x1f"\\]'
 SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 from forebay.errors import IllegalArgumentError, KafkaError
-from forebay.rows.avro_values import NEVER, Changes, with_defaults
-from forebay.rows.tables import reason
-from forebay.rows.values import Refused
+from forebay.serializers.rows.avro_values import NEVER, Changes, with_defaults
+from forebay.serializers.rows.tables import reason
+from forebay.serializers.rows.values import Refused
 
 Schema = Any
 """An Avro schema as JSON has it: text, list or dict."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from forebay.rows import times
-from forebay.rows.tables import plain, reason
+from forebay.serializers.rows import times
+from forebay.serializers.rows.tables import plain, reason
 
 
 class Refused(NamedTuple):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from forebay._wire import topic_fault
 from forebay.errors import ConfigError
+from forebay.model.wire import topic_fault
 
 GUARANTEE = "deliveryGuarantee"
 PREFIX = "transactionalIdPrefix"

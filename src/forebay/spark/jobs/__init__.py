@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from forebay.pipeline.job import Job
-from forebay.pipeline.loading import load
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs.job import Job
+from forebay.spark.jobs.loading import load
+from forebay.spark.jobs.table import JobError
 
 if TYPE_CHECKING:
-    from forebay.pipeline.runner import PipelineResult, run
+    from forebay.spark.jobs.runner import PipelineResult, run
 
 __all__ = ["Job", "JobError", "PipelineResult", "load", "run"]
 
@@ -20,7 +20,7 @@ __all__ = ["Job", "JobError", "PipelineResult", "load", "run"]
 def __getattr__(name: str) -> Any:
     # A caller who only reads job files needs no Spark.
     if name in ("PipelineResult", "run"):
-        from forebay.pipeline import runner
+        from forebay.spark.jobs import runner
 
         return getattr(runner, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

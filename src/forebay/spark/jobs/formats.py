@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs.table import JobError
 
 _OF_FILES = ("ignoreCorruptFiles", "ignoreMissingFiles", "recursiveFileLookup")
 FILES: dict[str, tuple[str, ...]] = {

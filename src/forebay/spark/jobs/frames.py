@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forebay.pipeline.job import FIELDS, Job, Source
-from forebay.pipeline.session import judged
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs.job import FIELDS, Job, Source
+from forebay.spark.jobs.session import judged
+from forebay.spark.jobs.table import JobError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,13 +15,13 @@ from urllib.parse import unquote
 
 from forebay._runtime.allowed import url_refusal
 from forebay._runtime.files import NoTextError
-from forebay._wire import shown, topic_fault
 from forebay.config._door import door, kafka_name
 from forebay.config._secret import Secret, shown_name, shown_value
 from forebay.errors import ConfigError
-from forebay.pipeline.formats import check_source
-from forebay.pipeline.job import TRIGGER_NOW, Encoding, Job, Registry, Sink, Source, Stream
-from forebay.pipeline.table import AVRO_NAME, DURATION, JobError, Table, duration, known, read_text
+from forebay.model.wire import shown, topic_fault
+from forebay.spark.jobs.formats import check_source
+from forebay.spark.jobs.job import TRIGGER_NOW, Encoding, Job, Registry, Sink, Source, Stream
+from forebay.spark.jobs.table import AVRO_NAME, DURATION, JobError, Table, duration, known, read_text
 
 ENCODING = ("format", "options", "schema", "schema_file", "name", "descriptor", "message", "exact_times")
 ALLOWED: dict[str, tuple[str, ...] | None] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from forebay.pipeline.frames import build_frame, map_rows
-from forebay.pipeline.job import FIELDS, Job, job_lines
-from forebay.pipeline.runner import check_sink, encoded
-from forebay.pipeline.session import close_session, judged, open_session
+from forebay.spark.jobs.frames import build_frame, map_rows
+from forebay.spark.jobs.job import FIELDS, Job, job_lines
+from forebay.spark.jobs.runner import check_sink, encoded
+from forebay.spark.jobs.session import close_session, judged, open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ def preview(job: Job, session: SparkSession | None = None, *, report: Callable[[
     """The plan of a job and a sample of its records, as text.
 
     Args:
-        session: as for ``forebay.pipeline.run``.
+        session: as for ``forebay.spark.jobs.run``.
         report: gets a line at each step.
 
     Raises:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from email.utils import formatdate
 from typing import Any
 
-from forebay.pipeline.job import Job, job_lines
-from forebay.pipeline.plots import STYLE, Series, columns, lines
+from forebay.spark.jobs.job import Job, job_lines
+from forebay.spark.jobs.plots import STYLE, Series, columns, lines
 
 WIDTH = 430
 """Of a plot: two stand beside each other on a wide screen, and one fits a narrow one without being shrunk much."""

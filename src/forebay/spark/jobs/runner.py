@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import KafkaError
-from forebay.pipeline import report as pages
-from forebay.pipeline.frames import build_frame, map_rows
-from forebay.pipeline.job import Job
-from forebay.pipeline.loading import load
-from forebay.pipeline.session import Show, close_session, is_connect, judged, master_of, open_session, watched
-from forebay.pipeline.streaming import Interrupted, StreamRun, read_counters, run_stream
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs import report as pages
+from forebay.spark.jobs.frames import build_frame, map_rows
+from forebay.spark.jobs.job import Job
+from forebay.spark.jobs.loading import load
+from forebay.spark.jobs.session import Show, close_session, is_connect, judged, master_of, open_session, watched
+from forebay.spark.jobs.streaming import Interrupted, StreamRun, read_counters, run_stream
+from forebay.spark.jobs.table import JobError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from forebay.pipeline.encoding.plan import Planner
+    from forebay.spark.jobs.encoding.plan import Planner
 
 Report = Callable[[str], None]
 
@@ -60,9 +60,9 @@ def run(
     """Runs a job to its end; a stream with an interval as trigger runs until it is stopped.
 
     Args:
-        job: a job file, or what ``forebay.pipeline.load`` made of it.
+        job: a job file, or what ``forebay.spark.jobs.load`` made of it.
         session: where it runs; it stays open.  None opens one as the job says, and stops it at the end.
-        overrides: as for ``forebay.pipeline.load``.
+        overrides: as for ``forebay.spark.jobs.load``.
         report: gets a line at each step.
         show: gets (what is done, how much, of how much) some times a second.
     """
@@ -118,8 +118,8 @@ def encoded(job: Job, frame: DataFrame, *, writes: bool = True, note: Report = _
 
 
 def _planner(job: Job, writes: bool, note: Report) -> Planner:
-    from forebay.pipeline.encoding.plan import Planner
-    from forebay.pipeline.encoding.registry import SchemaRegistry
+    from forebay.spark.jobs.encoding.plan import Planner
+    from forebay.spark.jobs.encoding.registry import SchemaRegistry
 
     registry = None if job.registry is None else SchemaRegistry(job.registry)
     return Planner(job, registry, writes=writes, note=note)

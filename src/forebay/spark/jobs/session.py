@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from forebay.pipeline.job import Job
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs.job import Job
+from forebay.spark.jobs.table import JobError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

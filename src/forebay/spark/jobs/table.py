@@ -14,7 +14,7 @@ from forebay._runtime.allowed import path_refusal
 from forebay._runtime.files import NoTextError, text_of
 from forebay.config._secret import described, shown_name, shown_value
 from forebay.errors import ConfigError
-from forebay.pipeline.job import SECRET
+from forebay.spark.jobs.job import SECRET
 
 UNITS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
 DURATION = re.compile(rf"(\d+) ({'|'.join(UNITS)})s?")

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._protocol.get_telemetry_subscriptions import NO_INSTANCE, GetTelemetrySubscriptionsResponse
-from forebay._telemetry.dialog import (
+from forebay._insight.telemetry.dialog import (
     DEFAULT_INTERVAL_MS,
     ENDING,
     INFINITY,
@@ -24,6 +23,7 @@ from forebay._telemetry.dialog import (
     TelemetryDialog,
     Verdict,
 )
+from forebay._protocol.get_telemetry_subscriptions import NO_INSTANCE, GetTelemetrySubscriptionsResponse
 from forebay.errors import IllegalStateError, ProtocolError
 
 WHO = bytes(range(16))

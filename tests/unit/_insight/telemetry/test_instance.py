@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay._telemetry.instance import InstanceId
+from forebay._insight.telemetry.instance import InstanceId
 from forebay.errors import KafkaError
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import opentelemetry.proto.metrics  # noqa: F401
 import pytest
 
-import forebay._telemetry.reporter  # noqa: F401  # imported here, so that no thread has to
+import forebay._insight.telemetry.reporter  # noqa: F401  # imported here, so that no thread has to
+from forebay._insight.telemetry import offer
+from forebay._insight.telemetry.instance import InstanceId
+from forebay._insight.telemetry.offer import TelemetryOffer, is_installed
 from forebay._runtime import threads
-from forebay._telemetry import offer
-from forebay._telemetry.instance import InstanceId
-from forebay._telemetry.offer import TelemetryOffer, is_installed
 from forebay.errors import IllegalStateError, ProducerClosedError
 from tests.support.pace import HANG_S
 
@@ -65,7 +65,7 @@ def test_a_beginning_imports_nothing_more() -> None:
     """It is on the sender's thread where the modules are there, and a fork waits for their imports alone."""
     program = """
 import importlib, sys
-from forebay._telemetry import offer
+from forebay._insight.telemetry import offer
 for name in offer.MODULES:
     importlib.import_module(name)
 there = set(sys.modules)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+from forebay._insight.telemetry import payload
+from forebay._insight.telemetry.dialog import Subscription
+from forebay._insight.telemetry.payload import PayloadMaker
 from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._protocol.get_telemetry_subscriptions import NO_INSTANCE
-from forebay._telemetry import payload
-from forebay._telemetry.dialog import Subscription
-from forebay._telemetry.payload import PayloadMaker
 
 STARTED, NOW = 1_000, 5_000
 CLIENT = ("client-id", "c")

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from forebay._insight.telemetry import payload
+from forebay._insight.telemetry.dialog import LAST_PUSH_MS, START_MS, State, TelemetryDialog
+from forebay._insight.telemetry.instance import InstanceId
+from forebay._insight.telemetry.reporter import BUSY_MS, Source, TelemetryReporter
 from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._network.inflight import ClientRequest, ClientResponse
 from forebay._protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 from forebay._protocol.push_telemetry import PushTelemetryResponse
 from forebay._runtime import threads
 from forebay._runtime.log import RateLimitedLogger
-from forebay._telemetry import payload
-from forebay._telemetry.dialog import LAST_PUSH_MS, START_MS, State, TelemetryDialog
-from forebay._telemetry.instance import InstanceId
-from forebay._telemetry.reporter import BUSY_MS, Source, TelemetryReporter
 from forebay.errors import DisconnectError, ProtocolError, UnsupportedVersionError
 from forebay.model import Node
 
@@ -201,7 +201,7 @@ def test_a_push_waits_for_what_it_is_made_with(monkeypatch: pytest.MonkeyPatch) 
     started: list[Any] = []
     monkeypatch.setattr(threads, "_start_new_thread", lambda call, arguments: started.append((call, arguments)))
     with monkeypatch.context() as patch:
-        patch.delitem(sys.modules, "forebay._telemetry.payload")
+        patch.delitem(sys.modules, "forebay._insight.telemetry.payload")
         reporter, client = subscribed()
         assert reporter.turn(2_000, False) == BUSY_MS
         assert reporter.turn(2_100, True) == BUSY_MS and reporter.owes_last_push()
@@ -211,7 +211,7 @@ def test_a_push_waits_for_what_it_is_made_with(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_cannot_be_imported_ends_it(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(threads, "_start_new_thread", lambda call, arguments: call(*arguments))
-    monkeypatch.setitem(sys.modules, "forebay._telemetry.payload", None)
+    monkeypatch.setitem(sys.modules, "forebay._insight.telemetry.payload", None)
     reporter, client = subscribed()
     reporter.turn(2_000, False)
     assert reporter.dialog.ended and len(client.sent) == 1 and "they cannot be made: ModuleNotFoundError" in caplog.text

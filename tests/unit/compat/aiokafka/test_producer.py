@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from forebay._runtime.owner import change_owner
-from forebay.aio import SENDS_BETWEEN_LOOKS
 from forebay.compat.aiokafka import AIOKafkaProducer, IllegalOperation, errors
 from forebay.compat.aiokafka.producer import _RaisingProducer
+from forebay.producer.aio import SENDS_BETWEEN_LOOKS
 from tests.fakes.broker import METADATA, Topic
 from tests.fakes.coordinator import TransactionalWorld
 from tests.fakes.loop import drive

@@ -6,10 +6,10 @@ import pytest
 from kafka.partitioner import DefaultPartitioner as Original
 from kafka.partitioner import murmur2 as their_murmur2
 
-from forebay._cluster import Cluster
 from forebay.compat.kafka._given import ClusterView
 from forebay.compat.kafka.partitioner import DefaultPartitioner, murmur2
 from forebay.model import Node, PartitionInfo
+from forebay.model.cluster import Cluster
 
 BROKER = Node(1, "a", 9092)
 CLUSTER = Cluster([BROKER], [PartitionInfo("t", number, BROKER if number else None) for number in range(5)])

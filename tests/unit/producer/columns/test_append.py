@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay._cluster import Cluster
-from forebay._columnar import BatchDelivery, append_columns, sink_columns
 from forebay.errors import (
     BufferExhaustedError,
     IllegalArgumentError,
@@ -17,8 +15,10 @@ from forebay.errors import (
     RecordTooLargeError,
     TimeoutError,
 )
+from forebay.model.cluster import Cluster
+from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
-from tests.unit._columnar.tables import append, arrow
+from tests.unit.producer.columns.tables import append, arrow
 
 
 def test_a_null_timestamp_is_now() -> None:

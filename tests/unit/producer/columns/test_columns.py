@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from demo.check import partition_of
-from forebay._columnar import key_partitions, sink_columns
 from forebay.errors import IllegalArgumentError
-from tests.unit._columnar.tables import arrow
+from forebay.producer.columns import key_partitions, sink_columns
+from tests.unit.producer.columns.tables import arrow
 
 
 def test_columns_need_a_value_and_a_topic() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay._columnar.topics import TopicTable
 from forebay.errors import IllegalArgumentError, TimeoutError
+from forebay.producer.columns.topics import TopicTable
 from tests.fakes.world import World
 
 COUNT = 6000

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.errors import IllegalArgumentError, KafkaError, SerializationError
-from forebay.rows import rows_as_avro
+from forebay.serializers.rows import rows_as_avro
 from tests.fakes.produce import batches_of
 from tests.fakes.world import World
 from tests.support.arrow_types import EXTREMES, NOT_TAKEN, REFUSED, Extreme

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.errors import IllegalArgumentError
-from forebay.rows import rows_as_json
-from forebay.rows.as_json import plain_text
+from forebay.serializers.rows import rows_as_json
+from forebay.serializers.rows.as_json import plain_text
 from tests.fakes.produce import batches_of
 from tests.fakes.world import World
 from tests.support.arrow_types import EXTREMES, NOT_TAKEN, REFUSED, Extreme

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.rows.avro import AvroEncoder, Kind, complaints, decimal_kind, derived
+from forebay.serializers.rows.avro import AvroEncoder, Kind, complaints, decimal_kind, derived
 
 
 def record(**types: Any) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.rows.avro import parsed
-from forebay.rows.avro_values import Changes, with_defaults
+from forebay.serializers.rows.avro import parsed
+from forebay.serializers.rows.avro_values import Changes, with_defaults
 
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.rows.tables import as_table, bare, plain
+from forebay.serializers.rows.tables import as_table, bare, plain
 
 
 def test_tables_of_every_maker() -> None:

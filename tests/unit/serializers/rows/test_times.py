@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.rows.times import as_text, first_unwritten, is_time, raw
+from forebay.serializers.rows.times import as_text, first_unwritten, is_time, raw
 from tests.support.arrow_types import stored
 
 TYPES = [pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.rows.values import Refused, objects_of, shown_of, values_of
+from forebay.serializers.rows.values import Refused, objects_of, shown_of, values_of
 from tests.support.arrow_types import stored, text
 
 LATE = 253_402_318_799

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from forebay.pipeline.formats import FILES, MODES, OTHERS, check_source
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs.formats import FILES, MODES, OTHERS, check_source
+from forebay.spark.jobs.table import JobError
 
 
 def refusal(form: str, path: str | None = "rows", **options: str) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from forebay.pipeline.frames import build_frame, map_rows
-from forebay.pipeline.job import Job, Source
-from forebay.pipeline.table import JobError
-from tests.unit.pipeline.test_job import job
+from forebay.spark.jobs.frames import build_frame, map_rows
+from forebay.spark.jobs.job import Job, Source
+from forebay.spark.jobs.table import JobError
+from tests.unit.spark.jobs.test_job import job
 
 
 class Fake:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay.pipeline.job import Job, Registry, Sink, Source
+from forebay.spark.jobs.job import Job, Registry, Sink, Source
 
 
 def job(**changes: Any) -> Job:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forebay.pipeline import load
-from forebay.pipeline.job import job_lines, without_secrets
+from forebay.spark.jobs.job import job_lines, without_secrets
 
 JOB = """
 [source]

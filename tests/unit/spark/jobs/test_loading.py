@@ -10,9 +10,9 @@ import pytest
 
 from forebay.config import Secret
 from forebay.pipeline import Job, JobError, load
-from forebay.pipeline.job import Registry, Stream, job_lines
-from forebay.pipeline.loading import ALLOWED, SECTIONS
-from forebay.pipeline.loading import REGISTRY as REGISTRY_KEYS
+from forebay.spark.jobs.job import Registry, Stream, job_lines
+from forebay.spark.jobs.loading import ALLOWED, SECTIONS
+from forebay.spark.jobs.loading import REGISTRY as REGISTRY_KEYS
 
 GOOD = """
 [source]
@@ -366,7 +366,7 @@ def test_every_mistake_in_newer_tables_is_one_line_too(folder: Path, text: str, 
 
 
 def test_the_page_describes_every_key_and_no_other() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "pipeline.md").read_text(encoding="utf-8")
     described: dict[str, list[str]] = {}
     for table, keys in re.findall(r"^\| `\[([\w.]+)\]` \| (.+?) \|", page, re.MULTILINE):
         described.setdefault(table.replace("NAME", "<name>"), []).extend(re.findall(r"`(\w+)`", keys))

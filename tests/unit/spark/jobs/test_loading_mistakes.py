@@ -10,7 +10,7 @@ import pytest
 
 from forebay.config import table
 from forebay.pipeline import JobError, load
-from forebay.pipeline.loading import ALLOWED, ELSEWHERE, REGISTRY
+from forebay.spark.jobs.loading import ALLOWED, ELSEWHERE, REGISTRY
 from tests.fakes.names import FORBIDDEN_TOPICS
 
 Document = dict[str, Any]

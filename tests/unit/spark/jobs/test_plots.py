@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from forebay.pipeline.plots import Series, bars, columns, lines, short, ticks
+from forebay.spark.jobs.plots import Series, bars, columns, lines, short, ticks
 
 
 def well_formed(text: str) -> ET.Element:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forebay.pipeline.preview import MOST_SHOWN, shown
+from forebay.spark.jobs.preview import MOST_SHOWN, shown
 
 
 @pytest.mark.parametrize(

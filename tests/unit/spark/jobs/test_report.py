@@ -5,9 +5,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from typing import Any
 
-from forebay.pipeline.job import Encoding, Stream
-from forebay.pipeline.report import MOST_ROWS, render
-from tests.unit.pipeline.test_job import job
+from forebay.spark.jobs.job import Encoding, Stream
+from forebay.spark.jobs.report import MOST_ROWS, render
+from tests.unit.spark.jobs.test_job import job
 
 TOTALS = {
     "rows": 3000, "acknowledged": 3000, "batches": 4, "bytes_sent": 2048, "bytes_raw": 3 << 20, "tasks": 2,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from forebay.pipeline import load, run
-from forebay.pipeline.runner import stream_counters
-from forebay.pipeline.session import close_session
+from forebay.spark.jobs.runner import stream_counters
+from forebay.spark.jobs.session import close_session
 
 JOB = '[source]\nformat = "rate"\n[sink]\ntopic = "t"\n{sink}\n[producer]\nbootstrap.servers = "h:1"\n'
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.pipeline.session import SUBMITTED, judged, master_of
-from forebay.pipeline.table import JobError
-from tests.unit.pipeline.test_job import job
+from forebay.spark.jobs.session import SUBMITTED, judged, master_of
+from forebay.spark.jobs.table import JobError
+from tests.unit.spark.jobs.test_job import job
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Event
 from typing import Any, NamedTuple
 
-from forebay.pipeline.session import tasks_of, watched
+from forebay.spark.jobs.session import tasks_of, watched
 from tests.support.pace import HANG_S
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from forebay.pipeline.job import Stream
-from forebay.pipeline.streaming import Interrupted, StreamRun, read_counters, run_stream
-from forebay.pipeline.table import JobError
 from forebay.spark.commit import save
+from forebay.spark.jobs.job import Stream
+from forebay.spark.jobs.streaming import Interrupted, StreamRun, read_counters, run_stream
+from forebay.spark.jobs.table import JobError
 from tests.unit.spark.test_commit import report
 
 

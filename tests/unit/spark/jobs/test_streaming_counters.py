@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from forebay.pipeline.streaming import add_batch, added, read_counters
 from forebay.spark.commit import save
+from forebay.spark.jobs.streaming import add_batch, added, read_counters
 from tests.unit.spark.test_commit import report
 
 FIRST = [report(rows=10, batches=1, fill=1.0, finished_ms=1500), report(1, rows=5, partitions={"t-1": 5})]

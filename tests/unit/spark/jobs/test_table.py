@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay.pipeline.table import JobError, Table, duration
+from forebay.spark.jobs.table import JobError, Table, duration
 
 
 def table(values: Any, *allowed: str) -> Table:

@@ -1,6 +1,6 @@
 """The types of Spark's columns as Avro has them; what a job says of Avro schemas, and what is wrong with it.
 
-The encoder is that of ``forebay.rows.avro``.
+The encoder is that of ``forebay.serializers.rows.avro``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ with of_extra(__name__, "spark"):
 
 from forebay._arrow.checks import check_once
 from forebay.errors import IllegalArgumentError, KafkaError
-from forebay.pipeline.table import JobError
-from forebay.rows import avro
-from forebay.rows.avro import Kind, Schema
+from forebay.serializers.rows import avro
+from forebay.serializers.rows.avro import Kind, Schema
+from forebay.spark.jobs.table import JobError
 
 # What a column's type becomes, and then all that it fits into.
 SCALARS: Mapping[type, tuple[Schema, tuple[str, ...]]] = {

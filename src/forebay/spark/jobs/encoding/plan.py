@@ -17,13 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forebay.pipeline.encoding import avro, protobuf
-from forebay.pipeline.encoding.protobuf import ProtobufEncoder
-from forebay.pipeline.encoding.registry import SchemaRegistry, prefix_of, subject_of
-from forebay.pipeline.encoding.rows import Part, RowStep
-from forebay.pipeline.job import Encoding, Job
-from forebay.pipeline.table import JobError
-from forebay.rows.avro import AvroEncoder
+from forebay.serializers.rows.avro import AvroEncoder
+from forebay.spark.jobs.encoding import avro, protobuf
+from forebay.spark.jobs.encoding.protobuf import ProtobufEncoder
+from forebay.spark.jobs.encoding.registry import SchemaRegistry, prefix_of, subject_of
+from forebay.spark.jobs.encoding.rows import Part, RowStep
+from forebay.spark.jobs.job import Encoding, Job
+from forebay.spark.jobs.table import JobError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

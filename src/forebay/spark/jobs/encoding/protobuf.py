@@ -14,8 +14,8 @@ from forebay._runtime.extras import of_extra
 with of_extra(__name__, "spark"):
     from pyspark.sql import types as T
 
-from forebay.pipeline.table import JobError
-from forebay.rows.tables import reason
+from forebay.serializers.rows.tables import reason
+from forebay.spark.jobs.table import JobError
 
 WHOLE_32 = (T.ByteType, T.ShortType, T.IntegerType)
 WHOLE_64 = (*WHOLE_32, T.LongType)

@@ -20,8 +20,8 @@ from forebay._network.oidc import trouble
 from forebay._network.tls_words import of_ssl
 from forebay.config._door import door
 from forebay.errors._base import printable
-from forebay.pipeline.job import Registry
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs.job import Registry
+from forebay.spark.jobs.table import JobError
 
 CONTENT = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_S = 10.0

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from forebay.errors import KafkaError
-from forebay.rows.as_json import plain_text
-from forebay.rows.values import Refused, shown_of, values_of
+from forebay.serializers.rows.as_json import plain_text
+from forebay.serializers.rows.values import Refused, shown_of, values_of
 from forebay.spark.failure import shown_alone
 
 MOST_SHOWN = 400

@@ -14,9 +14,9 @@ import avro.schema
 import pytest
 from pyspark.sql import types as T
 
-from forebay.pipeline.encoding.avro import check, check_names, cut_times, derived, from_text, record_name
-from forebay.pipeline.table import JobError
-from forebay.rows.avro import AvroEncoder
+from forebay.serializers.rows.avro import AvroEncoder
+from forebay.spark.jobs.encoding.avro import check, check_names, cut_times, derived, from_text, record_name
+from forebay.spark.jobs.table import JobError
 from tests.support.ddl import struct
 
 ROW = struct(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from forebay.pipeline import Job, JobError, load
-from forebay.pipeline.encoding.plan import Planner, cut_by_spark
-from forebay.pipeline.encoding.registry import SchemaRegistry
+from forebay.spark.jobs.encoding.plan import Planner, cut_by_spark
+from forebay.spark.jobs.encoding.registry import SchemaRegistry
 from tests.support.ddl import struct
 from tests.support.flight_proto import descriptor
 from tests.support.registry import FakeRegistry, serving

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from forebay.pipeline.encoding.protobuf import ProtobufEncoder, check
-from forebay.pipeline.encoding.rows import Part, RowStep
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs.encoding.protobuf import ProtobufEncoder, check
+from forebay.spark.jobs.encoding.rows import Part, RowStep
+from forebay.spark.jobs.table import JobError
 from tests.support.ddl import struct
 from tests.support.flight_proto import descriptor
 

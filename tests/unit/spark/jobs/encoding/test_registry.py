@@ -14,9 +14,9 @@ import pytest
 import trustme
 
 from forebay.config import Secret
-from forebay.pipeline.encoding.registry import SchemaRegistry, prefix_of, subject_of
-from forebay.pipeline.job import Registry
-from forebay.pipeline.table import JobError
+from forebay.spark.jobs.encoding.registry import SchemaRegistry, prefix_of, subject_of
+from forebay.spark.jobs.job import Registry
+from forebay.spark.jobs.table import JobError
 from tests.support.registry import FakeRegistry, serving
 
 SCHEMA = '{"type":"string"}'

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.pipeline.encoding.rows import EncodeError, Part, RowStep
-from forebay.rows.avro import AvroEncoder
+from forebay.serializers.rows.avro import AvroEncoder
 from forebay.spark.failure import HIDE
+from forebay.spark.jobs.encoding.rows import EncodeError, Part, RowStep
 
 SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]}
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkAttributeError
 
 from forebay.errors import ConfigError
 from forebay.spark.options import parse
-from forebay.spark.repartition import repartition
+from forebay.spark.repartitioning import repartition
 
 FRAME: Any = object()
 SERVERS = {"kafka.bootstrap.servers": "h:1"}
@@ -79,7 +79,7 @@ class Frame:
 def test_there_are_as_many_tasks_as_run_at_a_time(
     monkeypatch: pytest.MonkeyPatch, kind: str, partitions: int, tasks: int
 ) -> None:
-    monkeypatch.setattr(sys.modules["forebay.spark.repartition"], "_task_of", lambda *_: None)
+    monkeypatch.setattr(sys.modules["forebay.spark.repartitioning"], "_task_of", lambda *_: None)
     frame: Any = Frame(kind)
     found: Any = repartition(frame, {**SERVERS, "topic": "t"}, partitions=partitions)
     assert found == tasks

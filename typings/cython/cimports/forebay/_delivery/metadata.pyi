@@ -1,2 +1,0 @@
-from forebay._delivery.metadata import RecordMetadata as RecordMetadata
-from forebay._delivery.metadata import new_metadata as new_metadata
