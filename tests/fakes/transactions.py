@@ -193,9 +193,9 @@ class World:
     ) -> Any:
         """One task attempt from its beginning to its report, in a worker of that name."""
         if protocol.role(claim, write, partition) is protocol.Role.SKIP:
-            return protocol.Outcome(claim, write, partition, True)
+            return protocol.TaskOutcome(claim, write, partition, True)
         if not rows:
-            return protocol.Outcome(claim, write, partition)
+            return protocol.TaskOutcome(claim, write, partition)
         transactional_id = self.worker(worker).next_id(self.prefix, claim)
         identity = self.init_in_steps(f"task {partition}: init", transactional_id)
         for row in rows:
@@ -203,7 +203,7 @@ class World:
             self.produce(identity, [row])
         digest = sum(hash(row) for row in rows) & (2**64 - 1)
         task = protocol.TaskWrite(partition, identity, len(rows), digest)
-        return protocol.Outcome(claim, write, partition, False, task)
+        return protocol.TaskOutcome(claim, write, partition, False, task)
 
     def worker(self, name: str) -> Worker:
         """A Python worker process."""

@@ -22,7 +22,7 @@ import pytest
 from forebay.producer import KafkaProducer
 from forebay.spark.exactly_once import driver
 from forebay.spark.exactly_once.control_topic import open_topic
-from forebay.spark.exactly_once.protocol import Claim, Outcome, Write
+from forebay.spark.exactly_once.protocol import Claim, TaskOutcome, Write
 from forebay.spark.exactly_once.task import TaskTransaction
 from forebay.spark.options import SinkOptions, parse
 from forebay.spark.writer import TaskId, write
@@ -112,7 +112,7 @@ class Job:
             die()
         return True
 
-    def task(self, claim: Claim, version: int, partition: int, point: str | None) -> Outcome:
+    def task(self, claim: Claim, version: int, partition: int, point: str | None) -> TaskOutcome:
         """A worker's; another attempt when it was killed."""
         attempt = 0
         while True:
@@ -123,7 +123,7 @@ class Job:
             attempt += 1
             assert attempt < 3
 
-    def attempt(self, claim: Claim, version: int, partition: int, attempt: int, point: str | None) -> Outcome:
+    def attempt(self, claim: Claim, version: int, partition: int, attempt: int, point: str | None) -> TaskOutcome:
         transaction = TaskTransaction(claim, Write("job", version), self.topic, partition)
         batches = self.batches(version, partition, point)
         report = write(batches, self.options, task=TaskId(partition, attempt), transaction=transaction)

@@ -24,9 +24,9 @@ from forebay.spark.exactly_once.control_topic import KafkaControlTopic, open_top
 from forebay.spark.exactly_once.protocol import (
     Claim,
     NonDeterministicReplayError,
-    Outcome,
     State,
     TakenOverError,
+    TaskOutcome,
     UnknownOutcomeError,
     Write,
 )
@@ -118,7 +118,7 @@ class Sink:
         assert settings is not None
         kafka = open_topic(dict(self.options.producer), settings)
         topic = CrashingTopic(kafka, crash_at)
-        outcomes: list[Outcome] = []
+        outcomes: list[TaskOutcome] = []
         try:
             claim = driver.begin(topic, settings.prefix, abandon=settings.abandon, rewrite=settings.rewrite)
             for partition in range(TASKS):
@@ -134,7 +134,7 @@ class Sink:
             kafka.close()
         return topic.steps
 
-    def _task(self, claim: Claim, partition: int, shift: int) -> Outcome:
+    def _task(self, claim: Claim, partition: int, shift: int) -> TaskOutcome:
         rows = [row for row in range(TASKS * 2) if (row + shift) % TASKS == partition]
         batch = pa.RecordBatch.from_pydict({"key": [f"k{row}" for row in rows], "value": [f"v{row}" for row in rows]})
         transaction = TaskTransaction(claim, WRITE, self.topic, partition)
@@ -230,7 +230,7 @@ def test_the_loser_of_two_jobs_with_one_prefix_is_told_so(kafka: RealKafka, sink
         with pytest.raises(TakenOverError, match=f"transactionalIdPrefix={sink.topic} has begun a write"):
             write(batches(), sink.options, task=TaskId(0, 0), transaction=transaction)
         with pytest.raises(TakenOverError, match="has begun a write"):
-            driver.commit(mine, settings.prefix, [Outcome(claim, WRITE, 0)], time.time() * 1000)
+            driver.commit(mine, settings.prefix, [TaskOutcome(claim, WRITE, 0)], time.time() * 1000)
     finally:
         mine.close()
         other.close()

@@ -31,7 +31,7 @@ LONG_TIMEOUT_MS = 300_000
 Say = Callable[[str], None]
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """How a run ended."""
 
     kills: Counter[Point]
@@ -87,7 +87,7 @@ class Run:
             os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
         return expected
 
-    def play(self, say: Say = lambda text: None) -> Outcome:
+    def play(self, say: Say = lambda text: None) -> TaskOutcome:
         """Runs to the end.
 
         Raises:
@@ -107,7 +107,7 @@ class Run:
                 time.sleep(TIMEOUT_MS / 1000 + within(3))
         assert hits == sorted(self._points), f"not hit: {sorted(set(self._points) - set(hits))}"
         assert_exactly(self._kafka.bootstrap_servers, self._name, self._expected)
-        return Outcome(Counter(self._points[hit] for hit in hits), starts, sum(self._expected.values()))
+        return TaskOutcome(Counter(self._points[hit] for hit in hits), starts, sum(self._expected.values()))
 
     def _live(self) -> int:
         environment = {

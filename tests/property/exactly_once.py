@@ -19,7 +19,7 @@ from greenlet import greenlet
 from forebay.errors import KafkaError
 from forebay.model import TransactionDescription, TransactionIdentity
 from forebay.spark.exactly_once import protocol
-from forebay.spark.exactly_once.protocol import Claim, Fate, Outcome, State, Write
+from forebay.spark.exactly_once.protocol import Claim, Fate, State, TaskOutcome, Write
 from tests.fakes.transactions import ONGOING, World
 
 Seen = TypeVar("Seen")
@@ -43,11 +43,11 @@ class Rules(Protocol):
         """Before the tasks."""
         ...
 
-    def commit(self, topic: Topic, outcomes: list[Outcome]) -> None:
+    def commit(self, topic: Topic, outcomes: list[TaskOutcome]) -> None:
         """After them."""
         ...
 
-    def abort(self, topic: Topic, outcomes: list[Outcome], claim: Claim) -> None:
+    def abort(self, topic: Topic, outcomes: list[TaskOutcome], claim: Claim) -> None:
         """After a failure."""
         ...
 
@@ -244,7 +244,7 @@ class History:
             self._noted.add(write)
 
     def _write(self, topic: Topic, life: Life, write: Write) -> bool:
-        outcomes: list[Outcome] = []
+        outcomes: list[TaskOutcome] = []
         claim = None
         try:
             claim = self.rules.begin(topic)
@@ -267,9 +267,9 @@ class History:
             self.broken(MISSING)
         return True
 
-    def _task(self, worker: str, claim: Claim, write: Write, partition: int, attempt: int) -> Outcome:
+    def _task(self, worker: str, claim: Claim, write: Write, partition: int, attempt: int) -> TaskOutcome:
         if protocol.role(claim, write, partition) is protocol.Role.SKIP:
-            return Outcome(claim, write, partition, True)
+            return TaskOutcome(claim, write, partition, True)
         while worker in self._busy:
             worker += "'"  # A process runs one task at a time.
         self._busy.add(worker)
@@ -277,7 +277,7 @@ class History:
         self._busy.remove(worker)
         return outcome
 
-    def _attempt(self, worker: str, claim: Claim, write: Write, partition: int, attempt: int) -> Outcome:
+    def _attempt(self, worker: str, claim: Claim, write: Write, partition: int, attempt: int) -> TaskOutcome:
         transactional_id = self.rules.task_id(worker, claim, partition, attempt)
         self.world.step("init")
         entry = self.world.entries.get(transactional_id)
@@ -293,7 +293,7 @@ class History:
             self.world.produce(identity, [row])
         digest = sum(hash(row) for row in rows) & (2**64 - 1)
         task = protocol.TaskWrite(partition, identity, len(rows), digest)
-        return Outcome(claim, write, partition, False, task)
+        return TaskOutcome(claim, write, partition, False, task)
 
     def _wake(self, one: Zombie) -> None:
         life = next(life for life in self.setting.lives if life.name == one.of)

@@ -11,7 +11,7 @@ import re
 
 from forebay.errors import KafkaError
 from forebay.spark.exactly_once import protocol
-from forebay.spark.exactly_once.protocol import Claim, Decision, Fate, Outcome, State
+from forebay.spark.exactly_once.protocol import Claim, Decision, Fate, State, TaskOutcome
 from tests.property.exactly_once import Topic
 
 SLOTS = 8
@@ -50,7 +50,7 @@ class Before:
         }
         return protocol.settle(decision, fates)
 
-    def commit(self, topic: Topic, outcomes: list[Outcome]) -> None:
+    def commit(self, topic: Topic, outcomes: list[TaskOutcome]) -> None:
         claim = outcomes[0].claim
         state = topic.read() if claim.unfinished is not None else State(None, claim.versions)
         decided = protocol.judge(state, outcomes)
@@ -69,7 +69,7 @@ class Before:
         topic.write(driver, decided._replace(decision=settled))
         # What was open was fenced only if a chosen attempt was a later one, which none is here.
 
-    def abort(self, topic: Topic, outcomes: list[Outcome], claim: Claim | None) -> None:
+    def abort(self, topic: Topic, outcomes: list[TaskOutcome], claim: Claim | None) -> None:
         one = topic.describe([protocol.driver_id("p")])[protocol.driver_id("p")]
         if one is None or one.state in BUSY:
             return

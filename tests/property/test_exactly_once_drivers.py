@@ -12,7 +12,7 @@ import pytest
 
 from forebay.errors import KafkaError
 from forebay.spark.exactly_once import driver, protocol
-from forebay.spark.exactly_once.protocol import Claim, Outcome, Write
+from forebay.spark.exactly_once.protocol import Claim, TaskOutcome, Write
 from forebay.spark.exactly_once.task import Worker
 from tests.fakes.transactions import World
 from tests.property.exactly_once import (
@@ -42,10 +42,10 @@ class Now:
     def begin(self, topic: Topic) -> Claim:
         return driver.begin(topic, "p")
 
-    def commit(self, topic: Topic, outcomes: list[Outcome]) -> None:
+    def commit(self, topic: Topic, outcomes: list[TaskOutcome]) -> None:
         driver.commit(topic, "p", outcomes, NOW_MS)
 
-    def abort(self, topic: Topic, outcomes: list[Outcome], claim: Claim) -> None:
+    def abort(self, topic: Topic, outcomes: list[TaskOutcome], claim: Claim) -> None:
         driver.abort(topic, "p", outcomes, claim)
 
     def task_id(self, worker: str, claim: Claim, partition: int, attempt: int) -> str:

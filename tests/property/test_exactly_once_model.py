@@ -18,8 +18,8 @@ from forebay.spark.exactly_once import driver
 from forebay.spark.exactly_once.protocol import (
     LateTransactionError,
     NonDeterministicReplayError,
-    Outcome,
     TakenOverError,
+    TaskOutcome,
     Write,
 )
 from tests.fakes.transactions import World
@@ -49,7 +49,7 @@ def rows_of(partition: int, run: int, case: Case) -> list[int]:
     return [row for row in range(ROWS) if (row + shift) % TASKS == partition]
 
 
-def attempt_write(world: World, case: Case, run: int, outcomes: list[Outcome]) -> None:
+def attempt_write(world: World, case: Case, run: int, outcomes: list[TaskOutcome]) -> None:
     claim = driver.begin(world, world.prefix)
     for partition in range(TASKS):
         rows = rows_of(partition, run, case)
@@ -69,7 +69,7 @@ def run_once(world: World, case: Case, run: int, crash_at: int | None) -> int:
             raise Crash(name)
 
     world.before_step = before_step
-    outcomes: list[Outcome] = []
+    outcomes: list[TaskOutcome] = []
     try:
         attempt_write(world, case, run, outcomes)
     except Crash:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forebay import errors
-from forebay._sender.expiry import unknown_topic
+from forebay._sender.failure_words import unknown_topic
 from forebay.errors import KafkaError, UnknownTopicIdError, UnknownTopicOrPartitionError
 
 ROOT = Path(__file__).parents[2]

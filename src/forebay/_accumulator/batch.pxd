@@ -21,7 +21,7 @@ cdef class ProducerBatch(StampedBatch):
     cdef public long long drain_number
     cdef public double retry_at
     cdef public object last_error
-    cdef public long long asked
+    cdef public long long metadata_ticket
     cdef readonly bytes topic_id         # under which it was drained last
     cdef public int attempts
     cdef readonly int attempts_when_leader_last_changed

@@ -61,7 +61,7 @@ class ProducerBatch(StampedBatch):
         self.life = states.OPEN
         self.in_flight = self.by_name = self.sparse = False
         self.maybe_written = False  # an earlier attempt may have been written
-        self.asked = 0  # number of the metadata request that is to tell which topic it goes to; -1: answered
+        self.metadata_ticket = 0  # number of the metadata request that is to tell which topic it goes to; -1: answered
         self.last_error: Any = None
         self.slot = -1
         return None

@@ -23,7 +23,7 @@ from forebay._accumulator.topic import PartitionQueue
 from forebay._delivery.sender_lock import IN_HAND
 from forebay._runtime.threads import get_ident
 
-UNIT = cython.declare(cython.Py_ssize_t, 512 * 1024)
+COMPRESSION_UNIT_BYTES = cython.declare(cython.Py_ssize_t, 512 * 1024)
 """Raw bytes of batches that are compressed together, so that the two hand-overs of the GIL are worth it."""
 
 logger = logging.getLogger("forebay.sender")
@@ -51,7 +51,7 @@ class BatchCloser:
             # Imported here, because a producer without compression needs none of it.
             from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
 
-            self.helpers = CompressionHelpers(self.close_queues, processors_to_spare(), UNIT)
+            self.helpers = CompressionHelpers(self.close_queues, processors_to_spare(), COMPRESSION_UNIT_BYTES)
 
     @contextmanager
     def helped(self) -> Iterator[None]:
@@ -127,7 +127,7 @@ class BatchCloser:
     @cython.cfunc
     @cython.exceptval(-1)
     def close_unit(self, queues: list[Any]) -> cython.bint:
-        # The first of them, up to UNIT bytes; False if there was nothing to do.
+        # The first of them, up to COMPRESSION_UNIT_BYTES bytes; False if there was nothing to do.
         taken: list[Any] = []
         queue: PartitionQueue
         in_hand: Any = None
@@ -343,7 +343,7 @@ def take_full(queues: list[Any], taken: list[Any]) -> cython.bint:
     for queue in queues:
         acquire(queue.lock)
         try:
-            while len(queue.to_close) > 0 and size < UNIT:
+            while len(queue.to_close) > 0 and size < COMPRESSION_UNIT_BYTES:
                 batch = queue.to_close[0]  # the sender sends no later one before it
                 taken.append(batch)
                 if batch.life == LEFT:

@@ -164,7 +164,7 @@ class BatchDrain:
                 queue.move(IDLE)
         finally:
             release(queue.lock)
-        self.schedule.contain(queue, IDLE)
+        self.schedule.sync_containers(queue, IDLE)
         return None
 
     @cython.cfunc
@@ -183,5 +183,5 @@ class BatchDrain:
                 queue.move(place)
         finally:
             release(queue.lock)
-        self.schedule.contain(queue, place)
+        self.schedule.sync_containers(queue, place)
         return True

@@ -1,4 +1,4 @@
-from forebay._accumulator.waiters cimport PoolWaiter, PoolWaiters, Shares
+from forebay._accumulator.waiters cimport PoolWaiter, PoolWaiters, BrokerQuotas
 from forebay._runtime.flag cimport Flag
 from forebay._runtime.mutex cimport Mutex
 
@@ -38,7 +38,7 @@ cdef class BufferPool:
     cdef long long left
     cdef readonly list free
     cdef readonly PoolWaiters waiters
-    cdef Shares shares
+    cdef BrokerQuotas shares
     # Sender's thread only; other threads read the first.
     cdef bint deferring
     cdef double deferred_since

@@ -21,7 +21,7 @@ from cython.cimports.forebay._runtime.memory import free_memory, new_memory, sho
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 from cython.cimports.forebay._runtime.primitives import kept_bytes_pointer
 
-from forebay._accumulator.waiters import PoolWaiter, PoolWaiters, Shares
+from forebay._accumulator.waiters import BrokerQuotas, PoolWaiter, PoolWaiters
 from forebay.errors import IllegalArgumentError, ProducerClosedError
 
 INFINITY: cython.double = math.inf
@@ -145,7 +145,7 @@ class BufferPool:
         # Half of what a share leaves to the others stays theirs.
         self.share_overdraft = min(owner_limit >> 3, (total - owner_limit) >> 1, MOST_OVERDRAFT)
         self.free: list[Any] = []
-        self.shares = Shares(owner_limit)
+        self.shares = BrokerQuotas(owner_limit)
         self.waiters = PoolWaiters(self.shares)
         self.deferring = False
         self.deferred_since = -1.0

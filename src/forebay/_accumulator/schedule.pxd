@@ -2,7 +2,7 @@ from forebay.model.gate cimport Gate
 from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.loads cimport PartitionLoads
-from forebay._accumulator.parked cimport ParkedQueues
+from forebay._accumulator.lingering cimport ParkedQueues
 from forebay._accumulator.topic cimport PartitionQueue
 
 
@@ -36,7 +36,7 @@ cdef class BatchSchedule:
     cdef int announce(self, PartitionQueue queue) except? -1
     cdef int collect(self) except? -1
     cdef int watch(self, PartitionQueue queue) except? -1
-    cdef int contain(self, PartitionQueue queue, int place) except? -1
+    cdef int sync_containers(self, PartitionQueue queue, int place) except? -1
     cdef int join_line(self, PartitionQueue queue) except? -1
     cpdef void follow_leaders(self)
     cdef void move_memory(self, PartitionQueue queue)

@@ -18,8 +18,8 @@ from cython.cimports.forebay._accumulator.states import ANNOUNCED, IDLE, NO_LEAD
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 
 from forebay._accumulator.batch import ProducerBatch
+from forebay._accumulator.lingering import ParkedQueues
 from forebay._accumulator.loads import PartitionLoads
-from forebay._accumulator.parked import ParkedQueues
 from forebay._accumulator.topic import PartitionQueue
 from forebay._runtime.owner import check_owner
 from forebay.model.gate import Gate
@@ -154,11 +154,11 @@ class BatchSchedule:
                 self._expect_expiry(queue.batches[0])
         finally:
             release(queue.lock)
-        return self.contain(queue, WATCHED)
+        return self.sync_containers(queue, WATCHED)
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def contain(self, queue: PartitionQueue, place: cython.int) -> cython.int:
+    def sync_containers(self, queue: PartitionQueue, place: cython.int) -> cython.int:
         """Brings the containers to a move that the sender made.  Another thread may have announced the queue since."""
         if queue.watched_at >= 0 and place != WATCHED:
             last: PartitionQueue = self.watched.pop()
@@ -275,7 +275,7 @@ class BatchSchedule:
         finally:
             release(queue.lock)
         if place != WATCHED:
-            self.contain(queue, place)
+            self.sync_containers(queue, place)
             return False
         if wait > 0:
             found.next_check = min(found.next_check, wait)
@@ -389,7 +389,7 @@ class BatchSchedule:
         finally:
             release(queue.lock)
         if empty:
-            self.contain(queue, IDLE)
+            self.sync_containers(queue, IDLE)
 
     @cython.cfunc
     @cython.exceptval(check=False)

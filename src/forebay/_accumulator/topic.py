@@ -125,7 +125,7 @@ class PartitionQueue(GatedQueue):
                 at += 1
         else:
             # Behind those that were drained before it and came back too, ahead of those that never were.
-            while at < len(self.batches) and went_before(self.batches[at], batch):
+            while at < len(self.batches) and was_drained_before(self.batches[at], batch):
                 at += 1
         acquire(self.lock)
         try:
@@ -228,7 +228,7 @@ class PartitionQueue(GatedQueue):
 
 
 @cython.cfunc
-def went_before(one: ProducerBatch, other: ProducerBatch) -> cython.bint:
+def was_drained_before(one: ProducerBatch, other: ProducerBatch) -> cython.bint:
     # The parts of a split batch have its number; their records' order decides.
     if one.drain_number == other.drain_number:
         return one.result.first < other.result.first

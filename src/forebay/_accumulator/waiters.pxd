@@ -1,14 +1,14 @@
-cdef class Share:
+cdef class BrokerQuota:
     cdef readonly long long used
     cdef long long held_up_in
 
 
-cdef class Shares:
+cdef class BrokerQuotas:
     cdef long long limit
     cdef dict by_owner
-    cdef Share last
+    cdef BrokerQuota last
     cdef object last_owner
-    cdef Share of(self, object owner)
+    cdef BrokerQuota of(self, object owner)
     cdef bint lacks(self, Py_ssize_t size, object owner, long long overdraft) except? -1
     cdef int count(self, object owner, long long size) except? -1
     cdef void move(self, object before, object owner, long long size)
@@ -25,7 +25,7 @@ cdef class PoolWaiter:
 
 cdef class PoolWaiters:
     cdef readonly list waiting
-    cdef Shares shares
+    cdef BrokerQuotas shares
     cdef long long scans
     cdef bint lets_pass(self, object owner) except? -1
     cdef bint is_held_up(self, PoolWaiter waiter) except? -1

@@ -1,4 +1,4 @@
-"""PoolWaiters: the threads that wait for the pool's memory, in order; and Shares: how much each broker's batches hold.
+"""PoolWaiters: the threads that wait for the pool's memory, in order; BrokerQuotas: what each broker's batches hold.
 
 The order is first in, first out.  A waiter whose owner's share is used up holds up those behind it that want the same
 share, so that small requests do not take what gathers for a large one.  It holds up no others.
@@ -15,7 +15,7 @@ from cython.cimports.forebay._accumulator.states import QUEUED
 # Without a reference to anything, the garbage collector knows no share: one may be made under the pool's lock.
 @cython.final
 @cython.cclass
-class Share:
+class BrokerQuota:
     """The bytes that an owner holds, and the scan of the waiters in which this share was last found used up."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Share:
 
 @cython.final
 @cython.cclass
-class Shares:
+class BrokerQuotas:
     """What each owner, a broker's id, holds of the pool.  The pool's lock guards it.
 
     Args:
@@ -34,17 +34,17 @@ class Shares:
 
     def __init__(self, limit: cython.longlong) -> None:
         self.limit = limit
-        self.by_owner: dict[Any, Share] = {}
-        self.last = Share()
+        self.by_owner: dict[Any, BrokerQuota] = {}
+        self.last = BrokerQuota()
         self.last_owner: Any = self.last  # no owner's
 
     @cython.cfunc
-    def of(self, owner: Any) -> Share:
+    def of(self, owner: Any) -> BrokerQuota:
         """Made on first use.  The last one is kept at hand, because a batch asks for the same owner several times."""
         if owner is not self.last_owner and owner != self.last_owner:
-            share: Share | None = self.by_owner.get(owner)
+            share: BrokerQuota | None = self.by_owner.get(owner)
             if share is None:
-                share = self.by_owner[owner] = Share()
+                share = self.by_owner[owner] = BrokerQuota()
             self.last = share
             self.last_owner = owner
         return self.last
@@ -59,7 +59,7 @@ class Shares:
     @cython.exceptval(-1)
     def count(self, owner: Any, size: cython.longlong) -> cython.int:
         """The owner holds ``size`` more bytes."""
-        share: Share = self.of(owner)
+        share: BrokerQuota = self.of(owner)
         share.used += size
         return 0
 
@@ -75,7 +75,7 @@ class Shares:
         return sorted(some, key=lambda one: -one[1])
 
     def __repr__(self) -> str:
-        return f"<Shares: {self.held()}, at most {self.limit or 'all'} each>"
+        return f"<BrokerQuotas: {self.held()}, at most {self.limit or 'all'} each>"
 
 
 @cython.final
@@ -106,7 +106,7 @@ class PoolWaiter:
 class PoolWaiters:
     """The waiters in order.  The pool's lock is held in each call but ``wake``."""
 
-    def __init__(self, shares: Shares) -> None:
+    def __init__(self, shares: BrokerQuotas) -> None:
         self.waiting: list[Any] = []
         self.shares = shares
         self.scans = 0
@@ -128,7 +128,7 @@ class PoolWaiters:
         # By its owner's share, which it lacks, or one ahead of it in this scan.
         if self.shares.limit == 0:
             return False
-        share: Share = self.shares.of(waiter.owner)
+        share: BrokerQuota = self.shares.of(waiter.owner)
         if share.held_up_in != self.scans and share.used + waiter.size <= self.shares.limit:
             return False
         share.held_up_in = self.scans

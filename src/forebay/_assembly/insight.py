@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from forebay._insight.telemetry.instance import InstanceId
 from forebay._insight.telemetry.offer import TelemetryOffer
 from forebay._runtime.log import RateLimitedLogger
-from forebay._runtime.threads import RareImport, after_import
+from forebay._runtime.threads import BackgroundImport, after_import
 
 if TYPE_CHECKING:
     from forebay._assembly.surroundings import Parts, Surroundings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from forebay._metrics.producer import ProducerMetrics
     from forebay._network.client import NetworkClient
     from forebay._sender.sender import Sender
-    from forebay._transactions.session import TransactionSession
+    from forebay._transactions.session import TransactionCalls
     from forebay.config import ProducerConfig
 
 logger = logging.getLogger("forebay.producer")
@@ -118,7 +118,7 @@ def telemetry_of(
     sender: Sender,
     client: NetworkClient,
     metrics: ProducerMetrics,
-    session: TransactionSession | None,
+    session: TransactionCalls | None,
 ) -> TelemetryOffer | None:
     """Client telemetry (``enable.metrics.push``); None if it is off."""
     if not config["enable.metrics.push"]:
@@ -142,7 +142,7 @@ def telemetry_of(
             request_timeout_ms=config["request.timeout.ms"],
             log=log,
             instance=instance,
-            rare_import=RareImport,
+            rare_import=BackgroundImport,
         )
 
     def use(reporter: TelemetryReporter) -> None:

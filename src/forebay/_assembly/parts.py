@@ -43,7 +43,7 @@ from forebay.model import Node
 
 if TYPE_CHECKING:
     from forebay._sender.transactional import TransactionalRequests
-    from forebay._transactions.session import TransactionSession
+    from forebay._transactions.session import TransactionCalls
 
 logger = logging.getLogger("forebay.producer")
 
@@ -258,16 +258,16 @@ def _transactions(config: ProducerConfig, around: Surroundings) -> TransactionMa
 
 def _session(
     config: ProducerConfig, around: Surroundings, manager: TransactionManager | None, accumulator: RecordAccumulator
-) -> TransactionSession | None:
+) -> TransactionCalls | None:
     if manager is None or config["transactional.id"] is None:
         return None
     # Imported only here, because a producer without transactions starts faster without them.  Not imported later,
     # because a signal handler could interrupt an import; ``offsets`` is for later calls.
     import forebay._transactions.offsets  # noqa: F401
-    from forebay._transactions.dialog import TransactionDialog
-    from forebay._transactions.session import TransactionSession
+    from forebay._transactions.dialog import TransactionMachine
+    from forebay._transactions.session import TransactionCalls
 
-    dialog = TransactionDialog(
+    dialog = TransactionMachine(
         config["transactional.id"],
         timeout_ms=config["transaction.timeout.ms"],
         manager=manager,
@@ -275,7 +275,7 @@ def _session(
         backoff=_retry_backoff(config, around),
         lock=SenderLock(),
     )
-    session = TransactionSession(dialog)
+    session = TransactionCalls(dialog)
     accumulator.appender.guard = session
     return session
 
@@ -283,7 +283,7 @@ def _session(
 def _transactional_requests(
     config: ProducerConfig,
     around: Surroundings,
-    session: TransactionSession,
+    session: TransactionCalls,
     client: NetworkClient,
 ) -> TransactionalRequests:
     from forebay._sender.transactional import TransactionalRequests

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from forebay._sender.sender import Sender
     from forebay._sender.thread import SenderThread
     from forebay._transactions.manager import TransactionManager
-    from forebay._transactions.session import TransactionSession
+    from forebay._transactions.session import TransactionCalls
     from forebay.config import ProducerConfig
 
 
@@ -68,7 +68,7 @@ class Parts(NamedTuple):
     users: UserParts
     report: Callable[[BaseException, Any], None]
     transactions: TransactionManager | None
-    session: TransactionSession | None
+    session: TransactionCalls | None
     login: Login | None
     """Username and password, where the producer logs in with them."""
     shown: DescriptionServer | None

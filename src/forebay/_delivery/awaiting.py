@@ -36,7 +36,7 @@ async def outcome_of_rows(delivery: Any) -> Any:
     return delivery.result()
 
 
-class Outcome(Future[Any]):
+class AwaitedResult(Future[Any]):
     """A future whose callbacks run when ``run_callbacks`` is called, and not in ``set_result``."""
 
     def _invoke_callbacks(self) -> None:
@@ -53,7 +53,7 @@ def concurrent_future(sent: Any) -> Future[Any]:
     It cannot be cancelled.  Its callbacks run on the sender's thread, or on one of their own if another thread holds
     the future's lock just then.
     """
-    future = Outcome()
+    future = AwaitedResult()
     future.set_running_or_notify_cancel()
 
     def settle(done: Any, blocking: bool = True) -> bool:

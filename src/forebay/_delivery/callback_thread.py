@@ -22,7 +22,7 @@ WAY_IN = tuple(
         "_delivery/callback_thread",
         "_delivery/future",
         "producer/columns/deliveries",
-        "compat/kafka/_calls",
+        "compat/kafka/_future_callbacks",
         "compat/_librdkafka_messages",
     )
 )

@@ -222,7 +222,7 @@ class Channel:
         try:
             data = self.filter.send(views)
         except Exception as error:  # noqa: BLE001 - the write ends as the channel does, in the next turn
-            # No return in here: see ``BatchOutcomes._split``.
+            # No return in here: see ``OutcomeHandler._split``.
             self._filter_failed(error)
             self.writes.append((self.socket.queued + 1, on_written))
         if data is not None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _INFINITY: float = float("inf")
 # The last eight ids are reserved for authentication, as in the Java client.
 _MAX_CORRELATION = 0x7FFFFFFF - 8
-_COPIED = cython.declare(cython.Py_ssize_t, 16384)
+COPY_BELOW_BYTES = cython.declare(cython.Py_ssize_t, 16384)
 """Up to this many received bytes are copied: a view would cost more."""
 # Python looks an enum's member up by its name at each use; this name saves that.
 CONNECTING = cython.declare(object, State.CONNECTING)
@@ -201,7 +201,7 @@ class NetworkClient:
             # No version in common, or a request that cannot be built: it completes with that error.
             failure = error if isinstance(error, KafkaError) else KafkaError(f"Cannot build {request!r}: {error!r}")
         if failure is not None:
-            # Not in the except clause: see ``BatchOutcomes._split``.
+            # Not in the except clause: see ``OutcomeHandler._split``.
             connection.withdraw(request)
             request.release(False)
             self._complete(ClientResponse(request, now, error=failure))
@@ -269,7 +269,7 @@ class NetworkClient:
         connection.take_written(now, done)
         if channel.received_size > 0:
             try:
-                received = channel.copied() if channel.received_size <= _COPIED else channel.received()
+                received = channel.copied() if channel.received_size <= COPY_BELOW_BYTES else channel.received()
                 used: cython.Py_ssize_t = connection.receive(received, now, done)
                 if used > 0:
                     channel.consume(used)

@@ -48,7 +48,7 @@ from forebay.errors import DisconnectError, KafkaError, NetworkError
 if TYPE_CHECKING:
     from forebay._network.transport import Address, StreamFilter
 
-LITTLE = cython.declare(cython.longlong, 16_000)
+MAX_WRITE_UNDER_GIL = cython.declare(cython.longlong, 16_000)
 """Bytes that a turn writes before it gives up the GIL: less than a full batch.  Giving it up wakes a thread that waits
 for it, and the system may run that thread first, for some milliseconds."""
 
@@ -212,7 +212,7 @@ class SocketSelector(Selector):
         claim: GilClaim = self.claim
         at: cython.int
         for at in range(pollset.size):
-            _write(pollset.sockets[at], LITTLE)
+            _write(pollset.sockets[at], MAX_WRITE_UNDER_GIL)
         going: cython.bint = True
         with cython.nogil:
             while going:

@@ -132,7 +132,7 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-class RareImport:
+class BackgroundImport:
     """A module that a sender's thread may need, and that is not wanted at each start.
 
     Args:

@@ -5,7 +5,7 @@ from forebay._accumulator.drain cimport BatchDrain
 from forebay._accumulator.schedule cimport ReadyNodes
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._network.client cimport NetworkClient
-from forebay._sender.outcomes cimport BatchOutcomes
+from forebay._sender.outcomes cimport OutcomeHandler
 from forebay._transactions.manager cimport TransactionManager
 
 
@@ -25,7 +25,7 @@ cdef class Draining:
     cdef int max_sparse
     cdef dict sparse                     # SparseInFlight by node
     cdef SparseInFlight latest           # the one that was asked for last
-    cdef BatchOutcomes outcomes
+    cdef OutcomeHandler outcomes
     cdef BatchCloser closer
     cdef double collect(self, ReadyNodes found, list calls, double now) except? -2
     cdef bint holds(self, int node_id) except? -1

@@ -24,7 +24,7 @@ from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.schedule import ReadyNodes
 from forebay._network.client import NetworkClient
-from forebay._sender.outcomes import BatchOutcomes
+from forebay._sender.outcomes import OutcomeHandler
 from forebay._transactions.manager import TransactionManager
 from forebay.errors import KafkaError
 
@@ -59,7 +59,7 @@ class Draining:
         client: NetworkClient,
         metadata: Any,
         transactions: TransactionManager | None,
-        outcomes: BatchOutcomes,
+        outcomes: OutcomeHandler,
         options: Any,
     ) -> None:
         self.schedule = accumulator.schedule
@@ -177,7 +177,7 @@ class Draining:
         try:
             self.closer.close_batch(batch)
         except Exception as cause:  # noqa: BLE001 - the batch fails with it
-            # No return in here: see ``BatchOutcomes._split``.
+            # No return in here: see ``OutcomeHandler._split``.
             error = KafkaError(
                 f"Cannot compress {batch.record_count} record(s) for {batch.topic}-{batch.partition}: {cause!r}"
             )

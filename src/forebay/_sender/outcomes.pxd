@@ -6,7 +6,7 @@ from forebay._protocol.produce_response cimport PartitionResponse
 from forebay._transactions.manager cimport TransactionManager
 
 
-cdef class BatchOutcomes:
+cdef class OutcomeHandler:
     cdef RecordAccumulator accumulator
     cdef object metadata
     cdef object client
@@ -17,7 +17,7 @@ cdef class BatchOutcomes:
     cdef int retries
     cdef double delivery_timeout_ms
     # The batches and answers (None: none are given) of the response that is applied; one word, any thread reads it.
-    cdef public tuple heard
+    cdef public tuple answer_in_progress
     cdef public object on_expiry
     cdef object splitting
     cdef readonly object unheard
@@ -35,4 +35,4 @@ cdef class RequestSensors:
     cdef Sensor records_sent
     cdef Sensor request_latency
     cdef Sensor throttle_time
-    cdef record(self, list batches, BatchOutcomes outcomes, double now)
+    cdef record(self, list batches, OutcomeHandler outcomes, double now)

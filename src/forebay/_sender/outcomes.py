@@ -19,8 +19,8 @@ from forebay._delivery.unheard import Unheard
 from forebay._metrics.sensor import Sensor, TopicSensors
 from forebay._protocol.produce_response import PartitionResponse
 from forebay._runtime.backoff import SOON_MS
-from forebay._runtime.threads import RareImport
-from forebay._sender.expiry import (
+from forebay._runtime.threads import BackgroundImport
+from forebay._sender.failure_words import (
     IN_FLIGHT,
     expiry_error,
     explained,
@@ -51,7 +51,7 @@ FATE_UNKNOWN = (NetworkError, TimeoutError, NotEnoughReplicasAfterAppendError, K
 
 @cython.final
 @cython.cclass
-class BatchOutcomes:
+class OutcomeHandler:
     """Applies outcomes.
 
     Args:
@@ -88,11 +88,11 @@ class BatchOutcomes:
         self.report = report
         self.retries = retries
         self.delivery_timeout_ms = delivery_timeout_ms
-        self.heard: tuple[list[Any], list[Any] | None] | None = None
+        self.answer_in_progress: tuple[list[Any], list[Any] | None] | None = None
         self.unheard = Unheard(log.prefix, client.wakeup)
         self.failed_records = 0
         self.on_expiry: Callable[[float], object] = bool  # what is to be done once records have expired; may be set
-        self.splitting = RareImport(
+        self.splitting = BackgroundImport(
             "forebay._accumulator.split", lambda error: log.exception("Cannot import what splits batches", error=error)
         )
 
@@ -145,11 +145,11 @@ class BatchOutcomes:
         """
         if batch.topic_id is None or not batch.by_name:
             return True
-        known = batch.asked < 0
-        if batch.asked > 0 and self.metadata.is_answered(batch.asked):
-            batch.asked = -1  # the next attempt goes to the topic that metadata knows now
-        elif batch.asked <= 0:
-            batch.asked = self.metadata.ask_again()
+        known = batch.metadata_ticket < 0
+        if batch.metadata_ticket > 0 and self.metadata.is_answered(batch.metadata_ticket):
+            batch.metadata_ticket = -1  # the next attempt goes to the topic that metadata knows now
+        elif batch.metadata_ticket <= 0:
+            batch.metadata_ticket = self.metadata.ask_again()
         return known
 
     @cython.cfunc
@@ -369,7 +369,7 @@ class BatchOutcomes:
         Returns:
             How many records were acknowledged, and how many failed, of those whose callbacks have not all run.
         """
-        written = _written(self.heard)
+        written = _written(self.answer_in_progress)
         acknowledged = failed = 0
         for batch in self.accumulator.incomplete():
             base_offset, log_append_time = written.get(batch, (-1, -1))
@@ -429,7 +429,7 @@ class RequestSensors:
         self.throttle_time: Sensor = metrics.produce_throttle_time
 
     @cython.cfunc
-    def record(self, batches: list[Any], outcomes: BatchOutcomes, now: cython.double) -> object:
+    def record(self, batches: list[Any], outcomes: OutcomeHandler, now: cython.double) -> object:
         """A request with ``batches`` is on its way."""
         records: cython.longlong = 0
         batch: ProducerBatch

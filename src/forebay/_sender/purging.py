@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.incomplete import IncompleteBatches
-from forebay._sender.expiry import IN_FLIGHT
-from forebay._sender.outcomes import BatchOutcomes
+from forebay._sender.failure_words import IN_FLIGHT
+from forebay._sender.outcomes import OutcomeHandler
 from forebay._transactions.result import TransactionalResult
 from forebay.errors import PurgedError
 
@@ -55,7 +55,7 @@ def apply(
     request: Purge,
     accumulator: RecordAccumulator,
     in_flight: Iterable[Any],
-    outcomes: BatchOutcomes,
+    outcomes: OutcomeHandler,
     log: Any,
     now: float,
 ) -> None:

@@ -6,7 +6,7 @@ from forebay._network.client cimport NetworkClient
 from forebay._network.inflight cimport ClientRequest, ClientResponse
 from forebay._protocol.produce_response cimport PartitionResponse, ProduceResponse
 from forebay._sender.draining cimport Draining
-from forebay._sender.outcomes cimport BatchOutcomes, RequestSensors
+from forebay._sender.outcomes cimport OutcomeHandler, RequestSensors
 from forebay._sender.produce cimport ProduceCall
 from forebay._accumulator.schedule cimport ReadyNodes
 from forebay._transactions.manager cimport TransactionManager
@@ -32,7 +32,7 @@ cdef class Sender:
     cdef public object telemetry         # of a cluster that takes metrics, else None
     cdef object log
     cdef object answered                 # on_produce
-    cdef readonly BatchOutcomes outcomes
+    cdef readonly OutcomeHandler outcomes
     cdef int acks
     cdef double delivery_timeout_ms
     cdef bint guarantee_order

@@ -24,7 +24,7 @@ from forebay._protocol.versions import ApiKey
 from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.owner import check_owner
 from forebay._sender.draining import Draining
-from forebay._sender.outcomes import BatchOutcomes, RequestSensors
+from forebay._sender.outcomes import OutcomeHandler, RequestSensors
 from forebay._sender.produce import ProduceCall, error_in, moved_leader
 from forebay._sender.producer_id import ProducerIdRequests
 from forebay._transactions.manager import TransactionManager
@@ -107,8 +107,8 @@ class Sender:
         self.closing = self.forced = self.unfinished_turn = False
         self.purges: list[Any] = []
 
-    def _make_outcomes(self, report: Callable[[BaseException, Any], None], options: SenderOptions) -> BatchOutcomes:
-        return BatchOutcomes(
+    def _make_outcomes(self, report: Callable[[BaseException, Any], None], options: SenderOptions) -> OutcomeHandler:
+        return OutcomeHandler(
             accumulator=self.accumulator,
             metadata=self.metadata,
             client=self.client,
@@ -152,11 +152,11 @@ class Sender:
         if len(self.purges) > 0:
             self._purge(now)
         # Before batches take all the room of a connection.
-        telling: cython.double = INFINITY
+        telemetry_due: cython.double = INFINITY
         if self.telemetry is not None:
-            telling = self.telemetry.turn(now, self.closing and not self._has_records())
+            telemetry_due = self.telemetry.turn(now, self.closing and not self._has_records())
         delay: cython.double = -1 if self.transactions is None else self._prepare(now)
-        waking: cython.double = self.accumulator.pool.serve_deferred(now, len(self.in_flight) == 0)
+        pool_due: cython.double = self.accumulator.pool.serve_deferred(now, len(self.in_flight) == 0)
         delay = self.send_ready(now) if delay < 0 else self._wait_until(now, delay)
         if self.requests is not None:
             # After the batches: the partitions that the gate did not allow yet are requested in the same turn.
@@ -166,7 +166,7 @@ class Sender:
         if self.outcomes.unheard.waiting:
             delay = min(delay, self.outcomes.unheard.look(now))
         self.unfinished_turn = False
-        self.client.poll(min(delay, waking, telling), now)
+        self.client.poll(min(delay, pool_due, telemetry_due), now)
         if now >= self.next_roll:
             self.next_roll = self.metrics.roll(now)
         return None
@@ -334,7 +334,7 @@ class Sender:
     def _end_call(self, call: ProduceCall, now: cython.double) -> object:
         """No batch of the request is in flight any more, even if its answer could not be applied."""
         batch: ProducerBatch
-        self.outcomes.heard = None
+        self.outcomes.answer_in_progress = None
         for batch in call.batches:
             if batch.in_flight:
                 error = NetworkError(f"The answer of node {call.node_id} could not be applied")
@@ -351,7 +351,7 @@ class Sender:
             self._fail_call(call, response, now)
         elif response.body is None:
             if call.refused is None:
-                self.outcomes.heard = (call.batches, None)
+                self.outcomes.answer_in_progress = (call.batches, None)
             for batch in call.batches:
                 self.complete(batch, None, call.refusal(batch, None), now)
         else:
@@ -384,7 +384,7 @@ class Sender:
     def _apply(self, call: ProduceCall, body: ProduceResponse, now: cython.double) -> object:
         self.sensors.throttle_time.record(body.throttle_time_ms)
         answers: list[Any] = match(call.batches, body.partitions)
-        self.outcomes.heard = (call.batches, answers)
+        self.outcomes.answer_in_progress = (call.batches, answers)
         hints: dict[TopicPartition, tuple[int, int]] | None = None
         answer: PartitionResponse | None
         batch: ProducerBatch
@@ -442,7 +442,7 @@ class Sender:
             self.accumulator.pool.serve_now()
 
     def settle_early(self) -> tuple[int, int]:
-        """See ``BatchOutcomes.settle_early``; also ends waits for a transaction or metadata.  Any thread."""
+        """See ``OutcomeHandler.settle_early``; also ends waits for a transaction or metadata.  Any thread."""
         if self.dialog is not None:
             self.dialog.close(KafkaError(FORCED_TRANSACTION))
         self.metadata.close()

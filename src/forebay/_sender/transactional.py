@@ -14,7 +14,7 @@ from forebay._protocol.find_coordinator import TRANSACTION
 from forebay._protocol.versions import SUPPORTED, ApiKey, api_name
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay._transactions.answers import apply_answer, apply_failure, apply_loss
-from forebay._transactions.dialog import TransactionDialog
+from forebay._transactions.dialog import TransactionMachine
 from forebay._transactions.pending import Pending
 from forebay._transactions.requests import FIRST_OF_V2
 from forebay.errors import KafkaError, UnsupportedVersionError
@@ -25,7 +25,7 @@ FIRST_PRODUCE_V2 = 12
 
 
 class TransactionalRequests:
-    """Sends the requests of the TransactionDialog.
+    """Sends the requests of the TransactionMachine.
 
     Args:
         dialog: the requests, and what their answers mean.
@@ -38,7 +38,7 @@ class TransactionalRequests:
     def __init__(
         self,
         *,
-        dialog: TransactionDialog,
+        dialog: TransactionMachine,
         client: Any,
         backoff: ExponentialBackoff,
         request_timeout_ms: float,

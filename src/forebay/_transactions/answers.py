@@ -1,4 +1,4 @@
-"""Applies the coordinators' answers to a TransactionDialog.  Sender's thread only.
+"""Applies the coordinators' answers to a TransactionMachine.  Sender's thread only.
 
 An answer has one of three effects: the request is done, it is sent again, or the transaction (or the producer) fails.
 ``errors`` says which error has which effect.
@@ -15,7 +15,7 @@ from forebay._protocol.find_coordinator import GROUP, FindCoordinatorResponse
 from forebay._protocol.init_producer_id import InitProducerIdResponse
 from forebay._protocol.versions import ApiKey, api_name
 from forebay._runtime.backoff import SOON_MS
-from forebay._transactions.dialog import FENCED, TransactionDialog
+from forebay._transactions.dialog import FENCED, TransactionMachine
 from forebay._transactions.errors import Action, action_for, is_expected
 from forebay._transactions.pending import Pending
 from forebay._transactions.requests import AddOffsetsCall, EndTxnCall
@@ -37,12 +37,12 @@ from forebay.errors._base import judged, reworded
 from forebay.model import Node, TopicPartition
 
 
-def apply_answer(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+def apply_answer(dialog: TransactionMachine, pending: Pending, body: Any, now: float) -> None:
     """The coordinator answered."""
     _HANDLERS[pending.call.api_key](dialog, pending, body, now)
 
 
-def apply_loss(dialog: TransactionDialog, pending: Pending, now: float) -> None:
+def apply_loss(dialog: TransactionMachine, pending: Pending, now: float) -> None:
     """The connection ended before the answer: the coordinator is looked up again, and the request is sent again."""
     pending.uncertain = True
     if pending.call.coordinator is not None:
@@ -50,14 +50,14 @@ def apply_loss(dialog: TransactionDialog, pending: Pending, now: float) -> None:
     dialog.try_again(pending, now)
 
 
-def apply_failure(dialog: TransactionDialog, pending: Pending, error: KafkaError) -> None:
+def apply_failure(dialog: TransactionMachine, pending: Pending, error: KafkaError) -> None:
     """The request could not be sent at all (no common version, no authentication): a fatal error."""
     error = judged(error, fatal=True)
     dialog.fatal(error)
     pending.result.settle(error)
 
 
-def apply_error(dialog: TransactionDialog, pending: Pending, error: KafkaError, now: float) -> None:
+def apply_error(dialog: TransactionMachine, pending: Pending, error: KafkaError, now: float) -> None:
     """The coordinator refused."""
     action = action_for(pending.call.api_key, error)
     if action in (Action.RETRY, Action.RETRY_SOON, Action.LOOK_UP):
@@ -75,7 +75,7 @@ def apply_error(dialog: TransactionDialog, pending: Pending, error: KafkaError, 
     pending.result.settle(error)
 
 
-def _try_again(dialog: TransactionDialog, pending: Pending, action: Action, now: float) -> None:
+def _try_again(dialog: TransactionMachine, pending: Pending, action: Action, now: float) -> None:
     if action is Action.LOOK_UP:
         dialog.look_up(pending.call.coordinator)
     if action is Action.RETRY:
@@ -84,7 +84,7 @@ def _try_again(dialog: TransactionDialog, pending: Pending, action: Action, now:
     dialog.try_again(pending, now, SOON_MS if soon else float("inf"))
 
 
-def _failed_abort(dialog: TransactionDialog, error: KafkaError, action: Action) -> Action:
+def _failed_abort(dialog: TransactionMachine, error: KafkaError, action: Action) -> Action:
     # The coordinator forgot this producer.  Nothing is left to abort, and the producer needs another epoch.
     if isinstance(error, (InvalidPidMappingError, UnknownProducerIdError)) and dialog.can_bump:
         dialog.forget()
@@ -92,7 +92,7 @@ def _failed_abort(dialog: TransactionDialog, error: KafkaError, action: Action) 
     return action if action in (Action.FENCED, Action.FATAL) else Action.FATAL
 
 
-def _in_our_words(dialog: TransactionDialog, pending: Pending, error: KafkaError, action: Action) -> KafkaError:
+def _in_our_words(dialog: TransactionMachine, pending: Pending, error: KafkaError, action: Action) -> KafkaError:
     call = pending.call
     said: KafkaError
     if action is Action.FENCED:
@@ -116,19 +116,19 @@ def _group_of(call: Any) -> str:
     return str(call.wanted.key if call.coordinator is None else call.coordinator.key)
 
 
-_ENDINGS: Mapping[Action, Callable[[TransactionDialog, KafkaError], None]] = MappingProxyType(
+_ENDINGS: Mapping[Action, Callable[[TransactionMachine, KafkaError], None]] = MappingProxyType(
     {
-        Action.ABORTABLE: TransactionDialog.abortable,
-        Action.COMMIT_FAILED: TransactionDialog.abortable,
-        Action.ABORTABLE_BUMP: TransactionDialog.abortable_with_bump,
-        Action.REFUSED: TransactionDialog.refused,
-        Action.FATAL: TransactionDialog.fatal,
-        Action.FENCED: TransactionDialog.fatal,
+        Action.ABORTABLE: TransactionMachine.abortable,
+        Action.COMMIT_FAILED: TransactionMachine.abortable,
+        Action.ABORTABLE_BUMP: TransactionMachine.abortable_with_bump,
+        Action.REFUSED: TransactionMachine.refused,
+        Action.FATAL: TransactionMachine.fatal,
+        Action.FENCED: TransactionMachine.fatal,
     }
 )
 
 
-def _found_coordinator(dialog: TransactionDialog, pending: Pending, body: FindCoordinatorResponse, now: float) -> None:
+def _found_coordinator(dialog: TransactionMachine, pending: Pending, body: FindCoordinatorResponse, now: float) -> None:
     wanted = pending.call.wanted
     error = error_for(body.error_code, body.error_message)
     if error is not None:
@@ -140,7 +140,7 @@ def _found_coordinator(dialog: TransactionDialog, pending: Pending, body: FindCo
     pending.result.settle()
 
 
-def _initialized(dialog: TransactionDialog, pending: Pending, body: InitProducerIdResponse, now: float) -> None:
+def _initialized(dialog: TransactionMachine, pending: Pending, body: InitProducerIdResponse, now: float) -> None:
     error = error_for(body.error_code)
     if error is None and body.producer_id < 0:
         error = ProtocolError(f"InitProducerId was answered with the producer id {body.producer_id}")
@@ -151,7 +151,7 @@ def _initialized(dialog: TransactionDialog, pending: Pending, body: InitProducer
     dialog.ready(pending.result)
 
 
-def _added_partitions(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+def _added_partitions(dialog: TransactionMachine, pending: Pending, body: Any, now: float) -> None:
     errors = _errors_of(pending.call.partitions, body.errors)
     if not errors:
         dialog.members.added(pending.call.partitions)
@@ -205,7 +205,7 @@ def _worst(pending: Pending, errors: Mapping[TopicPartition, KafkaError]) -> Kaf
     return max(errors.values(), key=weight)
 
 
-def _added_offsets(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+def _added_offsets(dialog: TransactionMachine, pending: Pending, body: Any, now: float) -> None:
     error = error_for(body.error_code)
     if error is not None:
         apply_error(dialog, pending, error, now)
@@ -214,7 +214,7 @@ def _added_offsets(dialog: TransactionDialog, pending: Pending, body: Any, now: 
     dialog.enqueue_commit(pending.call.commit, pending.result)
 
 
-def _committed_offsets(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+def _committed_offsets(dialog: TransactionMachine, pending: Pending, body: Any, now: float) -> None:
     call = pending.call
     errors = _errors_of(call.offsets, body.errors)
     if not errors:
@@ -224,7 +224,7 @@ def _committed_offsets(dialog: TransactionDialog, pending: Pending, body: Any, n
     apply_error(dialog, pending, _worst(pending, errors), now)
 
 
-def _ended(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -> None:
+def _ended(dialog: TransactionMachine, pending: Pending, body: Any, now: float) -> None:
     error = error_for(body.error_code)
     if error is not None:
         apply_error(dialog, pending, error, now)
@@ -234,7 +234,7 @@ def _ended(dialog: TransactionDialog, pending: Pending, body: Any, now: float) -
     dialog.end_of_transaction(pending.result)
 
 
-_HANDLERS: Mapping[int, Callable[[TransactionDialog, Pending, Any, float], None]] = MappingProxyType(
+_HANDLERS: Mapping[int, Callable[[TransactionMachine, Pending, Any, float], None]] = MappingProxyType(
     {
         ApiKey.FIND_COORDINATOR: _found_coordinator,
         ApiKey.INIT_PRODUCER_ID: _initialized,

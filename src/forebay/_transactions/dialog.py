@@ -1,4 +1,4 @@
-"""TransactionDialog: what is under way between a transactional producer and its coordinators.
+"""TransactionMachine: what is under way between a transactional producer and its coordinators.
 
 It has the state and the requests that wait, and says what errors do to them.  The sender's thread takes one request
 after the other and brings the answers (``answers``).  The TransactionManager has the sequences and the producer id;
@@ -67,7 +67,7 @@ class LastCall(NamedTuple):
     result: TransactionalResult
 
 
-class TransactionDialog:
+class TransactionMachine:
     """One transactional.id's requests and answers.
 
     Args:

@@ -15,7 +15,7 @@ Differences to the Java client:
 - Nothing depends on comparing sequences across the wrap.
 
 In a transactional producer the epoch is not ours to bump: a gap ends the transaction, and what follows from it is
-decided by the TransactionSession.  A partition becomes part of the transaction when its first batch comes to the gate.
+decided by the TransactionCalls.  A partition becomes part of the transaction when its first batch comes to the gate.
 
 Sender thread only; other threads may read ``fatal_error``, ``producer_id`` and ``producer_epoch``.  While nothing is in
 a batch (before, between and after transactions) the session's callers may set and drop the identity.

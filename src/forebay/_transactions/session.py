@@ -1,4 +1,4 @@
-"""TransactionSession: the transactional calls of the application's threads, as moves of the state and requests.
+"""TransactionCalls: the transactional calls of the application's threads, as moves of the state and requests.
 
 No call here blocks: a caller waits on the TransactionalResult.  Outside a transaction the accumulator is sealed, so
 no record can get in between a commit and the next transaction.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from forebay._protocol.find_coordinator import TRANSACTION
-from forebay._transactions.dialog import BROKEN, FENCED, LastCall, TransactionDialog
+from forebay._transactions.dialog import BROKEN, FENCED, LastCall, TransactionMachine
 from forebay._transactions.errors import for_call
 from forebay._transactions.initialization import Coordinator, InitProducerIdCall
 from forebay._transactions.requests import FIRST_OF_V2, AddOffsetsCall, TxnOffsetCommitCall
@@ -20,14 +20,14 @@ from forebay.errors._base import AnyError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition, TransactionIdentity
 
 
-class TransactionSession:
+class TransactionCalls:
     """The calls of one transactional.id; any thread but the sender's.
 
     Args:
         dialog: the state, the lock that guards it, and the requests that the calls begin.
     """
 
-    def __init__(self, dialog: TransactionDialog) -> None:
+    def __init__(self, dialog: TransactionMachine) -> None:
         self.dialog = dialog
 
     def initialize(self, given: TransactionIdentity | None = None) -> TransactionalResult:

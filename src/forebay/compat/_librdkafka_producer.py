@@ -10,12 +10,12 @@ from typing import Any, Self
 
 from forebay._runtime.ticket import ThreadTicket
 from forebay._sender import lifecycle as _lifecycle
-from forebay.compat._held import HeldMessages
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raise_first, raised, refusal
 from forebay.compat._librdkafka_messages import Events
 from forebay.compat._librdkafka_path import CLOSED, ProducePath
 from forebay.compat._librdkafka_values import ClusterMetadata, as_cluster, check_message, plain_topic
+from forebay.compat._topic_backlog import TopicBacklog
 from forebay.config._door import door
 from forebay.control import Control
 from forebay.control.topics import describe_topics
@@ -63,7 +63,7 @@ class Producer(ProducePath):
             states = native._parts.client.states
             self._broker_errors = BrokerErrors(states, events)
             states.on_loss = self._broker_errors.lost
-        self._bind(native, events, HeldMessages(native, self._go_held, self._fail_held), read)
+        self._bind(native, events, TopicBacklog(native, self._go_held, self._fail_held), read)
 
     def produce_batch(
         self,

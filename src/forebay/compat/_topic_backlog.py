@@ -32,7 +32,7 @@ class Held(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-class HeldMessages:
+class TopicBacklog:
     """Any thread adds; ``_lock`` guards the fields that say nothing else.
 
     Args:

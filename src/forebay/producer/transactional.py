@@ -34,7 +34,7 @@ from forebay.model.wire import check_text
 
 if TYPE_CHECKING:
     from forebay._transactions.result import TransactionalResult
-    from forebay._transactions.session import TransactionSession
+    from forebay._transactions.session import TransactionCalls
     from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata
 
 
@@ -271,7 +271,7 @@ class TransactionalCalls:
 
     # Waiting
 
-    def _session(self, call: str) -> TransactionSession:
+    def _session(self, call: str) -> TransactionCalls:
         self._check_open()
         session = self._parts.session
         if session is None:

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.sql.datasource import WriterCommitMessage
 
 from forebay.errors import IllegalStateError
-from forebay.spark.exactly_once.protocol import MOST_APPS, NO_VERSION, Outcome
+from forebay.spark.exactly_once.protocol import MOST_APPS, NO_VERSION, TaskOutcome
 
 FORMAT = 1
 MOST_REMEMBERED = 500
@@ -50,7 +50,7 @@ class TaskReport(WriterCommitMessage):
     """Records by ``topic-partition``."""
     producer: dict[str, float] = field(default_factory=dict)
     """What the producer counted during this task, by Kafka's metric names."""
-    outcome: Outcome | None = None
+    outcome: TaskOutcome | None = None
     """Of an exactly-once write: the transaction that is left open."""
 
 
@@ -178,13 +178,13 @@ def complete(messages: Sequence[WriterCommitMessage | None]) -> list[TaskReport]
     return reports
 
 
-def outcomes(messages: Sequence[WriterCommitMessage | None]) -> list[Outcome]:
+def outcomes(messages: Sequence[WriterCommitMessage | None]) -> list[TaskOutcome]:
     """What the tasks of an exactly-once write left for the driver."""
     reports = [message for message in messages if isinstance(message, TaskReport)]
     return [report.outcome for report in reports if report.outcome is not None]
 
 
-def notice(found: Sequence[Outcome], *, streaming: bool) -> tuple[int, str] | None:
+def notice(found: Sequence[TaskOutcome], *, streaming: bool) -> tuple[int, str] | None:
     """What to log of an exactly-once write that is a repetition, or that may not be what its user thinks it is.
 
     Returns:

@@ -18,7 +18,7 @@ from forebay.errors import KafkaError
 from forebay.spark import producers
 from forebay.spark.columns import with_times
 from forebay.spark.commit import TaskReport
-from forebay.spark.exactly_once.protocol import LateTransactionError, Outcome, Role, TakenOverError
+from forebay.spark.exactly_once.protocol import LateTransactionError, Role, TakenOverError, TaskOutcome
 from forebay.spark.exactly_once.task import TaskTransaction
 from forebay.spark.options import SinkOptions
 from forebay.spark.producers import RowProducer
@@ -98,7 +98,7 @@ def _report(
     deliveries: Any,
     sent: dict[str, float],
     times: tuple[int, int],
-    outcome: Outcome | None,
+    outcome: TaskOutcome | None,
 ) -> TaskReport:
     raw = deliveries.raw_bytes + deliveries.batches * BATCH_OVERHEAD
     return TaskReport(

@@ -9,7 +9,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay._accumulator import parked
+from forebay._accumulator import lingering as module
 from tests.unit._accumulator.shelf import TOPIC, VALUE, Shelf
 
 LINGER = 10.0
@@ -218,5 +218,5 @@ def test_one_that_waits_is_nothing_for_the_garbage_collector() -> None:
     after = Counter(type(each) for each in gc.get_objects())
     kept = {kind: count for kind, count in (after - before).items() if count > 40}
     # Interpreted, every object is one.
-    interpreted = str(parked.__file__).endswith(".py")
+    interpreted = str(module.__file__).endswith(".py")
     assert (kept != {}) == interpreted

@@ -230,7 +230,7 @@ def test_split_frequency(good: int) -> None:
 
 
 class Sharing(Gate):
-    """Shares sequences out as the transaction manager does, and knows the order."""
+    """BrokerQuotas sequences out as the transaction manager does, and knows the order."""
 
     def __init__(self) -> None:
         self.splits: list[list[int]] = []

@@ -6,7 +6,7 @@ import random
 
 from forebay._accumulator.account import BatchAccount
 from forebay._accumulator.pool import BufferPool
-from forebay._accumulator.waiters import Shares, held_by, share_used_up
+from forebay._accumulator.waiters import BrokerQuotas, held_by, share_used_up
 
 
 def test_owners_that_take_turns_are_counted_apart() -> None:
@@ -45,8 +45,8 @@ def test_a_batch_with_its_chunk_may_go_beyond_it_by_the_overdraft() -> None:
 
 
 def test_repr() -> None:
-    assert repr(Shares(0)) == "<Shares: [], at most all each>"
-    assert repr(Shares(10)) == "<Shares: [], at most 10 each>"
+    assert repr(BrokerQuotas(0)) == "<BrokerQuotas: [], at most all each>"
+    assert repr(BrokerQuotas(10)) == "<BrokerQuotas: [], at most 10 each>"
 
 
 def test_the_three_largest_holders() -> None:

@@ -10,7 +10,7 @@ import threading
 import weakref
 from typing import Any
 
-from tests.unit.compat.kafka.test_calls import Listeners, located
+from tests.unit.compat.kafka.test_future_callbacks import Listeners, located
 from tests.unit.compat.kafka.test_path import made, ours
 
 

@@ -23,7 +23,7 @@ import pytest
 
 from forebay._runtime import threads as _threads
 from forebay._runtime.threads import (
-    RareImport,
+    BackgroundImport,
     after_import,
     hub_of_caller,
     is_imported,
@@ -295,7 +295,7 @@ def test_where_no_thread_can_be_started_a_rare_import_is_there_at_once(
     name = module_on_path(tmp_path, monkeypatch)
     monkeypatch.setattr(_threads, "_start_new_thread", no_thread)
     errors: list[Exception] = []
-    assert RareImport(name, errors.append).is_there() and errors == []
+    assert BackgroundImport(name, errors.append).is_there() and errors == []
 
 
 class Importing:
@@ -373,7 +373,7 @@ def test_a_rare_import_is_made_once_and_tried_again_after_an_error(
     errors: list[Exception] = []
     started: list[Any] = []
     monkeypatch.setattr(_threads, "_start_new_thread", lambda call, arguments: started.append((call, arguments)))
-    rare = RareImport(name, errors.append)
+    rare = BackgroundImport(name, errors.append)
     for _ in range(3):
         assert not rare.is_there()
     ((call, arguments),) = started

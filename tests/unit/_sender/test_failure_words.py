@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from forebay._sender.expiry import expiry_error, waiting_phase
+from forebay._sender.failure_words import expiry_error, waiting_phase
 from forebay.errors import NotLeaderOrFollowerError, TimeoutError
 from tests.unit._accumulator.shelf import Shelf
 

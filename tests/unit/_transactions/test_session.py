@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from forebay._runtime.backoff import ExponentialBackoff
-from forebay._transactions.dialog import TransactionDialog
+from forebay._transactions.dialog import TransactionMachine
 from forebay._transactions.initialization import InitProducerIdCall
 from forebay._transactions.manager import TransactionManager
 from forebay._transactions.requests import EndTxnCall
-from forebay._transactions.session import TransactionSession
+from forebay._transactions.session import TransactionCalls
 from forebay._transactions.state import State
 from forebay.errors import IllegalStateError, KafkaError, ProducerClosedError, ProducerFencedError
 from forebay.model import TransactionIdentity
@@ -40,12 +40,12 @@ class Seal:
         return self.incomplete
 
 
-class Session(TransactionSession):
+class Session(TransactionCalls):
     """One with its surroundings, by hand."""
 
     def __init__(self) -> None:
         self.bolt = Seal()
-        dialog = TransactionDialog(
+        dialog = TransactionMachine(
             "foobar",
             timeout_ms=1121,
             manager=TransactionManager(ExponentialBackoff(50, 50, lambda: 0.5)),
@@ -65,7 +65,7 @@ def flags_of(error: KafkaError) -> tuple[bool, bool, bool]:
     return error.fatal, error.txn_requires_abort, error.retriable
 
 
-def calls(session: TransactionSession) -> dict[str, Callable[[], object]]:
+def calls(session: TransactionCalls) -> dict[str, Callable[[], object]]:
     return {
         "init_transactions": session.initialize,
         "begin_transaction": session.begin,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay.compat._held import FULL_TURN_MS, HeldMessages
+from forebay.compat._topic_backlog import FULL_TURN_MS, TopicBacklog
 from forebay.errors import IllegalStateError, InvalidTopicError, ProducerClosedError, PurgedError, TimeoutError
 from forebay.testing.clock import ManualClock
 from tests.fakes.names import FORBIDDEN_TOPICS
@@ -28,7 +28,7 @@ class Sliding(ManualClock):
 
 
 class Case:
-    """HeldMessages whose thread's turns are taken by the test."""
+    """TopicBacklog whose thread's turns are taken by the test."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -36,7 +36,7 @@ class Case:
         self.failed: list[tuple[Any, BaseException]] = []
         self.started: list[str] = []
         self.full = False
-        self.held = HeldMessages(
+        self.held = TopicBacklog(
             world.producer,
             self.send,
             lambda arguments, error: self.failed.append((arguments, error)),
@@ -182,7 +182,7 @@ def test_a_handler_that_interrupted_them_does_not_wait_for_their_thread() -> Non
             case.world.producer.flush(0)
         sent.append(arguments)
 
-    held = HeldMessages(case.world.producer, send, lambda *_: None, lambda *_: None)
+    held = TopicBacklog(case.world.producer, send, lambda *_: None, lambda *_: None)
     held.add("test", ("a",))
     with held._lock, pytest.raises(IllegalStateError, match="interrupted another call"):
         case.world.producer.flush(0)

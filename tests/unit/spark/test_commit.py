@@ -13,7 +13,7 @@ import pytest
 from forebay.errors import IllegalStateError
 from forebay.model import TransactionIdentity
 from forebay.spark.commit import MOST_REMEMBERED, Counters, TaskReport, complete, describe_abort, notice, outcomes, save
-from forebay.spark.exactly_once.protocol import MOST_APPS, NO_VERSION, Claim, Outcome, TaskWrite, Write
+from forebay.spark.exactly_once.protocol import MOST_APPS, NO_VERSION, Claim, TaskOutcome, TaskWrite, Write
 
 
 def report(partition: int = 0, rows: int = 10, **changes: Any) -> TaskReport:
@@ -150,9 +150,9 @@ def test_transactions_and_skipped_tasks_are_counted() -> None:
     claim, write = Claim(driver), Write("q", 1)
     task = TaskWrite(0, driver._replace(transactional_id="p-1-0-0"), 10, 5)
     reports = [
-        report(outcome=Outcome(claim, write, 0, False, task)),
-        report(1, rows=0, outcome=Outcome(claim, write, 1)),
-        report(2, rows=0, outcome=Outcome(claim, write, 2, True)),
+        report(outcome=TaskOutcome(claim, write, 0, False, task)),
+        report(1, rows=0, outcome=TaskOutcome(claim, write, 1)),
+        report(2, rows=0, outcome=TaskOutcome(claim, write, 2, True)),
     ]
     counters = Counters()
     counters.add(reports)
@@ -183,8 +183,8 @@ def test_a_write_that_is_skipped_or_strange_says_so(
 ) -> None:
     claim = Claim(TransactionIdentity("p-driver", 1, 2, 2), versions)
     for streaming, wanted in ((True, stream), (False, batch)):
-        told = notice([Outcome(claim, Write(app, version), 0)], streaming=streaming)
+        told = notice([TaskOutcome(claim, Write(app, version), 0)], streaming=streaming)
         assert (told is None) is (wanted is None)
         assert told is None or (told[0] == wanted[0] and wanted[1] in told[1])
     unfinished = claim._replace(unfinished=Write(app, version), lost=(0,))
-    assert notice([Outcome(unfinished, Write(app, version), 0)], streaming=True) is None
+    assert notice([TaskOutcome(unfinished, Write(app, version), 0)], streaming=True) is None

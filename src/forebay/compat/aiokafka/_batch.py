@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import cython
+from cython.cimports.forebay._accumulator.single_batch import append_whole
 from cython.cimports.forebay._accumulator.states import APPENDED
-from cython.cimports.forebay._accumulator.whole import append_whole
 from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD

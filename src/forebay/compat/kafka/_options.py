@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from forebay.compat.kafka._given import BoundSerializer, Chooser, chooser_of
+from forebay.compat.kafka._user_functions import BoundSerializer, Chooser, chooser_of
 from forebay.compat.kafka.errors import KafkaConfigurationError, translated
 from forebay.compat.kafka.partitioner import DefaultPartitioner, StickyPartitioner
 from forebay.config import ProducerConfig

@@ -1,4 +1,4 @@
-from forebay.compat.kafka._calls cimport Call
+from forebay.compat.kafka._future_callbacks cimport Call
 from forebay._accumulator.topic cimport TopicState
 from forebay._delivery.future cimport RecordFuture
 from forebay._accumulator.partitioner cimport PartitionRandom

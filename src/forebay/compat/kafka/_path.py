@@ -12,7 +12,7 @@ from cython.cimports.forebay._delivery.added import added_callback, put_added, r
 from cython.cimports.forebay._delivery.callbacks import alike
 from cython.cimports.forebay._runtime.primitives import bytes_pointer, utf8_size
 from cython.cimports.forebay._runtime.primitives import murmur2 as hash_bytes
-from cython.cimports.forebay.compat.kafka._calls import (
+from cython.cimports.forebay.compat.kafka._future_callbacks import (
     ALWAYS,
     DEEPEST,
     ON_FAILURE,
@@ -26,7 +26,7 @@ from cython.cimports.forebay.producer.path import OPEN, WAIT
 from forebay._accumulator.partitioner import PartitionRandom
 from forebay._accumulator.topic import TopicState
 from forebay._delivery.future import RecordFuture
-from forebay.compat.kafka._calls import Call
+from forebay.compat.kafka._future_callbacks import Call
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated
 from forebay.compat.kafka.structs import RecordMetadata
 from forebay.errors import KafkaError as NativeError

@@ -23,7 +23,7 @@ from forebay.errors import KafkaError
 from forebay.producer.columns.columns import Columns
 from forebay.producer.columns.deliveries import BatchDelivery
 from forebay.producer.columns.row import RowAppender
-from forebay.producer.columns.shares import Share
+from forebay.producer.columns.shares import RowShare
 from forebay.producer.path import SendPath
 
 NULL = cython.declare(cython.longlong, -1)
@@ -293,7 +293,7 @@ class TableAppender:
     def note(self, at: cython.Py_ssize_t, until: cython.Py_ssize_t) -> cython.void:
         rows: RowWindow = self.rows
         result: BatchResult = cython.cast(BatchResult, rows.taker)
-        share: Share = self.delivery._share_of(result, rows.timestamps[rows.order[at]])
+        share: RowShare = self.delivery._share_of(result, rows.timestamps[rows.order[at]])
         share.add_scattered(rows.first_index, self.row, rows.order, at, until)
         self.delivery.rows += until - at
         self.delivery.raw_bytes += rows.written

@@ -1,5 +1,5 @@
 from forebay._delivery.future cimport RecordFuture
-from forebay.producer.columns.shares cimport Share
+from forebay.producer.columns.shares cimport RowShare
 from forebay._delivery.result cimport BatchResult
 
 
@@ -27,5 +27,5 @@ cdef class BatchDelivery:
     cdef bint _collecting
     cpdef void _trim(self)
     cpdef Py_ssize_t _collect(self) except -1
-    cdef void _count(self, Share share)
-    cdef Share _share_of(self, BatchResult result, long long timestamp)
+    cdef void _count(self, RowShare share)
+    cdef RowShare _share_of(self, BatchResult result, long long timestamp)

@@ -22,7 +22,7 @@ from forebay._runtime.ticket import Latch
 from forebay.errors import KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 from forebay.model import TopicPartition
-from forebay.producer.columns.shares import Share
+from forebay.producer.columns.shares import RowShare
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -72,12 +72,12 @@ class BatchDelivery:
         self._watch: Latch | None = None
         self._offsets: dict[TopicPartition, list[OffsetRun]] = {}
         self._failed_runs: list[tuple[KafkaError, Any]] = []
-        self._unheard: list[Share] = []
-        self._shares: list[Share] = []
+        self._unheard: list[RowShare] = []
+        self._shares: list[RowShare] = []
         self._callbacks: list[Callable[[BatchDelivery], object]] = []
         self._runner: int | None = None
-        self._by_result: dict[BatchResult, Share] = {}
-        self._latest: list[Share | None] = []
+        self._by_result: dict[BatchResult, RowShare] = {}
+        self._latest: list[RowShare | None] = []
         self._collect_at = FIRST_COLLECT
         self._seen = 0
         self._missing: list[int] = []
@@ -86,24 +86,24 @@ class BatchDelivery:
 
     def _track(self, result: BatchResult, row: cython.Py_ssize_t, size: cython.Py_ssize_t) -> None:
         """Notes that ``row``, a record of ``size`` bytes, went into the batch of ``result``."""
-        share: Share = self._share_of(result, 0)
+        share: RowShare = self._share_of(result, 0)
         share.add(cython.cast(cython.int, share.rows), row, 1)
         self.rows += 1
         self.raw_bytes += size
 
     @cython.cfunc
-    def _share_of(self, result: BatchResult, timestamp: cython.longlong) -> Share:
+    def _share_of(self, result: BatchResult, timestamp: cython.longlong) -> RowShare:
         # Adjacent rows of a partition mostly go into one batch, so the partition's latest share is tried first.  The
         # dictionary is for several topics whose rows alternate.
         partition: cython.Py_ssize_t = result.partition
         while len(self._latest) <= partition:
             self._latest.append(None)
-        share: Share | None = self._latest[partition]
+        share: RowShare | None = self._latest[partition]
         if share is not None and share.result is result:
             return share
         share = self._by_result.get(result)
         if share is None:
-            share = Share(result, timestamp)
+            share = RowShare(result, timestamp)
             self._by_result[result] = share
             self._shares.append(share)
         self._latest[partition] = share
@@ -130,13 +130,13 @@ class BatchDelivery:
     @cython.exceptval(-1, check=False)
     def _collect(self) -> cython.Py_ssize_t:
         """Counts what has an outcome; returns how many batches have none."""
-        share: Share
+        share: RowShare
         with self._lock:
             if self._collecting:
                 return len(self._shares)  # this call interrupts another one, which goes on
             try:
                 self._collecting = True
-                still: list[Share] = []
+                still: list[RowShare] = []
                 for share in self._shares:
                     if share.unfinished_index() >= 0:
                         still.append(share)
@@ -150,7 +150,7 @@ class BatchDelivery:
                 self._collecting = False
 
     @cython.cfunc
-    def _count(self, share: Share) -> cython.void:
+    def _count(self, share: RowShare) -> cython.void:
         where = tuple.__new__(TopicPartition, (share.result.topic, share.result.partition))
         outcomes = list(share.outcomes())
         # No Python code runs below (compiled), not even a named tuple's constructor.  So Ctrl-C cannot come in between,
@@ -232,7 +232,7 @@ class BatchDelivery:
         # The batches are waited for one by one, each for the time that is left.  They end in about this order.
         clock = SystemClock()
         end = math.inf if timeout is None else clock.now() + 1000 * timeout
-        share: Share
+        share: RowShare
         for share in list(self._shares):
             while (index := share.unfinished_index()) >= 0:
                 if not wait_for(share.result, end - clock.now(), index):
@@ -260,7 +260,7 @@ class BatchDelivery:
         if self._collect() == 0 and self._runner is None:
             self._call(function)
             return
-        share: Share
+        share: RowShare
         for share in self._shares:
             share.result.check_own_process()
         fresh = Latch()
@@ -311,7 +311,7 @@ class BatchDelivery:
         # Watches one record without an outcome at a time.  When it has one, the next record without one is watched.  So
         # there is one callback for any number of batches, and the last one runs on the sender's thread.
         future: RecordFuture
-        share: Share
+        share: RowShare
         self._hear_counted()
         for share in list(self._shares):
             index: cython.int = share.unfinished_index()

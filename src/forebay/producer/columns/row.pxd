@@ -1,7 +1,7 @@
 from forebay.producer.acknowledged cimport Acknowledged
 from forebay._arrow.columns cimport BytesColumn
 from forebay._arrow.numbers cimport IntColumn, TimestampColumn
-from forebay.producer.columns.shares cimport Share
+from forebay.producer.columns.shares cimport RowShare
 from forebay._accumulator.topic cimport TopicState
 from forebay._runtime.primitives cimport RecordPointer
 from forebay.producer.columns.columns cimport Columns

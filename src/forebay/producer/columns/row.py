@@ -30,7 +30,7 @@ from forebay.errors import IllegalArgumentError
 from forebay.producer.acknowledged import Acknowledged
 from forebay.producer.columns.columns import Columns
 from forebay.producer.columns.deliveries import BatchDelivery
-from forebay.producer.columns.shares import Share
+from forebay.producer.columns.shares import RowShare
 from forebay.producer.columns.topics import TopicTable
 from forebay.producer.path import SendPath
 
@@ -112,7 +112,7 @@ class RowAppender:
 
     @cython.cfunc
     def note(self, row: cython.Py_ssize_t, record: RecordPointer) -> cython.void:
-        share: Share = self.delivery._share_of(self.probe._batch, record.timestamp)
+        share: RowShare = self.delivery._share_of(self.probe._batch, record.timestamp)
         share.add(self.probe._index, row, 1)
         self.delivery.rows += 1
         self.delivery.raw_bytes += record_size(

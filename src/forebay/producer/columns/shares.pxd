@@ -1,7 +1,7 @@
 from forebay._delivery.result cimport BatchResult
 
 
-cdef class Share:
+cdef class RowShare:
     cdef readonly BatchResult result
     cdef readonly Py_ssize_t rows
     cdef readonly long long base_timestamp

@@ -1,4 +1,4 @@
-"""Share: the rows of a table that went into one batch, kept as runs, and what became of them."""
+"""RowShare: the rows of a table that went into one batch, kept as runs, and what became of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Run(NamedTuple):
     rows: range | array[int]
 
 
-class Outcome(NamedTuple):
+class RowsOutcome(NamedTuple):
     """What became of some rows: acknowledged from ``base_offset`` on (-1: not known), or failed with ``error``."""
 
     rows: range | array[int]
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 @cython.final
 @cython.cclass
-class Share:
+class RowShare:
     """The rows of one call that went into one batch.
 
     Outcomes are read under a lock, so only compiled code may run: the constructor of a named tuple is Python code, and
@@ -159,7 +159,7 @@ class Share:
             for at in range(index, index + count):
                 hear(self.result, at)
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[RowsOutcome]:
         """What became of the rows, once all have an outcome.  Of acknowledged rows only the number may be right."""
         result: BatchResult = self.result
         together: cython.bint = self.last_index - self.first_index + 1 == self.rows
@@ -189,14 +189,14 @@ def _distances(packed: bytearray) -> list[int]:
     return [low | high << 8 for low, high in zip(packed[0::2], packed[1::2], strict=True)]
 
 
-def _of_part(part: BatchResult, index: int, rows: range | array[int]) -> Iterator[Outcome]:
+def _of_part(part: BatchResult, index: int, rows: range | array[int]) -> Iterator[RowsOutcome]:
     if part.error is None:
         base = part.base_offset
-        yield tuple.__new__(Outcome, (rows, base + index - part.first if base >= 0 else -1, None))
+        yield tuple.__new__(RowsOutcome, (rows, base + index - part.first if base >= 0 else -1, None))
     elif not part.record_errors:
-        yield tuple.__new__(Outcome, (rows, -1, part.error))
+        yield tuple.__new__(RowsOutcome, (rows, -1, part.error))
     else:
         # The broker named records (KIP-467), so each row has its own error.
         for at in range(len(rows)):
             error = part.record_errors.get(index + at - part.first, part.error)
-            yield tuple.__new__(Outcome, (rows[at : at + 1], -1, error))
+            yield tuple.__new__(RowsOutcome, (rows[at : at + 1], -1, error))

@@ -13,7 +13,7 @@ from forebay.errors import InvalidProducerEpochError, KafkaError, ProducerFenced
 from forebay.model import TransactionDescription, TransactionIdentity
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.control_topic import ControlTopic
-from forebay.spark.exactly_once.protocol import Claim, Decision, Fate, Outcome, State
+from forebay.spark.exactly_once.protocol import Claim, Decision, Fate, State, TaskOutcome
 
 logger: logging.Logger = logging.getLogger("forebay.spark")
 
@@ -70,7 +70,7 @@ def _end(topic: ControlTopic, decision: Decision) -> tuple[Decision, Found]:
     return protocol.settle(decision, fates), found
 
 
-def commit(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], now_ms: float) -> None:
+def commit(topic: ControlTopic, prefix: str, outcomes: Sequence[TaskOutcome], now_ms: float) -> None:
     """Decides on a write whose tasks have all ended, and makes its rows readable.
 
     Args:
@@ -118,7 +118,7 @@ def _write(topic: ControlTopic, driver: TransactionIdentity, state: State, prefi
         raise protocol.taken_over(prefix) from error
 
 
-def abort(topic: ControlTopic, prefix: str, outcomes: Sequence[Outcome], claim: Claim | None) -> str:
+def abort(topic: ControlTopic, prefix: str, outcomes: Sequence[TaskOutcome], claim: Claim | None) -> str:
     """Aborts what no decision has; says in one sentence what was done.
 
     Args:

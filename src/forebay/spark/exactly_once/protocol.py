@@ -132,7 +132,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """What one task did."""
 
     claim: Claim
@@ -273,7 +273,7 @@ def claim_of(driver: TransactionIdentity, state: State) -> Claim:
     return Claim(driver, state.versions, decision.write, lost)
 
 
-def agreed(outcomes: Sequence[Outcome]) -> Outcome:
+def agreed(outcomes: Sequence[TaskOutcome]) -> TaskOutcome:
     """The first of the outcomes, whose write and claim are those of all.
 
     Raises:
@@ -288,7 +288,7 @@ def agreed(outcomes: Sequence[Outcome]) -> Outcome:
     return first
 
 
-def judge(state: State, outcomes: Sequence[Outcome]) -> State | None:
+def judge(state: State, outcomes: Sequence[TaskOutcome]) -> State | None:
     """The state that makes the tasks' open transactions count; None if every task skipped a write that is done.
 
     Args:

@@ -18,8 +18,8 @@ from forebay.spark.exactly_once.protocol import (
     NO_VERSION,
     Claim,
     LateTransactionError,
-    Outcome,
     Role,
+    TaskOutcome,
     TaskWrite,
     Write,
     is_late,
@@ -187,16 +187,16 @@ class TaskTransaction:
         self._rows += len(columns)
         self._fingerprint = (self._fingerprint + fingerprint(columns)) & MASK
 
-    def skip(self) -> Outcome:
+    def skip(self) -> TaskOutcome:
         """What is told of a task that had nothing to write."""
-        return Outcome(self._claim, self._write, self._partition, True)
+        return TaskOutcome(self._claim, self._write, self._partition, True)
 
-    def leave_open(self, producer: RowProducer) -> Outcome:
+    def leave_open(self, producer: RowProducer) -> TaskOutcome:
         """After every row is acknowledged: what the driver needs to know to commit them."""
         task = None
         if self._begun is not None:
             task = TaskWrite(self._partition, producer.detach(), self._rows, self._fingerprint)
-        return Outcome(self._claim, self._write, self._partition, False, task)
+        return TaskOutcome(self._claim, self._write, self._partition, False, task)
 
     def give_up(self, producer: RowProducer) -> None:
         """After a failure: aborts, so that readers need not wait for the transaction to time out."""

@@ -73,7 +73,7 @@ def make(client: Client) -> TelemetryReporter:
         request_timeout_ms=1_000,
         log=RateLimitedLogger("forebay.telemetry"),
         instance=InstanceId(),
-        rare_import=threads.RareImport,
+        rare_import=threads.BackgroundImport,
     )
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from forebay._delivery.callback_thread import note_sender_thread
 from forebay.compat.kafka import errors
-from forebay.compat.kafka._calls import Call
+from forebay.compat.kafka._future_callbacks import Call
 from forebay.compat.kafka.structs import RecordMetadata, TopicPartition
 from tests.fakes.broker import PRODUCE
 from tests.support.examples import examples

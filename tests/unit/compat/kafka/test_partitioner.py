@@ -6,7 +6,7 @@ import pytest
 from kafka.partitioner import DefaultPartitioner as Original
 from kafka.partitioner import murmur2 as their_murmur2
 
-from forebay.compat.kafka._given import ClusterView
+from forebay.compat.kafka._user_functions import ClusterView
 from forebay.compat.kafka.partitioner import DefaultPartitioner, murmur2
 from forebay.model import Node, PartitionInfo
 from forebay.model.cluster import Cluster

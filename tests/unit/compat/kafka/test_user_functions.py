@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forebay.compat.kafka._given import BoundSerializer, ClusterView, chooser_of
+from forebay.compat.kafka._user_functions import BoundSerializer, ClusterView, chooser_of
 from forebay.compat.kafka.errors import KafkaConfigurationError
 from forebay.compat.kafka.partitioner import DefaultPartitioner, Partitioner, StickyPartitioner
 from forebay.compat.kafka.serializer import Serializer

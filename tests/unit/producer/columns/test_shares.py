@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError
-from forebay.producer.columns.shares import Share
+from forebay.producer.columns.shares import RowShare
 from tests.fakes.world import World
 from tests.unit.producer.columns.tables import append
 
@@ -25,7 +25,7 @@ def test_rows_of_a_window_are_listed_in_the_order_of_the_batch() -> None:
 
 def test_a_share_without_parts_is_over_with_its_result() -> None:
     result = BatchResult("t", 0)
-    share = Share(result, 0)
+    share = RowShare(result, 0)
     assert share.unfinished_index() == share.rows - 1 == -1
     result.settle(7, -1, None, None, 1, print)
     assert share.unfinished_index() == -1

@@ -10,8 +10,8 @@ from forebay.errors import TimeoutError
 from forebay.spark.exactly_once import driver, protocol
 from forebay.spark.exactly_once.protocol import (
     Fate,
-    Outcome,
     TakenOverError,
+    TaskOutcome,
     UnfinishedWriteError,
     UnknownOutcomeError,
     Write,
@@ -21,7 +21,7 @@ from tests.fakes.transactions import World
 WRITE = Write("q", 0)
 
 
-def written(world: World, claim: protocol.Claim, write: Write = WRITE) -> list[Outcome]:
+def written(world: World, claim: protocol.Claim, write: Write = WRITE) -> list[TaskOutcome]:
     return [world.task(claim, write, partition, [f"{write}:{partition}"]) for partition in range(2)]
 
 

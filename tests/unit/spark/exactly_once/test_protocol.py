@@ -15,9 +15,9 @@ from forebay.spark.exactly_once.protocol import (
     Fate,
     LateTransactionError,
     NonDeterministicReplayError,
-    Outcome,
     Role,
     State,
+    TaskOutcome,
     TaskWrite,
     UnfinishedWriteError,
     Write,
@@ -34,8 +34,8 @@ def task(partition: int, *, rows: int = 2, fingerprint: int = 7, fate: Fate = Fa
     return TaskWrite(partition, identity, rows, fingerprint, fate)
 
 
-def outcome(partition: int, claim: Claim, written: TaskWrite | None = None, *, skipped: bool = False) -> Outcome:
-    return Outcome(claim, WRITE, partition, skipped, written)
+def outcome(partition: int, claim: Claim, written: TaskWrite | None = None, *, skipped: bool = False) -> TaskOutcome:
+    return TaskOutcome(claim, WRITE, partition, skipped, written)
 
 
 def described(one: TaskWrite, *, state: str = "Ongoing", epoch: int = 3, left_ms: int = 800_000) -> dict[str, object]:
@@ -111,7 +111,7 @@ def test_the_same_rows_take_the_place_of_lost_ones_and_others_are_refused() -> N
 def test_tasks_that_do_not_belong_together_are_refused() -> None:
     claim = Claim(DRIVER)
     with pytest.raises(IllegalStateError, match="Tasks of two writes are mixed: q/5 and q/6"):
-        protocol.judge(State(), [outcome(0, claim), Outcome(claim, Write("q", 6), 1)])
+        protocol.judge(State(), [outcome(0, claim), TaskOutcome(claim, Write("q", 6), 1)])
     with pytest.raises(IllegalStateError, match="without tasks"):
         protocol.judge(State(), [])
     with pytest.raises(IllegalStateError, match="did not do what it was told"):

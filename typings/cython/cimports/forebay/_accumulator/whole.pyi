@@ -1,1 +1,0 @@
-from forebay._accumulator.whole import append_whole as append_whole
