@@ -56,7 +56,7 @@ SMALL = {
     "forebay/_arrow/checks.py": "What no column may be, both for those read in place and for tables of pyarrow.",
     "forebay/aio.py": "A public name.",
     "forebay/pipeline.py": "A public name.",
-    "forebay/control/assembly.py": "_assembly stands below it.",
+    "forebay/control/_assembly.py": "_assembly stands below it.",
     "forebay/producer/acknowledged.py": "A class that _delivery and the checks of arguments stand below.",
     "forebay/cli/doctor.py": "A command of its own, imported when it is used.",
     "forebay/spark/jobs/formats.py": "What Spark's source formats need: a table.",

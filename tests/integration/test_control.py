@@ -23,8 +23,8 @@ from forebay._protocol.produce_response import decode_produce
 from forebay._protocol.versions import ApiKey
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.layout import BATCH_OVERHEAD
-from forebay.control import transactions
-from forebay.control.session import Question
+from forebay.control import _transactions as transactions
+from forebay.control._session import Question
 from forebay.errors import (
     IllegalArgumentError,
     InvalidPidMappingError,

@@ -29,7 +29,7 @@ TESTED_ELSEWHERE = {
     "producer/topics.py": "tests/scenario/test_metadata_wait.py, through send(), partitions_for() and PendingSend",
     "aio.py": "tests/unit/test_public_names.py",
     "pipeline.py": "tests/spark/test_pipeline.py, which imports through it",
-    "control/assembly.py": "tests/unit/control/world.py, which makes every Control by it",
+    "control/_assembly.py": "tests/unit/control/world.py, which makes every Control by it",
     "producer/acknowledged.py": "tests/unit/test_interceptors.py, through send()",
     "compat/kafka/_own_structs.py": "tests/unit/compat/kafka/test_structs.py, beside those of kafka-python",
     "spark/jobs/__init__.py": "tests/unit/spark/jobs/test_runner.py, which imports through it",

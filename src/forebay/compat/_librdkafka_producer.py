@@ -18,7 +18,7 @@ from forebay.compat._librdkafka_values import ClusterMetadata, as_cluster, check
 from forebay.compat._topic_backlog import TopicBacklog
 from forebay.config._door import door
 from forebay.control import Control
-from forebay.control.topics import describe_topics
+from forebay.control._topics import describe_topics
 from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbortedError
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer

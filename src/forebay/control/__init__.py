@@ -1,7 +1,7 @@
 """What a producer's owner asks the cluster for besides producing: ``client.Control``.
 
-``session.ControlSession`` has its own connections, polled by the thread that asks.  One thread at a time, under the
-lock of ``Control``.  ``transactions``, ``topics`` and ``tail`` are the questions; ``assembly`` makes the connections.
+``_session.ControlSession`` has its own connections, polled by the thread that asks.  One thread at a time, under the
+lock of ``Control``.  ``_transactions``, ``_topics`` and ``_tail`` are the questions; ``_assembly`` makes connections.
 """
 
 from __future__ import annotations

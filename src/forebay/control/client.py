@@ -19,10 +19,11 @@ from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
 from forebay._sender import lifecycle as _lifecycle
 from forebay.config import ProducerConfig
 from forebay.config._door import door
-from forebay.control import topics, transactions
-from forebay.control.assembly import assemble_control
-from forebay.control.session import ControlSession, Deadline
-from forebay.control.tail import PartitionReader
+from forebay.control import _topics as topics
+from forebay.control import _transactions as transactions
+from forebay.control._assembly import assemble_control
+from forebay.control._session import ControlSession, Deadline
+from forebay.control._tail import PartitionReader
 from forebay.errors import IllegalArgumentError, IllegalStateError, InvalidTopicError, TransactionalIdNotFoundError
 from forebay.model import (
     ClusterDescription,

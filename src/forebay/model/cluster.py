@@ -62,12 +62,12 @@ class Cluster:
                 available[topic] = before.available_partitions(topic)
         self._partitions: Mapping[str, tuple[PartitionInfo, ...]] = MappingProxyType(ordered)
         self._available = available
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.unauthorized_topics = frozenset(unauthorized_topics)
-        self.invalid_topics = frozenset(invalid_topics)
+        self.cluster_id: str | None = cluster_id
+        self.controller_id: int = controller_id
+        self.unauthorized_topics: frozenset[str] = frozenset(unauthorized_topics)
+        self.invalid_topics: frozenset[str] = frozenset(invalid_topics)
         self._topic_ids = topic_ids
-        self.version = version
+        self.version: int = version
         """Counts successful metadata updates; 0 for the bootstrap picture."""
 
     @property

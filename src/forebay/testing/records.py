@@ -18,8 +18,8 @@ from forebay._records.decoded import Batch, ControlType, EndTransactionMarker, R
 from forebay._records.layout import CONTROL_BIT, MAGIC_AT, MAGIC_V2, V2_ATTRIBUTES_AT, V2_CRC_AT
 from forebay._records.reader import next_batch_size
 from forebay.control import Control
-from forebay.control.session import ControlSession, Deadline, Question, raise_for
-from forebay.control.tail import PartitionReader
+from forebay.control._session import ControlSession, Deadline, Question, raise_for
+from forebay.control._tail import PartitionReader
 from forebay.errors import UnknownTopicOrPartitionError
 from forebay.model import TailRecord, TopicPartition
 

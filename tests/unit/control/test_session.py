@@ -6,7 +6,7 @@ import pytest
 
 from forebay._protocol.list_transactions import decode_list_transactions, encode_list_transactions
 from forebay._protocol.versions import ApiKey
-from forebay.control.session import Deadline, Question, raise_for
+from forebay.control._session import Deadline, Question, raise_for
 from forebay.errors import (
     ConcurrentTransactionsError,
     CoordinatorLoadInProgressError,

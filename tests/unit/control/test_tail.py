@@ -11,7 +11,7 @@ from forebay._protocol.metadata import MetadataPartition, MetadataResponse, Meta
 from forebay._protocol.versions import ApiKey
 from forebay._records.decoded import ControlType
 from forebay._records.reader import read_batches
-from forebay.control.tail import committed, leader_of
+from forebay.control._tail import committed, leader_of
 from forebay.errors import (
     KafkaError,
     LeaderNotAvailableError,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forebay._protocol.versions import ApiKey
-from forebay.control import transactions
+from forebay.control import _transactions as transactions
 from forebay.errors import (
     CoordinatorNotAvailableError,
     InvalidPidMappingError,

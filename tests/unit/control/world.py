@@ -15,8 +15,8 @@ from forebay._records.compression import CompressionType, compressor
 from forebay._records.decoded import ControlType, EndTransactionMarker
 from forebay.config import ProducerConfig
 from forebay.control import Control
-from forebay.control.assembly import assemble_control
-from forebay.control.session import ControlSession, Deadline
+from forebay.control._assembly import assemble_control
+from forebay.control._session import ControlSession, Deadline
 from forebay.model import TransactionDescription
 from forebay.testing.clock import ManualClock
 from forebay.testing.memory import MemorySelector

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from forebay._assembly import Surroundings, assemble_connections
 from forebay.config import ProducerConfig
-from forebay.control.session import ControlSession
+from forebay.control._session import ControlSession
 
 # Process-wide on purpose, as those of producers.
 _numbers: Iterator[int] = itertools.count(1)

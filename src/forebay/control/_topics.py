@@ -9,7 +9,7 @@ from forebay._protocol.create_topics import BROKER_DEFAULT, decode_create_topics
 from forebay._protocol.describe_configs import decode_describe_configs, encode_describe_configs
 from forebay._protocol.metadata import NOT_TOLD, MetadataResponse, decode_metadata, encode_metadata
 from forebay._protocol.versions import SUPPORTED, ApiKey
-from forebay.control.session import ControlSession, Deadline, Question, raise_for
+from forebay.control._session import ControlSession, Deadline, Question, raise_for
 from forebay.errors import error_for
 from forebay.model import ClusterDescription, PartitionInfo, TopicDescription
 

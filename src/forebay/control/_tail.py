@@ -23,7 +23,7 @@ from forebay._protocol.metadata import MetadataResponse, decode_metadata, encode
 from forebay._protocol.versions import SUPPORTED, ApiKey
 from forebay._records.decoded import Batch, ControlType, EndTransactionMarker
 from forebay._records.reader import read_batches
-from forebay.control.session import ControlSession, Deadline, Question, raise_for
+from forebay.control._session import ControlSession, Deadline, Question, raise_for
 from forebay.errors import (
     LeaderNotAvailableError,
     ProtocolError,

@@ -18,7 +18,7 @@ from forebay._protocol.find_coordinator import TRANSACTION, decode_find_coordina
 from forebay._protocol.init_producer_id import decode_init_producer_id, encode_init_producer_id
 from forebay._protocol.list_transactions import decode_list_transactions, encode_list_transactions
 from forebay._protocol.versions import SUPPORTED, ApiKey
-from forebay.control.session import ControlSession, Deadline, Question, raise_for
+from forebay.control._session import ControlSession, Deadline, Question, raise_for
 from forebay.errors import (
     ConcurrentTransactionsError,
     IllegalArgumentError,
