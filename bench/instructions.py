@@ -56,7 +56,7 @@ ONE_RECORD = "one record"
 LOOPS_HERE: dict[str, Loop] = {**LOOPS, ONE_RECORD: one_record}
 TURN = ("_sender/sender", r"Sender_\d*run_once")
 CASES = (
-    *(Case(f"send: {name}", name, "producer/path", r"SendPath_\d*send") for name in LOOPS),
+    *(Case(f"send: {name}", name, "producer/_path", r"SendPath_\d*send") for name in LOOPS),
     Case("sender's turns, a 16 KiB batch", "plain", *TURN, RECORDS_A_BATCH, False),
     Case("sender's turns, a request of one record", ONE_RECORD, *TURN, still=False, fewer=10),
     Case("the wait for it, result()", ONE_RECORD, "_delivery/future", r"RecordFuture_\d*result", still=False, fewer=10),

@@ -20,9 +20,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "forebay"
 
 # The classes that are, or are a base of, something public.
 PUBLIC = {
-    "producer/path": ["SendPath"],
+    "producer/_path": ["SendPath"],
     "_delivery/future": ["RecordFuture"],
-    "model/metadata": ["RecordMetadata"],
+    "model/_metadata": ["RecordMetadata"],
     "_runtime/clock": ["Clock", "SystemClock"],
     "_network/selector": ["Selector"],
     "compat/_librdkafka_messages": ["Events", "Message"],
@@ -30,7 +30,7 @@ PUBLIC = {
     "compat/kafka/_path": ["FutureRecordMetadata", "SendingPath"],
     "compat/aiokafka/_send": ["DeliveryFuture", "SendCalls"],
     "compat/aiokafka/_batch": ["AppendedMetadata", "BatchBuilder"],
-    "producer/columns/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
+    "producer/_columns/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.
 INNER = {"RecordFuture": {"metadata"}, "DeliveryFuture": {"wake"}}

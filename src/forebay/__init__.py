@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         TransactionIdentity,
     )
     from forebay.producer import KafkaProducer
+    from forebay.producer._columns import BatchDelivery
     from forebay.producer.aio import AsyncKafkaProducer
-    from forebay.producer.columns import BatchDelivery
     from forebay.producer.process import end_on_sigterm, per_process
     from forebay.serializers.rows import rows_as_avro, rows_as_json
 
@@ -56,7 +56,7 @@ __all__ = [
 
 _HOMES = {
     "AsyncKafkaProducer": "producer.aio",
-    "BatchDelivery": "producer.columns",
+    "BatchDelivery": "producer._columns",
     "ConsumerGroupMetadata": "model",
     "Control": "control.client",
     "KafkaError": "errors",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "FOREBAY_INTERPRETED"
 WITNESS = "_delivery.future"
-NEEDED = ("_delivery", "producer", "model.arguments", "model.gate", "model.metadata")
+NEEDED = ("_delivery", "producer", "model._arguments", "model._gate", "model._metadata")
 """What a use of a producer imports first; the rest, such as options, works without compiled modules."""
 """The module that is looked for; the build makes all or none.  Asking for each would cost every start.
 

@@ -83,7 +83,7 @@ class ProducerInterceptors:
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
         """The record after all interceptors; one that raises is skipped: the next gets the last good record."""
-        from forebay.model.inputs import ProducerRecord
+        from forebay.model._inputs import ProducerRecord
 
         for name, on_send in self._on_send:
             try:

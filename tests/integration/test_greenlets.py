@@ -243,7 +243,7 @@ def test_everything_works(embedded: EmbeddedBroker, topic: TopicFactory, world: 
 
 HELD_LOCKS = """
     import collections, greenlet, traceback
-    import forebay.producer.columns, forebay._transactions.session, forebay._accumulator.helpers
+    import forebay.producer._columns, forebay._transactions.session, forebay._accumulator.helpers
     from forebay._runtime import threads as _threads
     held, taken, switches, main = collections.Counter(), [0], [0], _threads.get_ident()
     def holder():

@@ -13,7 +13,7 @@ from tests.support.pace import HANG_S
 
 PROGRAM = """
 import gc, json, logging, os, resource, sys, threading, time
-import forebay._transactions.session, forebay._sender.transactional, forebay.control._session, forebay.producer.columns
+import forebay._transactions.session, forebay._sender.transactional, forebay.control._session, forebay.producer._columns
 from forebay import Control, KafkaProducer
 from forebay.errors import KafkaError, TimeoutError
 from forebay.testing import EmbeddedBroker

@@ -77,5 +77,5 @@ def test_the_interpreted_form_is_installed_without_one(source_tree: Path, tmp_pa
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = tmp_path.glob("forebay-*-py3-none-any.whl")
     names = zipfile.ZipFile(built).namelist()
-    assert {"forebay/py.typed", "forebay/producer/path.py", "forebay/producer/path.pyi"} <= set(names)
+    assert {"forebay/py.typed", "forebay/producer/_path.py", "forebay/producer/_path.pyi"} <= set(names)
     assert not [name for name in names if name.endswith((".so", ".c"))]

@@ -44,7 +44,7 @@ def test_the_same_sources_make_the_same_bytes(source_tree: Path, tmp_path: Path)
     assert {(member.uid, member.uname) for member in members} == {(0, "")}
     folder = made[0].name.removesuffix(".tar.gz")
     names = {member.name for member in members}
-    assert {f"{folder}/{name}" for name in ("setup.py", "PKG-INFO", "src/forebay/producer/path.py", *CARRIED)} <= names
+    assert {f"{folder}/{name}" for name in ("setup.py", "PKG-INFO", "src/forebay/producer/_path.py", *CARRIED)} <= names
     assert not [name for name in names if name.endswith((".so", ".pyc"))]
 
 

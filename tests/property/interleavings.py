@@ -146,7 +146,7 @@ from forebay._records.compression import CompressionType, compressor  # noqa: E4
 from forebay._runtime.owner import check_owner  # noqa: E402, F401
 from forebay._sender import purging  # noqa: E402
 from forebay.errors import KafkaError, ProducerClosedError  # noqa: E402
-from forebay.model.gate import Gate  # noqa: E402
+from forebay.model._gate import Gate  # noqa: E402
 from tests.unit._accumulator.shelf import APPENDED, Shelf, quiet, read  # noqa: E402
 
 APPENDERS, RECORDS, PARTITIONS = 3, 20, 2

@@ -52,7 +52,7 @@ print(rounds, sent)
 
 METADATA = """
 import gc, random, time
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 from forebay.model import Node, PartitionInfo
 from tests.unit._accumulator.shelf import TOPIC, Shelf
 

@@ -17,7 +17,7 @@ from forebay.errors import (
     TransactionalIdAuthorizationError,
     UnsupportedVersionError,
 )
-from forebay.producer.path import CLOSED
+from forebay.producer._path import CLOSED
 from tests.fakes.broker import INIT_PRODUCER_ID, PRODUCE, Received
 from tests.fakes.coordinator import (
     ADD_PARTITIONS,

@@ -16,7 +16,7 @@ from forebay.errors import (
     SaslAuthenticationError,
 )
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
-from forebay.producer.path import CLOSED, OPEN
+from forebay.producer._path import CLOSED, OPEN
 from tests.fakes.broker import INIT_PRODUCER_ID
 from tests.fakes.coordinator import ADD_OFFSETS, ADD_PARTITIONS, END_TXN, OFFSET_COMMIT, TransactionalWorld
 from tests.fakes.waiting import meanwhile

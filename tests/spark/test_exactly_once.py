@@ -126,7 +126,7 @@ def test_what_is_missing_is_refused_at_once_with_the_remedy(spark: Any, options:
 def test_the_fingerprint_is_sparks_own_hash(spark: Any) -> None:
     import pyarrow as pa
 
-    from forebay.producer.columns import fingerprint, sink_columns
+    from forebay.producer._columns import fingerprint, sink_columns
 
     values = [f"{'x' * size}{size}" for size in range(0, 200, 7)]
     frame = spark.createDataFrame([(value,) for value in values], "value STRING")

@@ -51,7 +51,7 @@ STANDARD = {
 }
 # Ours, but not a plain producer's.
 FOR_OTHERS = {
-    "forebay.model.inputs": "dataclasses: for records as objects, interceptors and offsets",
+    "forebay.model._inputs": "dataclasses: for records as objects, interceptors and offsets",
     "forebay._accumulator.split": "for a batch that a broker found too large",
     "forebay._records.reader": "for splits and brokers before 0.11",
     "forebay._records.decompression": "as the reader",

@@ -108,7 +108,7 @@ def test_lines_are_found() -> None:
 
 
 def test_each_phase_of_a_timeout_has_its_entry() -> None:
-    tree = ast.parse((PACKAGE / "_sender" / "expiry.py").read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE / "_sender" / "failure_words.py").read_text(encoding="utf-8"))
     (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "waiting_phase"]
     returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None]
     phases = {"in flight", "waiting for metadata", "waiting for memory", "flush"}

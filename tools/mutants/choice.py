@@ -16,7 +16,7 @@ SHARES = {"core": 40, "network": 25, "transactions": 20, "spark": 15}
 """Mutants of each room, in percent."""
 CORE = ("_send", "_accumulator", "_delivery", "_records", "_sender", "_columnar", "_arrow", "_runtime")
 ROOMS = {
-    "core": (*CORE, "model/arguments.py", "model/cluster.py", "model/gate.py"),
+    "core": (*CORE, "model/_arguments.py", "model/_cluster.py", "model/_gate.py"),
     "network": ("_network", "_protocol"),
     "transactions": ("_transactions",),
     "spark": ("spark",),

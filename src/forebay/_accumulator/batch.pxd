@@ -6,7 +6,7 @@ from forebay._accumulator.records cimport RecordsBuilder
 from forebay._runtime.flag cimport Flag
 from forebay._delivery.future cimport RecordFuture
 from forebay._delivery.result cimport BatchResult
-from forebay.model.gate cimport GatedQueue, StampedBatch
+from forebay.model._gate cimport GatedQueue, StampedBatch
 from forebay._records.rows cimport RowWindow
 
 

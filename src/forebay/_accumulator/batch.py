@@ -24,7 +24,7 @@ from forebay._delivery.callbacks import DeliveryCallbacks
 from forebay._delivery.future import RecordFuture
 from forebay._records.rows import RowWindow
 from forebay.errors import IllegalStateError
-from forebay.model.gate import GatedQueue, StampedBatch
+from forebay.model._gate import GatedQueue, StampedBatch
 
 MOVES = cython.declare(cython.ulonglong, packed(LIFE_MOVES))
 

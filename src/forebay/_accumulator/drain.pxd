@@ -1,7 +1,7 @@
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.schedule cimport BatchSchedule
 from forebay._accumulator.topic cimport PartitionQueue, TopicIncarnation
-from forebay.model.gate cimport Gate
+from forebay.model._gate cimport Gate
 
 
 cdef class BatchDrain:

@@ -18,7 +18,7 @@ from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.schedule import BatchSchedule
 from forebay._accumulator.topic import PartitionQueue, TopicIncarnation
 from forebay._runtime.owner import check_owner
-from forebay.model.gate import Gate
+from forebay.model._gate import Gate
 
 INFINITY: cython.double = math.inf
 

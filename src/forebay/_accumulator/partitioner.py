@@ -21,7 +21,7 @@ from cython.cimports.forebay._runtime.primitives import MAX_INT32, bytes_pointer
 from forebay.errors import IllegalArgumentError, IllegalStateError
 
 if TYPE_CHECKING:
-    from forebay.model.cluster import Cluster
+    from forebay.model._cluster import Cluster
 
 UNKNOWN = cython.declare(cython.int, -1)
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)

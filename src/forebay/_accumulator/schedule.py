@@ -22,7 +22,7 @@ from forebay._accumulator.lingering import ParkedQueues
 from forebay._accumulator.loads import PartitionLoads
 from forebay._accumulator.topic import PartitionQueue
 from forebay._runtime.owner import check_owner
-from forebay.model.gate import Gate
+from forebay.model._gate import Gate
 
 INFINITY: cython.double = math.inf
 

@@ -1,7 +1,7 @@
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.pool cimport Buffer, BufferPool
 from forebay._accumulator.records cimport RecordsBuilder
-from forebay.model.gate cimport Gate
+from forebay.model._gate cimport Gate
 from forebay._accumulator.batch cimport ProducerBatch
 
 

@@ -31,7 +31,7 @@ from forebay._records.decoded import Record
 from forebay._records.decompression import decompress
 from forebay._records.reader import read_records
 from forebay.errors import RecordTooLargeError
-from forebay.model.gate import Gate
+from forebay.model._gate import Gate
 
 
 def split_and_reenqueue(accumulator: RecordAccumulator, batch: ProducerBatch, gate: Gate | None) -> int:

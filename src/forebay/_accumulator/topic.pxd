@@ -1,4 +1,4 @@
-from forebay.model.gate cimport Gate, GatedQueue
+from forebay.model._gate cimport Gate, GatedQueue
 from forebay._runtime.mutex cimport Mutex
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.partitioner cimport BuiltInPartitioner

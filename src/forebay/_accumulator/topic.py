@@ -18,7 +18,7 @@ from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.states import PLACE_MOVES, PLACES, packed
 from forebay._runtime.mutex import is_held
 from forebay.errors import IllegalStateError
-from forebay.model.gate import Gate, GatedQueue
+from forebay.model._gate import Gate, GatedQueue
 
 INFINITY: cython.double = math.inf
 MOVES = cython.declare(cython.ulonglong, packed(PLACE_MOVES))

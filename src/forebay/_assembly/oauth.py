@@ -20,7 +20,7 @@ from forebay._runtime.clock import Clock
 from forebay._runtime.ticket import Latch
 from forebay.config import ProducerConfig, Secret, TokenSource, jaas_secret, token_source
 from forebay.errors import ConfigError
-from forebay.model.wire import shown_url
+from forebay.model._wire import shown_url
 
 logger = logging.getLogger("forebay.network")
 

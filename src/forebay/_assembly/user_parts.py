@@ -82,7 +82,7 @@ def make_user_parts(
     if interceptors:
         # They make a ProducerRecord of a row.  Imported now, because a signal handler could interrupt a later import.
         import forebay._records.reader
-        import forebay.model.inputs  # noqa: F401
+        import forebay.model._inputs  # noqa: F401
     partitioner = _partitioner(config, seen_by_users, random)
     if partitioner is not None:
         keep(partitioner)

@@ -16,12 +16,12 @@ logger = logging.getLogger("forebay.callbacks")
 WAY_IN = tuple(
     f"forebay/{name}.py"
     for name in (
-        "producer/acknowledged",
+        "producer/_acknowledged",
         "_delivery/result",
         "_delivery/callbacks",
         "_delivery/callback_thread",
         "_delivery/future",
-        "producer/columns/deliveries",
+        "producer/_columns/deliveries",
         "compat/kafka/_future_callbacks",
         "compat/_librdkafka_messages",
     )

@@ -1,6 +1,6 @@
 cimport cython
 
-from forebay.model.metadata cimport RecordMetadata
+from forebay.model._metadata cimport RecordMetadata
 from forebay._runtime.memory cimport ObjectPointer
 
 

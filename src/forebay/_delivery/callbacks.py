@@ -26,7 +26,7 @@ from cython.cimports.forebay._runtime.memory import (
 )
 
 from forebay.errors._base import own_copy
-from forebay.model.metadata import RecordMetadata
+from forebay.model._metadata import RecordMetadata
 
 # A record's second number holds both sizes plus one, in 32 bits each.  The highest bit of the lower half is free.
 ANOTHER_FUNCTION = cython.declare(cython.longlong, 1 << 31)

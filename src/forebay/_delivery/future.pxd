@@ -1,5 +1,5 @@
 from forebay._delivery.callbacks cimport DeliveryCallbacks
-from forebay.model.metadata cimport RecordMetadata
+from forebay.model._metadata cimport RecordMetadata
 from forebay._runtime.ticket cimport ThreadTicket
 from forebay._delivery.result cimport BatchResult
 

@@ -27,7 +27,7 @@ from forebay._runtime.hints import FUTURE, no_attribute
 from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import IllegalStateError, KafkaError, TimeoutError
 from forebay.errors._base import own_copy
-from forebay.model.metadata import RecordMetadata
+from forebay.model._metadata import RecordMetadata
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

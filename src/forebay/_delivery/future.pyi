@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from typing import Any, final
 
 from forebay.errors import KafkaError
-from forebay.model.metadata import RecordMetadata
+from forebay.model._metadata import RecordMetadata
 
 @final
 class RecordFuture:

@@ -17,7 +17,7 @@ from cython.cimports.forebay._delivery.callback_thread import report_lost
 from cython.cimports.forebay._delivery.callbacks import DeliveryCallbacks, copy_or_itself, deliver_to
 from cython.cimports.forebay._runtime.memory import is_unshared
 from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release, thread_ident
-from cython.cimports.forebay.model.metadata import RecordMetadata, new_metadata
+from cython.cimports.forebay.model._metadata import RecordMetadata, new_metadata
 
 from forebay._delivery.callback_thread import leave_forked_child, report_safely, was_entered
 from forebay.errors import ForkedProducerError

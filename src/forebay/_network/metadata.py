@@ -27,8 +27,8 @@ from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.ticket import Ticket
 from forebay.errors import KafkaError
 from forebay.model import Node, TopicPartition
-from forebay.model.cluster import Cluster
-from forebay.model.wire import check_topic
+from forebay.model._cluster import Cluster
+from forebay.model._wire import check_topic
 
 _NEVER = float("-inf")
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from forebay._protocol.metadata import MetadataPartition, MetadataResponse, MetadataTopic
 from forebay.errors import KafkaError, error_for
 from forebay.model import Node, PartitionInfo, TopicPartition
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 
 NO_LEADER = -1
 NO_EPOCH = -1

@@ -19,7 +19,7 @@ from forebay._network.resolver import NOT_FOUND, addresses_within
 from forebay._runtime.files import NoTextError, read_small, text_of
 from forebay.errors import AuthenticationError, ConfigError, KafkaError, NetworkError, SaslAuthenticationError
 from forebay.errors._base import bare, printable
-from forebay.model.wire import shown_url
+from forebay.model._wire import shown_url
 
 MAX_ANSWER = 1024 * 1024
 SHOWN = 200

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any, NoReturn, TypeVar
 
 from forebay.errors import ProtocolError
-from forebay.model.wire import encoded
+from forebay.model._wire import encoded
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from cython.cimports.forebay._runtime.primitives import (
 )
 
 from forebay.errors import IllegalArgumentError, UnsupportedVersionError
-from forebay.model.wire import MAX_TEXT, check_text
+from forebay.model._wire import MAX_TEXT, check_text
 
 
 @cython.freelist(8)

@@ -58,7 +58,7 @@ from cython.cimports.forebay._runtime.primitives import (
     writable_pointer,
     zigzag,
 )
-from cython.cimports.forebay.model.arguments import checked_headers
+from cython.cimports.forebay.model._arguments import checked_headers
 
 MOST_COUNTED = cython.declare(cython.Py_ssize_t, 63)
 """At most so many headers have a count of one byte, which can be written after them."""

@@ -1,4 +1,4 @@
-from forebay.model.gate cimport Gate, GatedQueue, StampedBatch
+from forebay.model._gate cimport Gate, GatedQueue, StampedBatch
 from forebay._transactions.partitions cimport TransactionPartitions
 from forebay._transactions.sequences cimport PartitionSequences
 

@@ -45,7 +45,7 @@ from forebay.errors import (
     UnsupportedVersionError,
 )
 from forebay.errors._base import judged
-from forebay.model.gate import Gate, GatedQueue, StampedBatch
+from forebay.model._gate import Gate, GatedQueue, StampedBatch
 
 if TYPE_CHECKING:
     from forebay._protocol.init_producer_id import InitProducerIdResponse

@@ -16,7 +16,7 @@ from typing import Any
 
 from forebay.errors import CommitFailedError, IllegalArgumentError
 from forebay.model import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
-from forebay.model.wire import shown, topic_fault
+from forebay.model._wire import shown, topic_fault
 
 LIBRDKAFKA_MAGIC = b"CGMDv2:"
 """The first bytes of librdkafka's serialized group metadata, in versions 1.6 and later."""

@@ -20,7 +20,7 @@ from forebay.errors import KafkaError, UnknownProducerIdError
 from forebay.model import TopicPartition
 
 if TYPE_CHECKING:
-    from forebay.model.gate import StampedBatch
+    from forebay.model._gate import StampedBatch
 
 
 @cython.final

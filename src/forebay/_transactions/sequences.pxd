@@ -1,4 +1,4 @@
-from forebay.model.gate cimport StampedBatch
+from forebay.model._gate cimport StampedBatch
 
 
 cpdef int increment_sequence(long long sequence, long long by) noexcept

@@ -16,7 +16,7 @@ from typing import Any
 import cython
 from cython.cimports.forebay._records.layout import MAX_SEQUENCE
 
-from forebay.model.gate import StampedBatch
+from forebay.model._gate import StampedBatch
 
 NONE = cython.declare(cython.int, -1)
 HALF = cython.declare(cython.longlong, 0x40000000)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from forebay._runtime.ticket import Latch
 from forebay.errors import IllegalArgumentError
-from forebay.model.wire import shown, topic_fault
+from forebay.model._wire import shown, topic_fault
 from forebay.testing._forward import Forwarder
 from forebay.testing.broker import EmbeddedBroker, EmbeddedBrokerError
 

@@ -21,7 +21,7 @@ from forebay.cli.properties import Given, load_properties, pairs
 from forebay.cli.rows import HeaderPairs, unescape
 from forebay.cli.table import TableFormat
 from forebay.config import ProducerConfig
-from forebay.model.wire import shown, topic_fault
+from forebay.model._wire import shown, topic_fault
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option = Callable[[Any], Any]

@@ -33,7 +33,7 @@ from forebay.config._secret import shown_value
 from forebay.errors import KafkaError
 from forebay.errors._base import printable
 from forebay.model import ClusterDescription, TopicDescription
-from forebay.model.wire import shown, topic_fault
+from forebay.model._wire import shown, topic_fault
 
 PORT = 9092
 METADATA_S = 5.0

@@ -25,7 +25,7 @@ from forebay.cli.tally import Tally
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaError, TimeoutError
 from forebay.producer import KafkaProducer
-from forebay.producer.columns import BatchDelivery
+from forebay.producer._columns import BatchDelivery
 
 _NONE, _OPEN, _ENDING, _COMMITTED = range(4)
 """How far the command's transaction has come."""

@@ -1,4 +1,4 @@
-from forebay.model.metadata cimport RecordMetadata
+from forebay.model._metadata cimport RecordMetadata
 cimport cython
 
 from forebay._delivery.callbacks cimport CompiledCallback

@@ -12,7 +12,7 @@ from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
 from forebay._delivery.callbacks import CompiledCallback
 from forebay._runtime.clock import Clock
 from forebay.compat._librdkafka_errors import KafkaError, own_error
-from forebay.model.metadata import RecordMetadata
+from forebay.model._metadata import RecordMetadata
 
 TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME = range(3)
 NO_TYPE = cython.declare(cython.int, 0)

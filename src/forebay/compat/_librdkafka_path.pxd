@@ -1,7 +1,7 @@
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.topic cimport TopicState
 from forebay._runtime.primitives cimport RecordPointer
-from forebay.producer.path cimport SendPath
+from forebay.producer._path cimport SendPath
 from forebay.compat._librdkafka_messages cimport Events, Message
 
 

@@ -22,7 +22,7 @@ from cython.cimports.forebay._runtime.primitives import (
 )
 from cython.cimports.forebay.compat._librdkafka_messages import new_message
 from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
-from cython.cimports.forebay.producer.path import FORKED, OPEN, RETURN
+from cython.cimports.forebay.producer._path import FORKED, OPEN, RETURN
 
 from forebay._accumulator.batch import ProducerBatch
 from forebay._accumulator.topic import TopicState
@@ -39,7 +39,7 @@ from forebay.compat._librdkafka_values import (
 )
 from forebay.errors import KafkaError as NativeError
 from forebay.errors import UnknownTopicOrPartitionError
-from forebay.producer.path import SendPath
+from forebay.producer._path import SendPath
 
 CLOSED = "Producer has been closed"
 FULL = "Local: Queue full: queue.buffering.max.kbytes is reached; call poll() and try again"

@@ -22,7 +22,7 @@ from forebay.control._topics import describe_topics
 from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbortedError
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer
-from forebay.producer.path import FORKED
+from forebay.producer._path import FORKED
 
 logger = logging.getLogger("forebay.compat")
 PURGED = "Purged before the topic was known"

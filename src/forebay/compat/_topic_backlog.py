@@ -16,9 +16,9 @@ from forebay._runtime.threads import start_thread
 from forebay._runtime.ticket import ThreadTicket
 from forebay._sender import lifecycle as _lifecycle
 from forebay.errors import KafkaError, TimeoutError
-from forebay.model.inputs import ProducerRecord
-from forebay.producer.path import FORKED
-from forebay.producer.pending import PendingSend
+from forebay.model._inputs import ProducerRecord
+from forebay.producer._path import FORKED
+from forebay.producer._pending import PendingSend
 
 LONGEST_TURN_MS = 1_000.0
 FULL_TURN_MS = 5.0

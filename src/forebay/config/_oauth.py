@@ -11,7 +11,7 @@ from forebay.config._jaas import LoginModule, parse_jaas
 from forebay.config._placeholders import Placeholder, providers_of
 from forebay.config._secret import Secret
 from forebay.errors import ConfigError
-from forebay.model.wire import shown_url
+from forebay.model._wire import shown_url
 
 TOKEN_MECHANISMS = ("OAUTHBEARER", "AWS_MSK_IAM")
 _PREFIX = "sasl.oauthbearer"

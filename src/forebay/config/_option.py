@@ -17,7 +17,7 @@ from forebay._runtime.allowed import path_refusal, url_refusal
 from forebay.config._placeholders import Placeholder
 from forebay.config._secret import Called, Secret, described, path_fault, shown_value
 from forebay.errors import ConfigError
-from forebay.model.wire import MAX_TEXT, text_fault
+from forebay.model._wire import MAX_TEXT, text_fault
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1

@@ -15,7 +15,7 @@ from forebay._runtime.files import NoTextError, read_small, text_of
 from forebay.config._properties import HALF, EscapeError, properties
 from forebay.config._secret import Secret
 from forebay.errors import ConfigError
-from forebay.model.wire import NOT_UTF8, is_utf8
+from forebay.model._wire import NOT_UTF8, is_utf8
 
 PROVIDERS = ("env", "file", "directory")
 MOST = 1024 * 1024

@@ -14,7 +14,7 @@ from forebay.config._option import INT_MAX
 from forebay.config._proxy import parse_proxy
 from forebay.config._security_rules import placeholder_rule, sasl_rule, tls_rule
 from forebay.errors import ConfigError
-from forebay.model.wire import shown, text_fault
+from forebay.model._wire import shown, text_fault
 
 Values = MutableMapping[str, Any]
 Explicit = Collection[str]

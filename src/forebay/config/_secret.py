@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from forebay.errors import ConfigError
-from forebay.model.wire import NOT_UTF8, is_utf8
+from forebay.model._wire import NOT_UTF8, is_utf8
 
 HIDDEN = "[hidden]"
 PEM_MARK = "-----"

@@ -12,7 +12,7 @@ from forebay.config._oauth import TOKEN_MECHANISMS, jaas_secret, token_source
 from forebay.config._placeholders import Placeholder, looks_like_one
 from forebay.config._secret import Secret, shown_value
 from forebay.errors import ConfigError, IllegalArgumentError
-from forebay.model.wire import NOT_UTF8, is_utf8
+from forebay.model._wire import NOT_UTF8, is_utf8
 
 TLS_VERSIONS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 OLD_VERSIONS = TLS_VERSIONS[:2]

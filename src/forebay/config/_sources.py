@@ -12,7 +12,7 @@ from forebay._runtime.files import NoTextError, without_mark
 from forebay.config._door import door
 from forebay.config._properties import HALF, EscapeError, properties
 from forebay.errors import ConfigError
-from forebay.model.wire import is_utf8
+from forebay.model._wire import is_utf8
 
 if TYPE_CHECKING:
     from forebay.config import ProducerConfig

@@ -33,7 +33,7 @@ from forebay.model import (
     TransactionIdentity,
     TransactionListing,
 )
-from forebay.model.wire import check_text, check_topic, shown
+from forebay.model._wire import check_text, check_topic, shown
 
 __all__ = ["Control"]
 

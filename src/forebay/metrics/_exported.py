@@ -11,7 +11,7 @@ from forebay._metrics import names
 from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._sender import lifecycle as _lifecycle
 from forebay.producer import KafkaProducer
-from forebay.producer.path import FORKED
+from forebay.producer._path import FORKED
 
 PREFIXES = {names.PRODUCER: "forebay", names.TOPIC: "forebay_topic", names.NODE: "forebay_node"}
 """What the names of a group begin with in Prometheus."""

@@ -1,7 +1,7 @@
 """Plain values that cross the public surface, and what judges them.
 
-Begin with ``values``.  ``inputs`` has those that users make; ``arguments`` and ``wire`` judge what they give.
-``metadata`` is where a record went, ``cluster`` a picture of the brokers, ``gate`` what the accumulator asks of
+Begin with ``values``.  ``_inputs`` has those that users make; ``_arguments`` and ``_wire`` judge what they give.
+``_metadata`` is where a record went, ``_cluster`` a picture of the brokers, ``_gate`` what the accumulator asks of
 transactions.  Names are imported when they are first asked for: who reads options needs none of them.
 """
 
@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from forebay.model.inputs import ConsumerGroupMetadata, OffsetAndMetadata, ProducerRecord
-    from forebay.model.metadata import RecordMetadata
+    from forebay.model._inputs import ConsumerGroupMetadata, OffsetAndMetadata, ProducerRecord
+    from forebay.model._metadata import RecordMetadata
     from forebay.model.values import (
         NO_OFFSET,
         NO_TIMESTAMP,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from forebay.model.values import DeliveryCallback as DeliveryCallback
 else:
     _HOMES = {
-        "ConsumerGroupMetadata": "inputs",
-        "OffsetAndMetadata": "inputs",
-        "ProducerRecord": "inputs",
-        "RecordMetadata": "metadata",
+        "ConsumerGroupMetadata": "_inputs",
+        "OffsetAndMetadata": "_inputs",
+        "ProducerRecord": "_inputs",
+        "RecordMetadata": "_metadata",
     }
 
     def __getattr__(name):

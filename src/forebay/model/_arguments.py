@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import cython
 
 from forebay.errors import IllegalArgumentError
-from forebay.model.wire import check_text
+from forebay.model._wire import check_text
 
 if TYPE_CHECKING:
     from forebay.model import ProducerRecord
@@ -23,7 +23,7 @@ class IfThere(str):
 def as_record(topic: Any, value: Any, key: Any, headers: Any, partition: Any, timestamp_ms: Any) -> ProducerRecord:
     """The arguments of send() as one record; ``topic`` may be a record already."""
     # Only those who have records or interceptors import it.
-    from forebay.model.inputs import ProducerRecord
+    from forebay.model._inputs import ProducerRecord
 
     if isinstance(topic, ProducerRecord):
         if any(other is not None for other in (value, key, headers, partition, timestamp_ms)):

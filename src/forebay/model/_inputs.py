@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.errors import IllegalArgumentError
-from forebay.model.wire import check_text
+from forebay.model._wire import check_text
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from forebay.errors import KafkaError
-    from forebay.model.metadata import RecordMetadata
+    from forebay.model._metadata import RecordMetadata
 
 NO_OFFSET = -1
 NO_TIMESTAMP = -1

@@ -1,9 +1,9 @@
 """What applications call: the producer for threads, for asyncio and for whole processes.
 
 Begin with ``threads.KafkaProducer``; ``aio`` has its counterpart, ``process`` makes one in each process.  A send goes
-through ``path.SendPath``: it serializes, chooses a partition, appends, and waits for memory or metadata.  ``refusals``
-has the errors of a record that cannot be taken, ``transactional`` the calls of the transactional API, ``columns`` what
-``send_batch`` does.  All of it runs on the application's threads.
+through ``_path.SendPath``: it serializes, chooses a partition, appends, and waits for memory or metadata.
+``_refusals`` has the errors of a record that cannot be taken, ``_transactional`` the calls of the transactional API,
+``_columns`` what ``send_batch`` does.  All of it runs on the application's threads.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import cython
 from cython.cimports.forebay._delivery.callbacks import hears
-from cython.cimports.forebay.model.arguments import listed_headers
+from cython.cimports.forebay.model._arguments import listed_headers
 
 from forebay._delivery.callbacks import CompiledCallback
 from forebay.errors import IllegalArgumentError
 from forebay.model import TopicPartition
-from forebay.model.arguments import as_record
-from forebay.model.metadata import RecordMetadata
+from forebay.model._arguments import as_record
+from forebay.model._metadata import RecordMetadata
 
 if TYPE_CHECKING:
     from forebay.model import ProducerRecord

@@ -9,7 +9,7 @@ from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.registry import MetricsSnapshot
 from forebay.errors import IllegalStateError, TimeoutError
 from forebay.errors._base import own_copy
-from forebay.producer.refusals import check_timeout
+from forebay.producer._refusals import check_timeout
 
 if TYPE_CHECKING:
     from forebay._insight.values import ProducerDescription

@@ -1,4 +1,4 @@
-from forebay.producer.acknowledged cimport Acknowledged
+from forebay.producer._acknowledged cimport Acknowledged
 from forebay._accumulator.appender cimport BatchAppender
 from forebay._accumulator.accumulator cimport RecordAccumulator
 from forebay._accumulator.topic cimport TopicState
@@ -6,7 +6,7 @@ from forebay._runtime.clock cimport Clock
 from forebay._runtime.primitives cimport RecordPointer
 from forebay._delivery.future cimport RecordFuture
 from forebay._runtime.gil cimport GilClaim
-from forebay.producer.topics cimport TopicFinder
+from forebay.producer._topics cimport TopicFinder
 
 cpdef enum:                # SendPath._state; the interpreted form has it in path.py
     CLOSED = 1             # 0 is that of a subclass that has not called __init__: it has no fields to be read

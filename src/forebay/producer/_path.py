@@ -26,7 +26,7 @@ from cython.cimports.forebay._runtime.primitives import (
     section_pointer,
     view_of,
 )
-from cython.cimports.forebay.model.arguments import checked_partition, checked_timestamp, listed_headers, plain_name
+from cython.cimports.forebay.model._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
 
 from forebay._accumulator.topic import TopicState
 from forebay._delivery.future import RecordFuture, failed_future
@@ -34,10 +34,10 @@ from forebay._runtime.threads import get_ident
 from forebay._runtime.ticket import ThreadTicket
 from forebay.errors import ApiError, IllegalArgumentError, KafkaError, SerializationError, TimeoutError
 from forebay.model import Headers, TopicPartition
-from forebay.model.arguments import as_record, fields_of, not_callable
-from forebay.producer.acknowledged import Acknowledged, shared_by_all
-from forebay.producer.refusals import buffer_exhausted, not_open, record_too_large
-from forebay.producer.topics import TopicFinder
+from forebay.model._arguments import as_record, fields_of, not_callable
+from forebay.producer._acknowledged import Acknowledged, shared_by_all
+from forebay.producer._refusals import buffer_exhausted, not_open, record_too_large
+from forebay.producer._topics import TopicFinder
 
 if TYPE_CHECKING:
     from forebay._assembly import Parts

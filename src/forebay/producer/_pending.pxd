@@ -1,5 +1,5 @@
 from forebay._accumulator.topic cimport TopicState
-from forebay.producer.path cimport SendPath
+from forebay.producer._path cimport SendPath
 from forebay._delivery.future cimport RecordFuture
 
 

@@ -13,18 +13,18 @@ from cython.cimports.forebay._accumulator.states import APPENDED, WORTH_WAKING
 from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers
 from cython.cimports.forebay._runtime.primitives import RecordView, record_view, view_of
-from cython.cimports.forebay.model.arguments import checked_partition, checked_timestamp, listed_headers, plain_name
-from cython.cimports.forebay.producer.path import OPEN
+from cython.cimports.forebay.model._arguments import checked_partition, checked_timestamp, listed_headers, plain_name
+from cython.cimports.forebay.producer._path import OPEN
 
 from forebay._accumulator.topic import TopicState
 from forebay._delivery.future import RecordFuture
 from forebay.errors import ApiError, IllegalArgumentError, SerializationError
 from forebay.model import TopicPartition
-from forebay.producer.acknowledged import Acknowledged
-from forebay.producer.path import SendPath
+from forebay.producer._acknowledged import Acknowledged
+from forebay.producer._path import SendPath
 
 if TYPE_CHECKING:
-    from forebay.model.inputs import ProducerRecord
+    from forebay.model._inputs import ProducerRecord
 
 STICKY = cython.declare(cython.int, -1)
 NO_HEADERS = cython.declare(bytes, b"\x00")

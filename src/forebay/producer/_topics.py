@@ -8,7 +8,7 @@ import cython
 
 from forebay._accumulator.topic import TopicState
 from forebay._runtime.ticket import ThreadTicket
-from forebay.producer.refusals import not_in_metadata
+from forebay.producer._refusals import not_in_metadata
 
 if TYPE_CHECKING:
     from forebay._assembly import Parts

@@ -30,7 +30,7 @@ from forebay.errors import (
 )
 from forebay.errors._base import caused, own_copy
 from forebay.model import TopicPartition, TransactionIdentity
-from forebay.model.wire import check_text
+from forebay.model._wire import check_text
 
 if TYPE_CHECKING:
     from forebay._transactions.result import TransactionalResult

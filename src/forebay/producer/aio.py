@@ -26,12 +26,12 @@ from forebay.config import FromSources, ProducerConfig
 from forebay.config._door import door
 from forebay.errors import ForkedProducerError, KafkaError, ProducerClosedError, TimeoutError
 from forebay.model import Headers, PartitionInfo, ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
-from forebay.model.arguments import IfThere, as_record
+from forebay.model._arguments import IfThere, as_record
 from forebay.producer import KafkaProducer
-from forebay.producer.columns import BatchDelivery
-from forebay.producer.pending import PendingSend, pending_send
-from forebay.producer.refusals import check_timeout
-from forebay.producer.transactional import Call
+from forebay.producer._columns import BatchDelivery
+from forebay.producer._pending import PendingSend, pending_send
+from forebay.producer._refusals import check_timeout
+from forebay.producer._transactional import Call
 
 if TYPE_CHECKING:
     from forebay._insight.values import ProducerDescription

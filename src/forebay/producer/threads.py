@@ -1,6 +1,6 @@
 """KafkaProducer: the front end for threads.
 
-``send`` is in ``forebay.producer.path`` (compiled); here are the producer's life and everything that is not done per
+``send`` is in ``forebay.producer._path`` (compiled); here are the producer's life and everything that is not done per
 record.  The sender's thread holds no reference to this object, so a producer that is dropped without ``close``
 still delivers what it accepted.
 """
@@ -34,12 +34,12 @@ from forebay.errors import (
 )
 from forebay.errors._base import caused
 from forebay.model import PartitionInfo, TopicPartition
-from forebay.model.arguments import IfThere
-from forebay.producer.columns import BatchDelivery, send_table
-from forebay.producer.insight import Insight
-from forebay.producer.path import CLOSED, FORKED, OPEN, SendPath
-from forebay.producer.refusals import check_timeout, close_timeout
-from forebay.producer.transactional import TransactionalCalls
+from forebay.model._arguments import IfThere
+from forebay.producer._columns import BatchDelivery, send_table
+from forebay.producer._insight import Insight
+from forebay.producer._path import CLOSED, FORKED, OPEN, SendPath
+from forebay.producer._refusals import check_timeout, close_timeout
+from forebay.producer._transactional import TransactionalCalls
 
 __all__ = ["KafkaProducer"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from forebay.config._door import door
 from forebay.config._secret import shown_name
 from forebay.errors import ConfigError
-from forebay.model.wire import shown, topic_fault
+from forebay.model._wire import shown, topic_fault
 from forebay.spark.exactly_once import settings
 from forebay.spark.exactly_once.settings import Settings
 from forebay.spark.secrets import ALLOW_INLINE_KEY

@@ -132,7 +132,7 @@ class ColumnProducer:
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        from forebay.producer.columns import append_columns
+        from forebay.producer._columns import append_columns
 
         self._options = options
         self._append = append_columns
@@ -210,7 +210,7 @@ def _open(options: SinkOptions) -> RowProducer:
     global _set_apart
     try:
         # Before there is a producer that a failed import would leave open.
-        from forebay.producer import columns as _columnar  # noqa: F401
+        from forebay.producer import _columns as _columnar  # noqa: F401
 
         config = secrets.in_task(dict(options.producer))
         if options.exactly_once is not None:

@@ -105,7 +105,7 @@ def _of_keys(partitions: int) -> Any:
         # Runs in a task.
         import pyarrow as pa
 
-        from forebay.producer.columns import key_partitions
+        from forebay.producer._columns import key_partitions
 
         return pa.array(key_partitions(keys, partitions), pa.int32())
 

@@ -131,7 +131,7 @@ def _send(
     transaction: TaskTransaction | None,
     clock: Clock,
 ) -> Any:
-    from forebay.producer.columns import BatchDelivery, sink_columns
+    from forebay.producer._columns import BatchDelivery, sink_columns
 
     deliveries = BatchDelivery()
     given = 0

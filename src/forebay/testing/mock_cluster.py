@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from forebay._accumulator.partitioner import key_partition
 from forebay.errors import IllegalArgumentError, UnknownTopicOrPartitionError
 from forebay.model import Node, OffsetAndMetadata, PartitionInfo, ProducerRecord, TopicPartition
-from forebay.model.cluster import Cluster
-from forebay.model.wire import check_topic
+from forebay.model._cluster import Cluster
+from forebay.model._wire import check_topic
 from forebay.testing.records import ReadRecord
 
 NODE = Node(1, "mock", 9092)

@@ -26,10 +26,10 @@ from forebay.errors import (
     PurgedError,
 )
 from forebay.model import PartitionInfo, ProducerRecord, TopicPartition
-from forebay.model.arguments import as_record, listed_headers, not_callable
-from forebay.producer.acknowledged import Acknowledged
-from forebay.producer.columns import BatchDelivery
-from forebay.producer.refusals import record_too_large
+from forebay.model._arguments import as_record, listed_headers, not_callable
+from forebay.producer._acknowledged import Acknowledged
+from forebay.producer._columns import BatchDelivery
+from forebay.producer._refusals import record_too_large
 from forebay.testing.mock_cluster import NODE, MockCluster, Offsets, Sent
 from forebay.testing.records import ReadRecord
 from forebay.testing.table_rows import HEADERS, KEY, PARTITION, TIMESTAMP, rows_of

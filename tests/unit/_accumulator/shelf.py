@@ -20,8 +20,8 @@ from forebay._records.ratio import CompressionRatioEstimator
 from forebay._records.reader import read_batches
 from forebay._runtime.backoff import ExponentialBackoff
 from forebay.model import Node, PartitionInfo
-from forebay.model.cluster import Cluster
-from forebay.model.gate import Gate, StampedBatch
+from forebay.model._cluster import Cluster
+from forebay.model._gate import Gate, StampedBatch
 from forebay.testing.clock import ManualClock
 
 WAIT, APPENDED, FULL, NEW = 0, 1, 2, 4

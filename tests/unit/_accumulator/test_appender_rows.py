@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
+from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 
 

@@ -21,7 +21,7 @@ from forebay._delivery.sender_lock import IN_HAND, may_wait
 from forebay._records.batch_v2 import checksum
 from forebay._records.compression import CompressionType, Lz4Compressor, compressor
 from forebay._records.ratio import CompressionRatioEstimator
-from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
+from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 from tests.unit._accumulator.shelf import RECORD, Shelf, quiet, read
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from forebay._records.compression import CompressionType, compressor
-from forebay.model.gate import Gate, StampedBatch
+from forebay.model._gate import Gate, StampedBatch
 from tests.unit._accumulator.shelf import Holding, Shelf
 
 

@@ -24,7 +24,7 @@ from forebay._accumulator.partitioner import (
 from forebay._runtime import primitives as _prim
 from forebay.errors import IllegalArgumentError, IllegalStateError
 from forebay.model import Node, PartitionInfo
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 
 NODE = Node(0, "localhost", 9092)
 LONG_KEY = b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8"

@@ -13,7 +13,7 @@ from forebay._accumulator.states import OPEN
 from forebay._records.compression import CompressionType, compressor
 from forebay._records.ratio import CompressionRatioEstimator
 from forebay.errors import CorruptRecordError, KafkaError, RecordTooLargeError
-from forebay.model.gate import Gate
+from forebay.model._gate import Gate
 from tests.unit._accumulator.shelf import Shelf, quiet, read
 
 HEADER = 61

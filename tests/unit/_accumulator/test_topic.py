@@ -10,7 +10,7 @@ import pytest
 from forebay._accumulator.states import ANNOUNCED, IDLE, PARKED, PLACE_MOVES, PLACES, WATCHED
 from forebay.errors import IllegalStateError
 from forebay.model import Node, PartitionInfo
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 from tests.unit._accumulator.shelf import APPENDED, TOPIC, Shelf
 
 

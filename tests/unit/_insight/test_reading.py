@@ -11,7 +11,7 @@ import pytest
 from forebay._insight.reading import percentile
 from forebay._metrics.sensor import Histogram
 from forebay.errors import ForkedProducerError
-from forebay.producer.path import FORKED
+from forebay.producer._path import FORKED
 from tests.fakes.broker import PRODUCE
 from tests.fakes.world import World
 from tests.support.pace import HANG_S

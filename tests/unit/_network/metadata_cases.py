@@ -6,7 +6,7 @@ from forebay._network.metadata import Metadata, MetadataQuery
 from forebay._protocol.metadata import MetadataResponse
 from forebay._runtime.ticket import Ticket
 from forebay.model import Node, TopicPartition
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 
 T0, T1 = TopicPartition("topic-1", 0), TopicPartition("topic-1", 1)
 

@@ -7,7 +7,7 @@ import pytest
 from forebay._network.metadata import Metadata, MetadataQuery
 from forebay.errors import InvalidTopicError, KafkaError, TopicAuthorizationError, UnknownTopicOrPartitionError
 from forebay.model import Node, TopicPartition
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 
 from .metadata_cases import Waker, metadata, update
 from .replies import NODES, partition, reply, topic

@@ -13,7 +13,7 @@ from forebay._network.metadata import Metadata
 from forebay._network.metadata_snapshot import MetadataSnapshot, PartitionState, SeenEpochs, merge_leaders
 from forebay._protocol.metadata import MetadataTopic
 from forebay.model import Node, TopicPartition
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 
 from .metadata_cases import T0, T1, metadata, update
 from .replies import NODES, partition, reply, topic

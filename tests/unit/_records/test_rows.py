@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._records.decoded import Record
 from forebay._records.rows import RowWindow
-from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
+from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 from tests.support.examples import examples
 

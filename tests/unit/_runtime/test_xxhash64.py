@@ -1,4 +1,4 @@
-"""XXH64 by published values; the compiled form is tried in ``tests/unit/producer/columns/test_fingerprint.py``."""
+"""XXH64 by published values; the compiled form is tried in ``tests/unit/producer/_columns/test_fingerprint.py``."""
 
 from __future__ import annotations
 

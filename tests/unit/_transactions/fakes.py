@@ -17,7 +17,7 @@ from forebay.errors import (
     TimeoutError,
     UnknownProducerIdError,
 )
-from forebay.model.gate import GatedQueue, StampedBatch
+from forebay.model._gate import GatedQueue, StampedBatch
 
 NODE = "localhost:9092 (id 0)"
 OUT_OF_ORDER = OutOfOrderSequenceError()

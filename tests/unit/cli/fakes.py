@@ -14,7 +14,7 @@ from forebay.errors import IllegalStateError, KafkaError
 from forebay.errors._base import own_copy
 from forebay.model import RecordMetadata
 from forebay.producer import KafkaProducer
-from forebay.producer.columns.deliveries import FailedRows
+from forebay.producer._columns.deliveries import FailedRows
 
 CONFIG = ProducerConfig(bootstrap_servers="localhost:9092")
 

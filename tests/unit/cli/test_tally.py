@@ -18,7 +18,7 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import RecordMetadata
-from forebay.producer.columns.deliveries import FailedRows
+from forebay.producer._columns.deliveries import FailedRows
 from tests.unit.cli.fakes import FakeDelivery
 
 HERE = RecordMetadata("t", 1, 5, -1, -1, 7)

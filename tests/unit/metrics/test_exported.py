@@ -14,7 +14,7 @@ from forebay._metrics.registry import Kind, MetricName
 from forebay._sender import lifecycle as _lifecycle
 from forebay.metrics import readings
 from forebay.metrics._exported import Watched, in_base_unit, prometheus_name, tags_of
-from forebay.producer.path import FORKED
+from forebay.producer._path import FORKED
 from tests.fakes.world import World
 from tests.support.pace import HANG_S
 

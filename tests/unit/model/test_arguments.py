@@ -12,8 +12,8 @@ import pytest
 from forebay.errors import IllegalArgumentError, KafkaError
 from forebay.interceptors import ProducerInterceptors
 from forebay.model import ProducerRecord, RecordMetadata
-from forebay.model.arguments import as_record, checked_headers, checked_partition, checked_timestamp
-from forebay.producer.acknowledged import Acknowledged
+from forebay.model._arguments import as_record, checked_headers, checked_partition, checked_timestamp
+from forebay.producer._acknowledged import Acknowledged
 
 
 class Number(enum.IntEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forebay.model import Node, PartitionInfo, TopicPartition
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 
 A, B = Node(1, "a", 9092), Node(2, "b", 9092)
 

@@ -6,7 +6,7 @@ import pytest
 
 from forebay._accumulator.topic import PartitionQueue
 from forebay._transactions.manager import TransactionManager
-from forebay.model.gate import Gate, GatedQueue, StampedBatch
+from forebay.model._gate import Gate, GatedQueue, StampedBatch
 
 
 def test_a_batch_is_stamped_and_stamped_anew() -> None:

@@ -20,7 +20,7 @@ from forebay.model import (
     TransactionIdentity,
     TransactionListing,
 )
-from forebay.model import inputs as _inputs
+from forebay.model import _inputs as _inputs
 
 
 def test_values_print_as_kafka_prints_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from forebay._protocol.primitives import Writer
 from forebay.errors import IllegalArgumentError, InvalidTopicError
-from forebay.model.wire import (
+from forebay.model._wire import (
     MAX_TEXT,
     MAX_TOPIC,
     check_text,

@@ -25,8 +25,8 @@ from forebay.errors import (
 )
 from forebay.model import ProducerRecord, RecordMetadata, TopicPartition, TransactionIdentity
 from forebay.producer import KafkaProducer
+from forebay.producer._transactional import TransactionalCalls
 from forebay.producer.aio import SENDS_BETWEEN_LOOKS, AsyncKafkaProducer
-from forebay.producer.transactional import TransactionalCalls
 from tests.fakes.broker import INIT_PRODUCER_ID, METADATA, PRODUCE, Topic
 from tests.fakes.coordinator import END_TXN, TransactionalWorld
 from tests.fakes.loop import drive

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forebay.errors import ForkedProducerError
-from forebay.producer.path import FORKED
+from forebay.producer._path import FORKED
 from tests.fakes.world import World
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from forebay.errors import KafkaError
 from forebay.model import ProducerRecord
-from forebay.producer.pending import pending_send
+from forebay.producer._pending import pending_send
 from tests.fakes.broker import Topic
 from tests.fakes.tickets import CountingTicket
 from tests.fakes.waiting import meanwhile

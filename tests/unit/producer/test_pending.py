@@ -17,7 +17,7 @@ from forebay.errors import (
     TopicAuthorizationError,
 )
 from forebay.model import ProducerRecord
-from forebay.producer.pending import PendingSend, pending_send
+from forebay.producer._pending import PendingSend, pending_send
 from tests.fakes.broker import METADATA, PRODUCE, Topic
 from tests.fakes.tickets import CountingTicket
 from tests.fakes.waiting import Watching

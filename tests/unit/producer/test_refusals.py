@@ -6,7 +6,7 @@ from typing import Any
 
 from forebay._accumulator.pool import BufferPool
 from forebay.errors import BufferExhaustedError, KafkaError, TimeoutError, UnknownTopicOrPartitionError
-from forebay.producer.refusals import buffer_exhausted, not_in_metadata
+from forebay.producer._refusals import buffer_exhausted, not_in_metadata
 
 
 def exhausted(pool: BufferPool, **given: Any) -> BufferExhaustedError:

@@ -1,6 +1,6 @@
 from forebay._accumulator.topic cimport TopicState
 from forebay._delivery.future cimport RecordFuture
-from forebay.producer.path cimport SendPath
+from forebay.producer._path cimport SendPath
 
 
 # The loop's thread only.

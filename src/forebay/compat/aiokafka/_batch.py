@@ -12,14 +12,14 @@ from cython.cimports.forebay._accumulator.states import APPENDED
 from cython.cimports.forebay._delivery.future import new_future
 from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
-from cython.cimports.forebay.model.arguments import checked_timestamp
-from cython.cimports.forebay.producer.path import OPEN
+from cython.cimports.forebay.model._arguments import checked_timestamp
+from cython.cimports.forebay.producer._path import OPEN
 
 from forebay._accumulator.topic import TopicState
 from forebay._delivery.future import RecordFuture
 from forebay.errors import KafkaError as NativeError
 from forebay.errors import TimeoutError
-from forebay.producer.path import SendPath
+from forebay.producer._path import SendPath
 
 NO_HEADERS = cython.declare(bytes, b"\x00")
 
@@ -140,7 +140,7 @@ def as_bytes(what: str, given: Any) -> bytes | None:
 @cython.final
 @cython.cclass
 class PendingBatch:
-    """A batch on its way into the buffer; used like ``forebay.producer.pending.PendingSend``.
+    """A batch on its way into the buffer; used like ``forebay.producer._pending.PendingSend``.
 
     Args:
         path: the producer.

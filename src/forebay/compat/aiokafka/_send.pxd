@@ -1,6 +1,6 @@
 from forebay._delivery.result cimport BatchResult
 from forebay._delivery.future cimport RecordFuture
-from forebay.producer.path cimport SendPath
+from forebay.producer._path cimport SendPath
 
 
 cdef class DeliveryFuture

@@ -28,11 +28,11 @@ from forebay.config._door import door
 from forebay.errors import ApiError
 from forebay.errors import KafkaError as NativeError
 from forebay.model import TopicPartition as NativePartition
-from forebay.model.inputs import ProducerRecord
+from forebay.model._inputs import ProducerRecord
 from forebay.producer import KafkaProducer
+from forebay.producer._pending import PendingSend
+from forebay.producer._transactional import Call
 from forebay.producer.aio import SENDS_BETWEEN_LOOKS, AsyncKafkaProducer
-from forebay.producer.pending import PendingSend
-from forebay.producer.transactional import Call
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -2,7 +2,7 @@ from forebay._delivery.future cimport RecordFuture
 cimport cython
 
 from forebay._delivery.callbacks cimport AddedCallback
-from forebay.model.metadata cimport RecordMetadata as NativeMetadata
+from forebay.model._metadata cimport RecordMetadata as NativeMetadata
 
 cdef enum:                 # Call.kind; the interpreted form has it in _calls.py
     ALWAYS = 0

@@ -12,7 +12,7 @@ from typing import Any
 import cython
 from cython.cimports.forebay._delivery.result import process_number
 from cython.cimports.forebay._runtime.memory import is_unshared, put_item
-from cython.cimports.forebay.model.metadata import RecordMetadata as NativeMetadata
+from cython.cimports.forebay.model._metadata import RecordMetadata as NativeMetadata
 
 from forebay._delivery.callback_thread import leave_forked_child, report_briefly
 from forebay._delivery.callbacks import AddedCallback

@@ -2,7 +2,7 @@ from forebay.compat.kafka._future_callbacks cimport Call
 from forebay._accumulator.topic cimport TopicState
 from forebay._delivery.future cimport RecordFuture
 from forebay._accumulator.partitioner cimport PartitionRandom
-from forebay.producer.path cimport SendPath
+from forebay.producer._path cimport SendPath
 
 
 cdef class FutureRecordMetadata:

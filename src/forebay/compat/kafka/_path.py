@@ -20,8 +20,8 @@ from cython.cimports.forebay.compat.kafka._future_callbacks import (
     new_call,
     record_metadata,
 )
-from cython.cimports.forebay.model.arguments import plain_name
-from cython.cimports.forebay.producer.path import OPEN, WAIT
+from cython.cimports.forebay.model._arguments import plain_name
+from cython.cimports.forebay.producer._path import OPEN, WAIT
 
 from forebay._accumulator.partitioner import PartitionRandom
 from forebay._accumulator.topic import TopicState
@@ -30,7 +30,7 @@ from forebay.compat.kafka._future_callbacks import Call
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated
 from forebay.compat.kafka.structs import RecordMetadata
 from forebay.errors import KafkaError as NativeError
-from forebay.producer.path import SendPath
+from forebay.producer._path import SendPath
 
 CLOSED = "KafkaProducer already closed!"
 NO_HEADERS = cython.declare(cython.Py_ssize_t, -1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from forebay.compat.kafka.errors import KafkaConfigurationError
 from forebay.compat.kafka.partitioner import DefaultPartitioner, StickyPartitioner
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 
 Chooser = Callable[[str, Any, Any, Any, Any, Cluster], int]
 """Called with the topic, the key, its bytes, the value, its bytes and the native cluster; the partition."""

@@ -10,11 +10,11 @@ under its lock.
 
 from __future__ import annotations
 
-from forebay.producer.columns.append import append_columns
-from forebay.producer.columns.columns import Columns, key_partitions, sink_columns
-from forebay.producer.columns.deliveries import BatchDelivery, FailedRows, OffsetRun
-from forebay.producer.columns.fingerprint import fingerprint
-from forebay.producer.columns.sources import send_table
+from forebay.producer._columns.append import append_columns
+from forebay.producer._columns.columns import Columns, key_partitions, sink_columns
+from forebay.producer._columns.deliveries import BatchDelivery, FailedRows, OffsetRun
+from forebay.producer._columns.fingerprint import fingerprint
+from forebay.producer._columns.sources import send_table
 
 __all__ = [
     "BatchDelivery",

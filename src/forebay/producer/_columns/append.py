@@ -14,17 +14,17 @@ import cython
 from cython.cimports.forebay._accumulator.states import STICKY, WORTH_WAKING
 from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
 from cython.cimports.forebay._runtime.primitives import MAX_INT32, RecordView, view_of
-from cython.cimports.forebay.producer.path import OPEN
+from cython.cimports.forebay.producer._path import OPEN
 
 from forebay._accumulator.topic import TopicState
 from forebay._delivery.result import BatchResult
 from forebay._records.rows import RowWindow
 from forebay.errors import KafkaError
-from forebay.producer.columns.columns import Columns
-from forebay.producer.columns.deliveries import BatchDelivery
-from forebay.producer.columns.row import RowAppender
-from forebay.producer.columns.shares import RowShare
-from forebay.producer.path import SendPath
+from forebay.producer._columns.columns import Columns
+from forebay.producer._columns.deliveries import BatchDelivery
+from forebay.producer._columns.row import RowAppender
+from forebay.producer._columns.shares import RowShare
+from forebay.producer._path import SendPath
 
 NULL = cython.declare(cython.longlong, -1)
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)

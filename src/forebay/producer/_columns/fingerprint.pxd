@@ -1,3 +1,3 @@
 from forebay._arrow.columns cimport BytesColumn
-from forebay.producer.columns.columns cimport Columns
+from forebay.producer._columns.columns cimport Columns
 from forebay._records.rows cimport RowWindow

@@ -9,7 +9,7 @@ from cython.cimports.forebay._runtime.xxhash64 import xxhash64
 from forebay._arrow.columns import BytesColumn
 from forebay._records.rows import RowWindow
 from forebay.errors import IllegalArgumentError
-from forebay.producer.columns.columns import Columns
+from forebay.producer._columns.columns import Columns
 
 WINDOW = cython.declare(cython.Py_ssize_t, 2048)
 NULL = cython.declare(cython.longlong, -1)

@@ -1,14 +1,14 @@
-from forebay.producer.acknowledged cimport Acknowledged
+from forebay.producer._acknowledged cimport Acknowledged
 from forebay._arrow.columns cimport BytesColumn
 from forebay._arrow.numbers cimport IntColumn, TimestampColumn
-from forebay.producer.columns.shares cimport RowShare
+from forebay.producer._columns.shares cimport RowShare
 from forebay._accumulator.topic cimport TopicState
 from forebay._runtime.primitives cimport RecordPointer
-from forebay.producer.columns.columns cimport Columns
-from forebay.producer.columns.deliveries cimport BatchDelivery
-from forebay.producer.columns.topics cimport TopicTable
+from forebay.producer._columns.columns cimport Columns
+from forebay.producer._columns.deliveries cimport BatchDelivery
+from forebay.producer._columns.topics cimport TopicTable
 from forebay._delivery.future cimport RecordFuture
-from forebay.producer.path cimport SendPath
+from forebay.producer._path cimport SendPath
 
 
 cdef class RowAppender:

@@ -21,21 +21,21 @@ from cython.cimports.forebay._runtime.primitives import (
     record_view,
     view_of,
 )
-from cython.cimports.forebay.model.arguments import checked_partition, checked_timestamp
+from cython.cimports.forebay.model._arguments import checked_partition, checked_timestamp
 
 from forebay._accumulator.topic import TopicState
 from forebay._arrow.columns import BytesColumn
 from forebay._arrow.numbers import IntColumn, TimestampColumn
 from forebay.errors import IllegalArgumentError
-from forebay.producer.acknowledged import Acknowledged
-from forebay.producer.columns.columns import Columns
-from forebay.producer.columns.deliveries import BatchDelivery
-from forebay.producer.columns.shares import RowShare
-from forebay.producer.columns.topics import TopicTable
-from forebay.producer.path import SendPath
+from forebay.producer._acknowledged import Acknowledged
+from forebay.producer._columns.columns import Columns
+from forebay.producer._columns.deliveries import BatchDelivery
+from forebay.producer._columns.shares import RowShare
+from forebay.producer._columns.topics import TopicTable
+from forebay.producer._path import SendPath
 
 if TYPE_CHECKING:
-    from forebay.model.inputs import ProducerRecord
+    from forebay.model._inputs import ProducerRecord
 
 UNBOUNDED = cython.declare(cython.double, -1.0)
 """No deadline yet: max.block.ms counts from the first wait of each row, as in send()."""
@@ -186,7 +186,7 @@ class RowAppender:
         callback: Acknowledged | None = self.path.for_all
         if self.path.shows_records:
             # A producer with interceptors imported it when it was made (``_assembly``).  Others start faster without.
-            from forebay.model.inputs import ProducerRecord
+            from forebay.model._inputs import ProducerRecord
 
             record = chain.on_send(ProducerRecord(*self.given_at(at)))
             callback = Acknowledged(chain, None, record.headers)

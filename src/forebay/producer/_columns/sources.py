@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from forebay._arrow.batch import ArrowBatch, batches, speaks_arrow
 from forebay._arrow.checks import check_once, check_own_type
 from forebay.errors import IllegalArgumentError
-from forebay.model.arguments import IfThere
-from forebay.producer.columns import objects
-from forebay.producer.columns.append import TableAppender
-from forebay.producer.columns.columns import Columns
-from forebay.producer.columns.deliveries import BatchDelivery
-from forebay.producer.columns.objects import ENDLESS, is_listed, is_numpy
-from forebay.producer.path import SendPath
+from forebay.model._arguments import IfThere
+from forebay.producer._columns import objects
+from forebay.producer._columns.append import TableAppender
+from forebay.producer._columns.columns import Columns
+from forebay.producer._columns.deliveries import BatchDelivery
+from forebay.producer._columns.objects import ENDLESS, is_listed, is_numpy
+from forebay.producer._path import SendPath
 
 TABLES = (
     "an Arrow table, record batch or reader (pyarrow, polars, pandas ...), a dict of columns, a structured NumPy array"

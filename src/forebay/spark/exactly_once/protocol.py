@@ -86,7 +86,7 @@ class TaskWrite(NamedTuple):
     identity: TransactionIdentity
     rows: int
     fingerprint: int
-    """Sum of the rows' hashes, see ``forebay.producer.columns.fingerprint``."""
+    """Sum of the rows' hashes, see ``forebay.producer._columns.fingerprint``."""
     fate: Fate = Fate.OPEN
     places: str = ""
     """Kafka's partitions that its rows are in, for people."""

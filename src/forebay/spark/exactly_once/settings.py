@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from forebay.errors import ConfigError
-from forebay.model.wire import topic_fault
+from forebay.model._wire import topic_fault
 
 GUARANTEE = "deliveryGuarantee"
 PREFIX = "transactionalIdPrefix"

@@ -182,7 +182,7 @@ class TaskTransaction:
 
     def add(self, columns: Any) -> None:
         """Counts rows that were appended."""
-        from forebay.producer.columns import fingerprint
+        from forebay.producer._columns import fingerprint
 
         self._rows += len(columns)
         self._fingerprint = (self._fingerprint + fingerprint(columns)) & MASK

@@ -18,7 +18,7 @@ from forebay._runtime.files import NoTextError
 from forebay.config._door import door, kafka_name
 from forebay.config._secret import Secret, shown_name, shown_value
 from forebay.errors import ConfigError
-from forebay.model.wire import shown, topic_fault
+from forebay.model._wire import shown, topic_fault
 from forebay.spark.jobs.formats import check_source
 from forebay.spark.jobs.job import TRIGGER_NOW, Encoding, Job, Registry, Sink, Source, Stream
 from forebay.spark.jobs.table import AVRO_NAME, DURATION, JobError, Table, duration, known, read_text

@@ -9,7 +9,7 @@ from kafka.partitioner import murmur2 as their_murmur2
 from forebay.compat.kafka._user_functions import ClusterView
 from forebay.compat.kafka.partitioner import DefaultPartitioner, murmur2
 from forebay.model import Node, PartitionInfo
-from forebay.model.cluster import Cluster
+from forebay.model._cluster import Cluster
 
 BROKER = Node(1, "a", 9092)
 CLUSTER = Cluster([BROKER], [PartitionInfo("t", number, BROKER if number else None) for number in range(5)])

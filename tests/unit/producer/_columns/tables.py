@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
+from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

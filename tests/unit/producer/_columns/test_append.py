@@ -15,10 +15,10 @@ from forebay.errors import (
     RecordTooLargeError,
     TimeoutError,
 )
-from forebay.model.cluster import Cluster
-from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
+from forebay.model._cluster import Cluster
+from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
-from tests.unit.producer.columns.tables import append, arrow
+from tests.unit.producer._columns.tables import append, arrow
 
 
 def test_a_null_timestamp_is_now() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from demo.check import partition_of
 from forebay.errors import IllegalArgumentError
-from forebay.producer.columns import key_partitions, sink_columns
-from tests.unit.producer.columns.tables import arrow
+from forebay.producer._columns import key_partitions, sink_columns
+from tests.unit.producer._columns.tables import arrow
 
 
 def test_columns_need_a_value_and_a_topic() -> None:

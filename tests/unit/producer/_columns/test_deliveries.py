@@ -16,12 +16,12 @@ from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
-from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
-from forebay.producer.columns import deliveries as deliveries_module
+from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
+from forebay.producer._columns import deliveries as deliveries_module
 from tests.fakes.steps import at_step, each_step
 from tests.fakes.world import World
 from tests.support.pace import HANG_S
-from tests.unit.producer.columns.tables import append, arrow
+from tests.unit.producer._columns.tables import append, arrow
 
 
 def test_deliveries_count_rows_batches_and_bytes_by_partition() -> None:

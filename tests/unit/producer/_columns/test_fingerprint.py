@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from forebay._runtime.xxhash64 import xxhash64
-from forebay.producer.columns import fingerprint, sink_columns
+from forebay.producer._columns import fingerprint, sink_columns
 
 MASK = (1 << 64) - 1
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

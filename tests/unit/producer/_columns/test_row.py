@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.errors import IllegalArgumentError, RecordTooLargeError, TimeoutError
-from forebay.producer.columns import BatchDelivery, append_columns, sink_columns
+from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
 from tests.fakes.world import World
 from tests.support.examples import examples
-from tests.unit.producer.columns.tables import append, arrow, rows_of_records, send
+from tests.unit.producer._columns.tables import append, arrow, rows_of_records, send
 
 
 @settings(max_examples=examples(60), deadline=None)

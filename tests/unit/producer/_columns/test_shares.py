@@ -5,9 +5,9 @@ from __future__ import annotations
 from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError
-from forebay.producer.columns.shares import RowShare
+from forebay.producer._columns.shares import RowShare
 from tests.fakes.world import World
-from tests.unit.producer.columns.tables import append
+from tests.unit.producer._columns.tables import append
 
 
 def test_rows_of_a_window_are_listed_in_the_order_of_the_batch() -> None:

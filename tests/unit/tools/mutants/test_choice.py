@@ -15,7 +15,7 @@ def make_tree(root: Path) -> None:
         (root / "src/forebay" / folder).mkdir(parents=True)
         (root / "src/forebay" / folder / "part.py").write_text(TEXT)
         (root / "src/forebay" / folder / "twin.py").write_text(f'{TWIN}twin of a .pxd."""\n{TEXT}')
-    for name in ("model/arguments.py", "model/cluster.py", "model/gate.py"):
+    for name in ("model/_arguments.py", "model/_cluster.py", "model/_gate.py"):
         (root / "src/forebay" / name).parent.mkdir(exist_ok=True)
         (root / "src/forebay" / name).write_text(TEXT)
 
