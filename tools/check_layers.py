@@ -1,8 +1,9 @@
 """Holds cimports to the layers that import-linter holds imports to: ``python -m tools.check_layers``.
 
-The list of layers is read from pyproject.toml, so there is one list.  ``from cython.cimports.forebay.X import ...`` in
-a ``.py`` and both forms of ``cimport`` in a ``.pxd`` count.  The interpreted branch must also import (or declare) what
-the compiled branch cimports, else one of the two forms breaks unseen.
+The list of layers is read from pyproject.toml, so there is one list; so is what drop-in classes may not use.
+``from cython.cimports.forebay.X import ...`` in a ``.py`` and both forms of ``cimport`` in a ``.pxd`` count.  The
+interpreted branch must also import (or declare) what the compiled branch cimports, else one of the two forms breaks
+unseen.
 
 Only ``@cython.cfunc`` may take a C struct.  A ``def`` or ``ccall`` that takes one is callable from Python.  For that
 call Cython converts the struct to a dict and back, pointers included, and crashes.
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 PACKAGE = "forebay"
 PXD = re.compile(rf"^[ \t]*(?:from\s+({PACKAGE}[\w.]*)\s+cimport\s+(.+)|cimport\s+({PACKAGE}[\w.]*))", re.MULTILINE)
+CIMPORTED = re.compile(rf"^from\s+({PACKAGE}[\w.]*)\s+cimport\s+(\([^)]*\)|.+)", re.MULTILINE)
 STRUCT = re.compile(r"^[ \t]*(?:cdef\s+|ctypedef\s+)?(?:packed\s+)?struct\s+(\w+)", re.MULTILINE)
 CIMPORTS = "cython.cimports."
 
@@ -44,6 +46,21 @@ def layers(project: Path) -> dict[str, tuple[int, int]]:
         for level, line in enumerate(contract["layers"])
         for column, name in enumerate(line.split("|"))
     }
+
+
+def forbidden(project: Path) -> dict[str, set[str]]:
+    """What a child of the package must not use, by the child: the contract ``frontends``; empty if there is none."""
+    tool = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["importlinter"]
+    found = [entry for entry in tool["contracts"] if entry["id"] == "frontends"]
+    return {source: set(entry["forbidden_modules"]) for entry in found for source in entry["source_modules"]}
+
+
+def of_no_front(edge: Edge, barred: Mapping[str, set[str]]) -> str | None:
+    """What is wrong with this edge by ``forbidden``, or None."""
+    source, target = (".".join(module.split(".")[:2]) for module in (edge.source, edge.target))
+    if target not in barred.get(source, ()):
+        return None
+    return f"{edge.place}: {edge.source} cimports {edge.target}; let producer/frontend.pxd offer it"
 
 
 def module_name(path: Path, source: Path) -> str:
@@ -121,6 +138,14 @@ def structs_of_pxd(text: str) -> set[str]:
     return set(STRUCT.findall(text))
 
 
+def offered(structs: dict[str, set[str]], source: Path) -> None:
+    """Adds what a declaration file cimports: its users may cimport it from there."""
+    for module, own in structs.items():
+        path = source.joinpath(*module.split(".")).with_suffix(".pxd")
+        for match in CIMPORTED.finditer(path.read_text(encoding="utf-8") if path.exists() else ""):
+            own |= structs.get(match[1], set()) & set(re.findall(r"\w+", match[2]))
+
+
 def structs_in_scope(tree: ast.AST, module: str, structs: Mapping[str, set[str]]) -> set[str]:
     """What a module calls the structs it may use: its own declaration file's, and those it cimports."""
     names = set(structs.get(module, ()))
@@ -186,12 +211,13 @@ def mentioned(annotation: ast.AST | None) -> set[str]:
 
 def check(root: Path) -> list[str]:
     """Every line of complaint about the tree at ``root``."""
-    order = layers(root / "pyproject.toml")
+    order, barred = layers(root / "pyproject.toml"), forbidden(root / "pyproject.toml")
     source = root / "src"
     structs = {
         module_name(path, source): structs_of_pxd(path.read_text(encoding="utf-8"))
         for path in (source / PACKAGE).rglob("*.pxd")
     }
+    offered(structs, source)
     complaints: list[str] = []
     for path in sorted((source / PACKAGE).rglob("*")):
         name, file = module_name(path, source), str(path.relative_to(root))
@@ -204,7 +230,7 @@ def check(root: Path) -> list[str]:
             complaints += struct_parameters(tree, file, structs_in_scope(tree, name, structs))
         elif path.suffix == ".pxd":
             edges += cimports_of_pxd(path.read_text(encoding="utf-8"), name, file)
-        complaints += [line for edge in edges if (line := refused(edge, order)) is not None]
+        complaints += [line for edge in edges if (line := refused(edge, order) or of_no_front(edge, barred))]
     return complaints
 
 

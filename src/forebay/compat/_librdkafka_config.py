@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from forebay._assembly import system_surroundings
-from forebay._assembly.user_parts import partition_random
 from forebay.compat._librdkafka_errors import refusal
 from forebay.compat._librdkafka_partitioner import PARTITIONERS
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
+from forebay.producer.frontend import partition_random, system_surroundings
 
 logger = logging.getLogger("forebay.compat")
 INVALID = -186

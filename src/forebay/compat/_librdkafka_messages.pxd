@@ -1,9 +1,9 @@
 from forebay.model._metadata cimport RecordMetadata
 cimport cython
 
-from forebay._delivery.callbacks cimport CompiledCallback
-from forebay._runtime.clock cimport Clock
-from forebay._runtime.mutex cimport Mutex
+from forebay.producer.frontend cimport CompiledCallback
+from forebay.producer.frontend cimport Clock
+from forebay.producer.frontend cimport Mutex
 
 
 cdef class Events

@@ -7,10 +7,8 @@ from collections import deque
 from typing import Any
 
 import cython
-from cython.cimports.forebay._runtime.mutex import Mutex, acquire, release
+from cython.cimports.forebay.producer.frontend import Clock, CompiledCallback, Mutex, acquire, release
 
-from forebay._delivery.callbacks import CompiledCallback
-from forebay._runtime.clock import Clock
 from forebay.compat._librdkafka_errors import KafkaError, own_error
 from forebay.model._metadata import RecordMetadata
 

@@ -2,8 +2,8 @@
 
 from typing import Any, final
 
-from forebay._runtime.clock import Clock
 from forebay.compat._librdkafka_errors import KafkaError
+from forebay.producer.frontend import Clock
 
 @final
 class Events:

@@ -9,23 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 import cython
-from cython.cimports.forebay._records.batch_v2 import encode_headers, with_plain_headers
-from cython.cimports.forebay._records.layout import BATCH_OVERHEAD, MAX_RECORD_OVERHEAD
-from cython.cimports.forebay._runtime.primitives import (
-    MAX_INT32,
-    RecordPointer,
-    RecordView,
-    SectionRoom,
-    record_view,
-    section_pointer,
-    view_of,
-)
 from cython.cimports.forebay.compat._librdkafka_messages import new_message
 from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
 from cython.cimports.forebay.producer._path import FORKED, OPEN, RETURN
+from cython.cimports.forebay.producer.frontend import (
+    BATCH_OVERHEAD,
+    MAX_INT32,
+    MAX_RECORD_OVERHEAD,
+    ProducerBatch,
+    RecordPointer,
+    RecordView,
+    SectionRoom,
+    TopicState,
+    encode_headers,
+    record_view,
+    section_pointer,
+    view_of,
+    with_plain_headers,
+)
 
-from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.topic import TopicState
 from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raise_first, raised
 from forebay.compat._librdkafka_messages import Events, Message
 from forebay.compat._librdkafka_partitioner import PARTITIONERS
@@ -40,6 +42,7 @@ from forebay.compat._librdkafka_values import (
 from forebay.errors import KafkaError as NativeError
 from forebay.errors import UnknownTopicOrPartitionError
 from forebay.producer._path import SendPath
+from forebay.producer.frontend import Inside
 
 CLOSED = "Producer has been closed"
 FULL = "Local: Queue full: queue.buffering.max.kbytes is reached; call poll() and try again"
@@ -66,7 +69,7 @@ class ProducePath:
         self._events = events
         self._held = held
         self._held_topics = held.topics
-        self._batches = native._parts.accumulator.incomplete
+        self._batches = Inside(native).batches
         self._kind = PARTITIONERS[options.partitioner]
         self._draw = options.draw
         self._is_sticky = options.is_sticky

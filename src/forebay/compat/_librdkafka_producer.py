@@ -8,8 +8,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from forebay._runtime.ticket import ThreadTicket
-from forebay._sender import lifecycle as _lifecycle
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raise_first, raised, refusal
 from forebay.compat._librdkafka_messages import Events
@@ -23,6 +21,8 @@ from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbort
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer
 from forebay.producer._path import FORKED
+from forebay.producer.frontend import Inside, ThreadTicket
+from forebay.producer.frontend import lifecycle as _lifecycle
 
 logger = logging.getLogger("forebay.compat")
 PURGED = "Purged before the topic was known"
@@ -58,11 +58,11 @@ class Producer(ProducePath):
 
     def _use(self, native: KafkaProducer, read: LibrdkafkaOptions) -> None:
         self._error_cb = read.error_cb
-        events = Events(native._parts.clock, read.default_callback, read.only_errors)
+        self._inside = Inside(native)
+        events = Events(self._inside.clock, read.default_callback, read.only_errors)
         if read.error_cb is not None:
-            states = native._parts.client.states
-            self._broker_errors = BrokerErrors(states, events)
-            states.on_loss = self._broker_errors.lost
+            self._broker_errors = BrokerErrors(self._inside.connections, events)
+            self._inside.connections.on_loss = self._broker_errors.lost
         self._bind(native, events, TopicBacklog(native, self._go_held, self._fail_held), read)
 
     def produce_batch(
@@ -154,7 +154,7 @@ class Producer(ProducePath):
         return self._serve()
 
     def _wait_for_event(self, timeout: float | None) -> None:
-        clock = self._native._parts.clock
+        clock = self._inside.clock
         begun = clock.now()
         ticket = ThreadTicket()
         self._events.waiting.append(ticket)
@@ -198,7 +198,7 @@ class Producer(ProducePath):
         return left
 
     def _flush(self, timeout: float | None, heard: list[BaseException]) -> int:
-        clock = self._native._parts.clock
+        clock = self._inside.clock
         deadline = None if timeout is None or timeout < 0 else clock.now() + timeout * 1000
         while True:
             is_late = self._flush_native(deadline, heard)
@@ -212,7 +212,7 @@ class Producer(ProducePath):
 
     def _flush_native(self, deadline: float | None, heard: list[BaseException]) -> bool:
         """True if there was not enough time.  Callbacks run between the waits."""
-        clock = self._native._parts.clock
+        clock = self._inside.clock
         steps = self._native._flush_steps(None if deadline is None else max(0.0, deadline - clock.now()) / 1000)
         is_there = None
         try:
@@ -265,7 +265,7 @@ class Producer(ProducePath):
 
     def _end(self) -> None:
         try:
-            self._native.close(0 if self._native._parts.accumulator.has_incomplete() else None)
+            self._native.close(0 if self._inside.has_unfinished() else None)
         except TimeoutError:
             pass  # their events say so
         except NativeError as error:
@@ -294,8 +294,7 @@ class Producer(ProducePath):
         control = Control(self._native.config)
         try:
             if topic is not None:
-                self._native._parts.metadata.add_topic(topic, self._native._parts.clock.now())
-                self._native._parts.client.wakeup()
+                self._inside.ask_for(topic)
             with control._call("list_topics", None if timeout is None or timeout < 0 else timeout) as (session, limit):
                 return as_cluster(describe_topics(session, topic, limit))
         except NativeError as error:
@@ -309,7 +308,8 @@ class Producer(ProducePath):
         Raises:
             KafkaException: ``_TIMED_OUT``: no broker told it in time.
         """
-        known: str | None = self._checked()._parts.metadata.cluster().cluster_id
+        self._checked()
+        known = self._inside.cluster().cluster_id
         found = known if known is not None else self.list_topics(timeout=timeout).cluster_id
         if found is None:
             raise refusal(KafkaError._TIMED_OUT, "Local: Timed out: the brokers do not tell the cluster's id")
@@ -324,7 +324,7 @@ class Producer(ProducePath):
     def begin_transaction(self) -> None:
         """As ``forebay.KafkaProducer.begin_transaction``; no message that is held becomes part of it."""
         native = self._checked()
-        if native._parts.accumulator.incomplete_batches.sealed:
+        if self._inside.is_sealed():
             # ``produce`` holds none outside a transaction, but another thread may have held one at the end of the last.
             self._held.give_up(TransactionAbortedError("The transaction ended before the topic was known"))
         self._transact(native.begin_transaction)
@@ -390,7 +390,7 @@ class Producer(ProducePath):
         for name, given in (("username", username), ("password", password)):
             if not isinstance(given, str):
                 raise TypeError(f"{name} must be a str, got {type(given).__name__}")
-        if native._parts.login is None:
+        if not self._inside.has_password():
             logger.info("set_sasl_credentials has no effect: this producer does not log in with a password")
             return
         self._transact(native.set_sasl_credentials, username, password)

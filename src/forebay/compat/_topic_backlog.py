@@ -10,15 +10,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from forebay._delivery.sender_lock import SenderLock
-from forebay._runtime.clock import Clock
-from forebay._runtime.threads import start_thread
-from forebay._runtime.ticket import ThreadTicket
-from forebay._sender import lifecycle as _lifecycle
 from forebay.errors import KafkaError, TimeoutError
 from forebay.model._inputs import ProducerRecord
 from forebay.producer._path import FORKED
 from forebay.producer._pending import PendingSend
+from forebay.producer.frontend import Clock, Inside, SenderLock, ThreadTicket, start_thread
+from forebay.producer.frontend import lifecycle as _lifecycle
 
 LONGEST_TURN_MS = 1_000.0
 FULL_TURN_MS = 5.0
@@ -63,7 +60,8 @@ class TopicBacklog:
         self._has_thread = False
         self._ticket = ThreadTicket()
         self._waits: dict[str, PendingSend] = {}  # of topics, for the thread alone
-        self.patience_ms: float = native._parts.config["max.block.ms"]
+        self._inside = Inside(native)
+        self.patience_ms = self._inside.patience_ms
         """The time in which each message is sent or fails."""
         _lifecycle.watch_holder(self)
 
@@ -77,7 +75,7 @@ class TopicBacklog:
         Raises:
             RuntimeError: no thread can be started; the message is not held.
         """
-        held = Held(self._native._parts.clock.now(), arguments)
+        held = Held(self._inside.clock.now(), arguments)
         with self._lock:
             self.topics.setdefault(topic, deque()).append(held)
             starts, self._has_thread = not self._has_thread, True
@@ -118,8 +116,7 @@ class TopicBacklog:
 
     def _note(self, count: int, error: BaseException) -> None:
         if count:
-            parts = self._native._parts
-            parts.sender.outcomes.unheard.add(error, count, parts.clock.now())
+            self._inside.note_unheard(error, count)
 
     def _run(self) -> None:
         try:
@@ -168,7 +165,7 @@ class TopicBacklog:
         with self._lock:
             messages = self.topics.get(topic)
             since = messages[0].since if messages else 0.0
-        left: float = since + self._native._parts.config["max.block.ms"] - self._native._parts.clock.now()
+        left: float = since + self.patience_ms - self._inside.clock.now()
         if left > 0:
             return left
         return self._fail_old(
@@ -176,7 +173,7 @@ class TopicBacklog:
         )
 
     def _fail_old(self, topic: str, error: KafkaError) -> float:
-        self._fail_some(topic, error, self._native._parts.clock.now() - self._native._parts.config["max.block.ms"])
+        self._fail_some(topic, error, self._inside.clock.now() - self.patience_ms)
         return 0.0
 
     def _fail_some(self, topic: str, error: BaseException, before: float | None) -> None:

@@ -14,6 +14,12 @@ PROJECT = """
 id = "layers"
 layers = ["(_send)", "_pool | _net", "_codec"]
 """
+FRONTENDS = """
+[[tool.importlinter.contracts]]
+id = "frontends"
+source_modules = ["forebay._send"]
+forbidden_modules = ["forebay._codec"]
+"""
 
 
 @pytest.fixture
@@ -53,6 +59,27 @@ def test_upwards_is_refused_in_both_kinds_of_file(tree: Path) -> None:
         "src/forebay/_codec.py:3: forebay._codec cimports forebay._pool.a, a layer above",
         "src/forebay/_net/c.pxd:3: forebay._net.c cimports forebay._send.path, a layer above",
     ]
+
+
+def test_a_front_end_cimports_what_is_offered_alone(tree: Path) -> None:
+    (tree / "pyproject.toml").write_text(PROJECT + FRONTENDS)
+    write(tree, "_pool/front.pxd", "from forebay._codec.prim cimport put, View\n")
+    write(tree, "_codec.pxd", "from forebay._pool.front cimport put\n")
+    write(tree, "_send.pxd", "from forebay._pool.front cimport put\nfrom forebay._codec.prim cimport View\n")
+    assert check(tree)[1:] == [
+        "src/forebay/_send.pxd:2: forebay._send cimports forebay._codec.prim; let producer/frontend.pxd offer it"
+    ]
+
+
+def test_a_struct_that_is_offered_by_another_file_is_one(tree: Path) -> None:
+    write(tree, "_pool/prim.pxd", "cdef struct View:\n    int size\n")
+    write(tree, "_pool/front.pxd", "from forebay._pool.prim cimport put, View\n")
+    write(
+        tree,
+        "_send.py",
+        "import cython\nfrom cython.cimports.forebay._pool.front import View\ndef take(view: View): ...\n",
+    )
+    assert check(tree) == ["src/forebay/_send.py:3: take takes the struct View but is not a @cython.cfunc"]
 
 
 def test_sideways_is_refused(tree: Path) -> None:

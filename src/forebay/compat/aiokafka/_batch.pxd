@@ -1,5 +1,5 @@
-from forebay._accumulator.topic cimport TopicState
-from forebay._delivery.future cimport RecordFuture
+from forebay.producer.frontend cimport TopicState
+from forebay.producer.frontend cimport RecordFuture
 from forebay.producer._path cimport SendPath
 
 

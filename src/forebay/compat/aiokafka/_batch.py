@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import cython
-from cython.cimports.forebay._accumulator.single_batch import append_whole
-from cython.cimports.forebay._accumulator.states import APPENDED
-from cython.cimports.forebay._delivery.future import new_future
-from cython.cimports.forebay._records.batch_v2 import encode_headers, record_body_size, record_size
-from cython.cimports.forebay._records.layout import BATCH_OVERHEAD
 from cython.cimports.forebay.model._arguments import checked_timestamp
 from cython.cimports.forebay.producer._path import OPEN
+from cython.cimports.forebay.producer.frontend import (
+    APPENDED,
+    BATCH_OVERHEAD,
+    RecordFuture,
+    TopicState,
+    append_whole,
+    encode_headers,
+    new_future,
+    record_body_size,
+    record_size,
+)
 
-from forebay._accumulator.topic import TopicState
-from forebay._delivery.future import RecordFuture
 from forebay.errors import KafkaError as NativeError
 from forebay.errors import TimeoutError
 from forebay.producer._path import SendPath

@@ -1,5 +1,5 @@
-from forebay._delivery.result cimport BatchResult
-from forebay._delivery.future cimport RecordFuture
+from forebay.producer.frontend cimport BatchResult
+from forebay.producer.frontend cimport RecordFuture
 from forebay.producer._path cimport SendPath
 
 

@@ -14,18 +14,15 @@ from contextvars import Context, copy_context
 from typing import Any
 
 import cython
-from cython.cimports.forebay._delivery.hearing import hear
-from cython.cimports.forebay._delivery.result import DONE
 from cython.cimports.forebay.model._metadata import RecordMetadata as Found
 from cython.cimports.forebay.producer._path import OPEN, RETURN
+from cython.cimports.forebay.producer.frontend import DONE, BatchResult, RecordFuture, hear
 
-from forebay._delivery.future import RecordFuture
-from forebay._delivery.result import BatchResult
-from forebay._runtime.event_loop import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S, Turn
 from forebay.compat.aiokafka._mapping import of_record, raised
 from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
 from forebay.errors import KafkaError as NativeError
 from forebay.producer._path import SendPath
+from forebay.producer.frontend import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S, Turn
 
 logger = logging.getLogger("forebay.callbacks")
 

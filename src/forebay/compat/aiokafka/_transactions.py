@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from forebay._transactions.state import State
 from forebay.model import OffsetAndMetadata, TopicPartition
+from forebay.producer.frontend import State
 
 
 class Transactional(Protocol):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay._accumulator.partitioner import key_partition
-from forebay._assembly import system_surroundings
-from forebay._assembly.user_parts import partition_random
+from forebay.producer.frontend import key_partition, partition_random, system_surroundings
 
 __all__ = ["DefaultPartitioner"]
 

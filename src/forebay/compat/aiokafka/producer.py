@@ -13,9 +13,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from forebay._runtime.clock import SystemClock
-from forebay._runtime.event_loop import LoopTicket
-from forebay._transactions.state import State
 from forebay.compat.aiokafka._batch import BatchBuilder, PendingBatch
 from forebay.compat.aiokafka._mapping import mapped, raised, unknown_topic
 from forebay.compat.aiokafka._options import FOR_EVER_MS, MISSING, AiokafkaOptions, read_options
@@ -33,6 +30,7 @@ from forebay.producer import KafkaProducer
 from forebay.producer._pending import PendingSend
 from forebay.producer._transactional import Call
 from forebay.producer.aio import SENDS_BETWEEN_LOOKS, AsyncKafkaProducer
+from forebay.producer.frontend import Inside, LoopTicket, State, SystemClock
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -49,7 +47,7 @@ class _RaisingProducer(KafkaProducer):
     """A native producer whose ``send`` raises where it would give a future that has failed already, as aiokafka's."""
 
     def _refused(self, where: NativePartition, error: ApiError, callback: Any, blocking: bool) -> Any:
-        self._parts.metrics.record_errors.record(1)
+        Inside(self).note_refused()
         raise error
 
 
@@ -157,7 +155,8 @@ class AIOKafkaProducer(SendCalls):
         self._bind(native, Origin(self._loop, self._options.has_answers))
 
     async def _connect(self, native: KafkaProducer) -> None:
-        metadata, clock = native._parts.metadata, native._parts.clock
+        inside = Inside(native)
+        metadata, clock = inside.metadata, inside.clock
         ticket = LoopTicket(self._loop)
         deadline = clock.now() + native.config["max.block.ms"]
         try:
@@ -302,7 +301,7 @@ class AIOKafkaProducer(SendCalls):
         return BatchBuilder(limit, self._wall, self._key_serializer, self._value_serializer)
 
     def _wall(self) -> int:
-        clock = SystemClock() if self._aio is None else self.native._parts.clock
+        clock = SystemClock() if self._aio is None else Inside(self.native).clock
         return int(clock.wall())
 
     async def send_batch(
@@ -356,9 +355,7 @@ class AIOKafkaProducer(SendCalls):
         return self._started()
 
     def _state(self) -> State:
-        session = self.native._parts.session
-        assert session is not None  # there is a transactional_id
-        return session.dialog.state
+        return Inside(self.native).transaction_state()
 
     async def begin_transaction(self) -> None:
         """Opens a transaction.
@@ -436,10 +433,10 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 
 def _failure(native: KafkaProducer) -> str | None:
     """Why no bootstrap server lets us in; None while one may."""
-    metadata = native._parts.metadata
+    inside = Inside(native)
     try:
-        metadata.raise_if_failed()
+        inside.metadata.raise_if_failed()
     except NativeError as error:
         return str(error)
-    failures = [native._parts.client.states.last_error(node.id) for node in metadata.cluster().nodes]
+    failures = inside.last_errors()
     return "; ".join(map(str, failures)) if failures and None not in failures else None

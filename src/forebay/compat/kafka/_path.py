@@ -8,10 +8,6 @@ from functools import partial
 from typing import Any, Self
 
 import cython
-from cython.cimports.forebay._delivery.added import added_callback, put_added, repeat_added
-from cython.cimports.forebay._delivery.callbacks import alike
-from cython.cimports.forebay._runtime.primitives import bytes_pointer, utf8_size
-from cython.cimports.forebay._runtime.primitives import murmur2 as hash_bytes
 from cython.cimports.forebay.compat.kafka._future_callbacks import (
     ALWAYS,
     DEEPEST,
@@ -22,10 +18,19 @@ from cython.cimports.forebay.compat.kafka._future_callbacks import (
 )
 from cython.cimports.forebay.model._arguments import plain_name
 from cython.cimports.forebay.producer._path import OPEN, WAIT
+from cython.cimports.forebay.producer.frontend import (
+    PartitionRandom,
+    RecordFuture,
+    TopicState,
+    added_callback,
+    alike,
+    bytes_pointer,
+    put_added,
+    repeat_added,
+    utf8_size,
+)
+from cython.cimports.forebay.producer.frontend import murmur2 as hash_bytes
 
-from forebay._accumulator.partitioner import PartitionRandom
-from forebay._accumulator.topic import TopicState
-from forebay._delivery.future import RecordFuture
 from forebay.compat.kafka._future_callbacks import Call
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated
 from forebay.compat.kafka.structs import RecordMetadata

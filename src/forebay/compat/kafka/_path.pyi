@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Self, final
 
-from forebay._delivery.future import RecordFuture
 from forebay.compat.kafka.structs import RecordMetadata
+from forebay.producer.frontend import RecordFuture
 
 @final
 class FutureRecordMetadata:

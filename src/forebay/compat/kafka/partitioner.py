@@ -5,10 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from forebay._accumulator.partitioner import key_partition
-from forebay._assembly import system_surroundings
-from forebay._assembly.user_parts import partition_random
 from forebay.compat.kafka._path import murmur2
+from forebay.producer.frontend import key_partition, partition_random, system_surroundings
 
 __all__ = ["DefaultPartitioner", "Partitioner", "StickyPartitioner", "murmur2"]
 

@@ -6,10 +6,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from forebay._assembly import system_surroundings
-from forebay._assembly.user_parts import partition_random
-from forebay._delivery.future import RecordFuture
-from forebay._runtime.ticket import ThreadTicket
 from forebay.compat.kafka._options import KafkaPythonOptions, read_options
 from forebay.compat.kafka._path import FutureRecordMetadata, SendingPath
 from forebay.compat.kafka.errors import KafkaConfigurationError, NoBrokersAvailable, translated
@@ -19,6 +15,7 @@ from forebay.errors import ApiError, RecordTooLargeError, TimeoutError
 from forebay.errors import KafkaError as NativeError
 from forebay.model import TopicPartition
 from forebay.producer import KafkaProducer as NativeProducer
+from forebay.producer.frontend import Inside, RecordFuture, ThreadTicket, partition_random, system_surroundings
 
 __all__ = ["FutureRecordMetadata", "KafkaProducer", "RecordMetadata"]
 
@@ -70,7 +67,7 @@ class KafkaProducer(SendingPath):
         return made
 
     def _use(self, native: NativeProducer, options: KafkaPythonOptions) -> None:
-        self._parts = native._parts
+        self._inside = Inside(native)
         self._serializers = (options.key, options.value)
         self.config: dict[str, Any] = {**options.shown, "client_id": native.client_id}
         draw = None if options.is_sticky else partition_random(system_surroundings().random)
@@ -78,7 +75,7 @@ class KafkaProducer(SendingPath):
 
     def _await_cluster(self, timeout_ms: float) -> None:
         """Waits until a broker has told of the cluster."""
-        clock, metadata, client = self._parts.clock, self._parts.metadata, self._parts.client
+        clock, metadata = self._inside.clock, self._inside.metadata
         deadline = clock.now() + timeout_ms
         while metadata.cluster().version == 0:
             _called(metadata.raise_if_failed)
@@ -90,7 +87,7 @@ class KafkaProducer(SendingPath):
                 ) from cause
             ticket = ThreadTicket()
             above = metadata.request_update()
-            client.wakeup()
+            self._inside.wake()
             try:
                 if not metadata.await_version(above, ticket):
                     ticket.wait(left)
@@ -99,7 +96,7 @@ class KafkaProducer(SendingPath):
 
     def _await_topic(self, topic: Any) -> RecordFuture | None:
         native = self.native
-        limit = self._parts.clock.now() + self._parts.config["max.block.ms"]
+        limit = self._inside.clock.now() + self._inside.patience_ms
         try:
             native._topic_for_sending(topic, -1, True, limit)
         except ApiError as error:
@@ -116,7 +113,7 @@ class KafkaProducer(SendingPath):
 
     def bootstrap_connected(self) -> bool:
         """As the original's, whether the first brokers are still asked: False once one has told of the cluster."""
-        return bool(self._parts.metadata.cluster().version == 0)
+        return bool(self._inside.cluster().version == 0)
 
     def partitions_for(self, topic: str) -> set[int]:
         """The numbers of the topic's partitions; waits for metadata at most ``max_block_ms``.
@@ -128,7 +125,7 @@ class KafkaProducer(SendingPath):
             KafkaTimeoutError: metadata did not come, or does not know the topic.
             KafkaError: a broker refuses the topic.
         """
-        count: int = 0 if self._open else self._parts.metadata.cluster().partition_count(topic)
+        count: int = 0 if self._open else self._inside.cluster().partition_count(topic)
         return set(range(count)) or {info.partition for info in _called(self.native.partitions_for, topic)}
 
     def metrics(self, raw: bool = False) -> dict[str, dict[str, Any]] | None:

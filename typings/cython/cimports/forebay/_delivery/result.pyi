@@ -3,4 +3,3 @@ from forebay._delivery.result import DONE as DONE
 from forebay._delivery.result import PENDING as PENDING
 from forebay._delivery.result import new_result as new_result
 from forebay._delivery.result import part_with as part_with
-from forebay._delivery.result import process_number as process_number

@@ -14,7 +14,6 @@ from forebay._runtime.memory import new_numbers as new_numbers
 from forebay._runtime.memory import no_numbers as no_numbers
 from forebay._runtime.memory import no_objects as no_objects
 from forebay._runtime.memory import object_at as object_at
-from forebay._runtime.memory import put_item as put_item
 from forebay._runtime.memory import put_object as put_object
 from forebay._runtime.memory import resized_memory as resized_memory
 from forebay._runtime.memory import same_bytes as same_bytes
