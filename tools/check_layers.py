@@ -60,7 +60,7 @@ def of_no_front(edge: Edge, barred: Mapping[str, set[str]]) -> str | None:
     source, target = (".".join(module.split(".")[:2]) for module in (edge.source, edge.target))
     if target not in barred.get(source, ()):
         return None
-    return f"{edge.place}: {edge.source} cimports {edge.target}; let producer/frontend.pxd offer it"
+    return f"{edge.place}: {edge.source} cimports {edge.target}; let producer/_frontend.pxd offer it"
 
 
 def module_name(path: Path, source: Path) -> str:

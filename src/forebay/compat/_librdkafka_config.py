@@ -11,7 +11,7 @@ from forebay.compat._librdkafka_errors import refusal
 from forebay.compat._librdkafka_partitioner import PARTITIONERS
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError
-from forebay.producer.frontend import partition_random, system_surroundings
+from forebay.producer._frontend import partition_random, system_surroundings
 
 logger = logging.getLogger("forebay.compat")
 INVALID = -186

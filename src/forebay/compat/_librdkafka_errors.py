@@ -7,6 +7,7 @@ from functools import total_ordering
 from typing import TYPE_CHECKING, Any
 
 from forebay import errors
+from forebay.compat._error_names import NAMES
 from forebay.errors._base import own_copy
 from forebay.errors._others import BY_CODE
 
@@ -75,18 +76,6 @@ _LOCAL = {
     "_INVALID_DIFFERENT_RECORD": (-138, "Failed because of another record of its batch"),
     "_DESTROY_BROKER": (-137, "Broker handle destroyed, and the client is not"),
 }
-_OWN_NAMES = {
-    -1: "UNKNOWN",
-    2: "INVALID_MSG",
-    3: "UNKNOWN_TOPIC_OR_PART",
-    4: "INVALID_MSG_SIZE",
-    6: "NOT_LEADER_FOR_PARTITION",
-    10: "MSG_SIZE_TOO_LARGE",
-    11: "STALE_CTRL_EPOCH",
-    17: "TOPIC_EXCEPTION",
-}
-"""Where librdkafka names a broker's code otherwise than Kafka."""
-
 MOST_NOTES = 5
 """Errors of further callbacks that are noted on the first."""
 _NAMES = {code: name for name, (code, _) in _LOCAL.items()}
@@ -96,8 +85,8 @@ _TEXTS = {code: f"Local: {text}" for code, text in _LOCAL.values()}
 def _name(code: int) -> str:
     if code in _NAMES:
         return _NAMES[code]
-    if code in _OWN_NAMES:
-        return _OWN_NAMES[code]
+    if code in NAMES and NAMES[code].librdkafka:
+        return NAMES[code].librdkafka
     kind = errors.for_code(code)
     return "NO_ERROR" if kind is None else kind.name if kind.code == code else f"ERR_{code}?"
 

@@ -1,9 +1,9 @@
 from forebay.model._metadata cimport RecordMetadata
 cimport cython
 
-from forebay.producer.frontend cimport CompiledCallback
-from forebay.producer.frontend cimport Clock
-from forebay.producer.frontend cimport Mutex
+from forebay.producer._frontend cimport CompiledCallback
+from forebay.producer._frontend cimport Clock
+from forebay.producer._frontend cimport Mutex
 
 
 cdef class Events

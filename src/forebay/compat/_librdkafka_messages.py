@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any
 
 import cython
-from cython.cimports.forebay.producer.frontend import Clock, CompiledCallback, Mutex, acquire, release
+from cython.cimports.forebay.producer._frontend import Clock, CompiledCallback, Mutex, acquire, release
 
 from forebay.compat._librdkafka_errors import KafkaError, own_error
 from forebay.model._metadata import RecordMetadata

@@ -3,7 +3,7 @@
 from typing import Any, final
 
 from forebay.compat._librdkafka_errors import KafkaError
-from forebay.producer.frontend import Clock
+from forebay.producer._frontend import Clock
 
 @final
 class Events:

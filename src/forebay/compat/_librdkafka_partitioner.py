@@ -5,7 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 import cython
-from cython.cimports.forebay.producer.frontend import MAX_INT32, bytes_pointer, murmur2
+from cython.cimports.forebay.producer._frontend import MAX_INT32, bytes_pointer, murmur2
 
 PARTITIONERS = {
     name: kind

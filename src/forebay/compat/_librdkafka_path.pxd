@@ -1,6 +1,6 @@
-from forebay.producer.frontend cimport ProducerBatch
-from forebay.producer.frontend cimport TopicState
-from forebay.producer.frontend cimport RecordPointer
+from forebay.producer._frontend cimport ProducerBatch
+from forebay.producer._frontend cimport TopicState
+from forebay.producer._frontend cimport RecordPointer
 from forebay.producer._path cimport SendPath
 from forebay.compat._librdkafka_messages cimport Events, Message
 

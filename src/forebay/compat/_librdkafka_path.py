@@ -11,8 +11,7 @@ from typing import Any
 import cython
 from cython.cimports.forebay.compat._librdkafka_messages import new_message
 from cython.cimports.forebay.compat._librdkafka_partitioner import hash_partition
-from cython.cimports.forebay.producer._path import FORKED, OPEN, RETURN
-from cython.cimports.forebay.producer.frontend import (
+from cython.cimports.forebay.producer._frontend import (
     BATCH_OVERHEAD,
     MAX_INT32,
     MAX_RECORD_OVERHEAD,
@@ -27,6 +26,7 @@ from cython.cimports.forebay.producer.frontend import (
     view_of,
     with_plain_headers,
 )
+from cython.cimports.forebay.producer._path import FORKED, OPEN, RETURN
 
 from forebay.compat._librdkafka_errors import KafkaError, KafkaException, raise_first, raised
 from forebay.compat._librdkafka_messages import Events, Message
@@ -41,8 +41,8 @@ from forebay.compat._librdkafka_values import (
 )
 from forebay.errors import KafkaError as NativeError
 from forebay.errors import UnknownTopicOrPartitionError
+from forebay.producer._frontend import Inside
 from forebay.producer._path import SendPath
-from forebay.producer.frontend import Inside
 
 CLOSED = "Producer has been closed"
 FULL = "Local: Queue full: queue.buffering.max.kbytes is reached; call poll() and try again"

@@ -20,9 +20,9 @@ from forebay.control._topics import describe_topics
 from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbortedError
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer
+from forebay.producer._frontend import Inside, ThreadTicket
+from forebay.producer._frontend import lifecycle as _lifecycle
 from forebay.producer._path import FORKED
-from forebay.producer.frontend import Inside, ThreadTicket
-from forebay.producer.frontend import lifecycle as _lifecycle
 
 logger = logging.getLogger("forebay.compat")
 PURGED = "Purged before the topic was known"

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from forebay.errors import KafkaError, TimeoutError
 from forebay.model._inputs import ProducerRecord
+from forebay.producer._frontend import Clock, Inside, SenderLock, ThreadTicket, start_thread
+from forebay.producer._frontend import lifecycle as _lifecycle
 from forebay.producer._path import FORKED
 from forebay.producer._pending import PendingSend
-from forebay.producer.frontend import Clock, Inside, SenderLock, ThreadTicket, start_thread
-from forebay.producer.frontend import lifecycle as _lifecycle
 
 LONGEST_TURN_MS = 1_000.0
 FULL_TURN_MS = 5.0

@@ -67,7 +67,7 @@ def test_a_front_end_cimports_what_is_offered_alone(tree: Path) -> None:
     write(tree, "_codec.pxd", "from forebay._pool.front cimport put\n")
     write(tree, "_send.pxd", "from forebay._pool.front cimport put\nfrom forebay._codec.prim cimport View\n")
     assert check(tree)[1:] == [
-        "src/forebay/_send.pxd:2: forebay._send cimports forebay._codec.prim; let producer/frontend.pxd offer it"
+        "src/forebay/_send.pxd:2: forebay._send cimports forebay._codec.prim; let producer/_frontend.pxd offer it"
     ]
 
 

@@ -1,5 +1,5 @@
-from forebay.producer.frontend cimport TopicState
-from forebay.producer.frontend cimport RecordFuture
+from forebay.producer._frontend cimport TopicState
+from forebay.producer._frontend cimport RecordFuture
 from forebay.producer._path cimport SendPath
 
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import cython
 from cython.cimports.forebay.model._arguments import checked_timestamp
-from cython.cimports.forebay.producer._path import OPEN
-from cython.cimports.forebay.producer.frontend import (
+from cython.cimports.forebay.producer._frontend import (
     APPENDED,
     BATCH_OVERHEAD,
     RecordFuture,
@@ -20,6 +19,7 @@ from cython.cimports.forebay.producer.frontend import (
     record_body_size,
     record_size,
 )
+from cython.cimports.forebay.producer._path import OPEN
 
 from forebay.errors import KafkaError as NativeError
 from forebay.errors import TimeoutError

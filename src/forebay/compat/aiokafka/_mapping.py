@@ -8,10 +8,6 @@ from contextlib import contextmanager
 from forebay import errors as native
 from forebay.compat.aiokafka import errors
 
-_BY_CODE: dict[int, type[errors.BrokerResponseError]] = {
-    kind.errno: kind for kind in errors.BrokerResponseError.__subclasses__()
-}
-
 _BY_CLASS: tuple[tuple[type[native.KafkaError], type[Exception]], ...] = (
     (native.ProducerClosedError, errors.ProducerClosed),
     (native.IllegalStateError, errors.IllegalOperation),
@@ -35,7 +31,7 @@ def raised(error: native.KafkaError) -> Exception:
     for kind, other in _BY_CLASS:
         if isinstance(error, kind):
             return _made(other, error)
-    return _made(_BY_CODE.get(-2 if error.code is None else error.code, errors.KafkaError), error)
+    return _made(errors.BY_CODE.get(-2 if error.code is None else error.code, errors.KafkaError), error)
 
 
 def of_record(error: native.KafkaError) -> Exception:

@@ -1,5 +1,5 @@
-from forebay.producer.frontend cimport BatchResult
-from forebay.producer.frontend cimport RecordFuture
+from forebay.producer._frontend cimport BatchResult
+from forebay.producer._frontend cimport RecordFuture
 from forebay.producer._path cimport SendPath
 
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay.model._metadata import RecordMetadata as Found
+from cython.cimports.forebay.producer._frontend import DONE, BatchResult, RecordFuture, hear
 from cython.cimports.forebay.producer._path import OPEN, RETURN
-from cython.cimports.forebay.producer.frontend import DONE, BatchResult, RecordFuture, hear
 
 from forebay.compat.aiokafka._mapping import of_record, raised
 from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
 from forebay.errors import KafkaError as NativeError
+from forebay.producer._frontend import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S, Turn
 from forebay.producer._path import SendPath
-from forebay.producer.frontend import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S, Turn
 
 logger = logging.getLogger("forebay.callbacks")
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from forebay.model import OffsetAndMetadata, TopicPartition
-from forebay.producer.frontend import State
+from forebay.producer._frontend import State
 
 
 class Transactional(Protocol):

@@ -1,14 +1,16 @@
 """The errors of aiokafka that a producer can raise, under aiokafka's names.
 
 What consumers alone raise is not here: a program's consumer stays aiokafka's, and raises aiokafka's own errors, which
-these classes would never match.  Some names are here only so that ``except`` clauses of a producer go on working.
+these classes would never match.  A class for a broker's code is made out of ``forebay.errors``, under the name that
+``_error_names`` has.  Some names are here only so that ``except`` clauses of a producer go on working.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from forebay import errors as native
+from forebay.compat._error_names import NAMES
 
 __all__ = [
     "KafkaError",
@@ -28,56 +30,10 @@ __all__ = [
     "ProducerClosed",
     "ProducerFenced",
     "BrokerResponseError",
-    "UnknownError",
-    "CorruptRecordException",
-    "UnknownTopicOrPartitionError",
-    "LeaderNotAvailableError",
-    "NotLeaderForPartitionError",
-    "RequestTimedOutError",
-    "BrokerNotAvailableError",
-    "ReplicaNotAvailableError",
-    "MessageSizeTooLargeError",
-    "OffsetMetadataTooLargeError",
     "CoordinatorLoadInProgressError",
     "CoordinatorNotAvailableError",
     "NotCoordinatorError",
-    "InvalidTopicError",
-    "RecordListTooLargeError",
-    "NotEnoughReplicasError",
-    "NotEnoughReplicasAfterAppendError",
-    "InvalidRequiredAcksError",
-    "IllegalGenerationError",
-    "UnknownMemberIdError",
-    "InvalidCommitOffsetSizeError",
-    "TopicAuthorizationFailedError",
-    "GroupAuthorizationFailedError",
-    "ClusterAuthorizationFailedError",
-    "InvalidTimestampError",
-    "UnsupportedSaslMechanismError",
-    "IllegalSaslStateError",
-    "UnsupportedVersionError",
-    "InvalidRequestError",
-    "UnsupportedForMessageFormatError",
-    "PolicyViolationError",
-    "OutOfOrderSequenceNumber",
-    "DuplicateSequenceNumber",
-    "InvalidProducerEpoch",
-    "InvalidTxnState",
-    "InvalidProducerIdMapping",
-    "InvalidTransactionTimeout",
-    "ConcurrentTransactions",
-    "TransactionCoordinatorFenced",
-    "TransactionalIdAuthorizationFailed",
-    "SecurityDisabled",
-    "OperationNotAttempted",
-    "KafkaStorageError",
-    "SaslAuthenticationFailed",
-    "UnknownProducerId",
-    "ListenerNotFound",
-    "GroupCoordinatorNotAvailableError",
-    "GroupLoadInProgressError",
     "InvalidMessageError",
-    "NotCoordinatorForGroupError",
 ]
 
 
@@ -181,202 +137,29 @@ class BrokerResponseError(KafkaError):
     retriable: bool = False
     invalid_metadata: bool = False
 
-    def __init_subclass__(cls, *, errno: int, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        kind = native.for_code(errno)
-        assert kind is not None
-        cls.errno, cls.message, cls.description = errno, kind.name, kind.default_message()
-        cls.retriable, cls.invalid_metadata = kind.retriable, kind.invalid_metadata
-
     def __str__(self) -> str:
         return f"[Error {self.errno}] {super().__str__()}"
 
 
-class UnknownError(BrokerResponseError, errno=-1):
-    """The broker failed in a way it has no code for; its log knows more."""
+def _made(code: int, name: str) -> type[BrokerResponseError]:
+    kind = native.for_code(code)
+    assert kind is not None
+    body = {"__module__": __name__, "__doc__": kind.default_message(), "errno": code}
+    body |= {"message": kind.name, "description": kind.default_message()}
+    body |= {"retriable": kind.retriable, "invalid_metadata": kind.invalid_metadata}
+    return type(name, (BrokerResponseError,), body)
 
 
-class CorruptRecordException(BrokerResponseError, errno=2):
-    """The batch failed the broker's checksum or has an invalid size, or a null key in a compacted topic."""
+BY_CODE = {code: _made(code, names.aiokafka) for code, names in NAMES.items() if names.aiokafka}
+globals().update({kind.__name__: kind for kind in BY_CODE.values()})
+__all__ += [kind.__name__ for kind in BY_CODE.values()]
 
+if TYPE_CHECKING:
 
-class UnknownTopicOrPartitionError(BrokerResponseError, errno=3):
-    """The broker does not have this topic or partition."""
+    def __getattr__(name: str) -> type[BrokerResponseError]: ...
 
 
-class LeaderNotAvailableError(BrokerResponseError, errno=5):
-    """The partition has no leader at the moment: an election is under way."""
-
-
-class NotLeaderForPartitionError(BrokerResponseError, errno=6):
-    """The request went to a broker that does not lead the partition any more."""
-
-
-class RequestTimedOutError(BrokerResponseError, errno=7):
-    """The time limit passed before the request was done."""
-
-
-class BrokerNotAvailableError(BrokerResponseError, errno=8):
-    """The broker is not available."""
-
-
-class ReplicaNotAvailableError(BrokerResponseError, errno=9):
-    """A replica of the partition is not available."""
-
-
-class MessageSizeTooLargeError(BrokerResponseError, errno=10):
-    """The record or its batch is larger than the broker or the client accepts."""
-
-
-class OffsetMetadataTooLargeError(BrokerResponseError, errno=12):
-    """The commit's metadata is too large."""
-
-
-class GroupLoadInProgressError(BrokerResponseError, errno=14):
-    """The coordinator is still loading and cannot answer yet."""
-
-
-class GroupCoordinatorNotAvailableError(BrokerResponseError, errno=15):
-    """There is no coordinator at the moment."""
-
-
-class NotCoordinatorForGroupError(BrokerResponseError, errno=16):
-    """The request went to a broker that is not the coordinator."""
-
-
-class InvalidTopicError(BrokerResponseError, errno=17):
-    """The topic's name is not valid, or the topic may not be written to."""
-
-
-class RecordListTooLargeError(BrokerResponseError, errno=18):
-    """The batch is larger than the broker's segment size."""
-
-
-class NotEnoughReplicasError(BrokerResponseError, errno=19):
-    """Nothing was written: fewer replicas are in sync than min.insync.replicas asks for."""
-
-
-class NotEnoughReplicasAfterAppendError(BrokerResponseError, errno=20):
-    """The batch was written, but to fewer in-sync replicas than min.insync.replicas asks for."""
-
-
-class InvalidRequiredAcksError(BrokerResponseError, errno=21):
-    """The broker does not know this value of acks."""
-
-
-class IllegalGenerationError(BrokerResponseError, errno=22):
-    """The group's generation is not the current one."""
-
-
-class UnknownMemberIdError(BrokerResponseError, errno=25):
-    """The coordinator does not know this member."""
-
-
-class InvalidCommitOffsetSizeError(BrokerResponseError, errno=28):
-    """The offset commit is too large."""
-
-
-class TopicAuthorizationFailedError(BrokerResponseError, errno=29):
-    """Not authorized to access the topic."""
-
-
-class GroupAuthorizationFailedError(BrokerResponseError, errno=30):
-    """Not authorized to access the consumer group."""
-
-
-class ClusterAuthorizationFailedError(BrokerResponseError, errno=31):
-    """Not authorized for this operation on the cluster."""
-
-
-class InvalidTimestampError(BrokerResponseError, errno=32):
-    """The record's timestamp is further from the broker's time than the topic allows."""
-
-
-class UnsupportedSaslMechanismError(BrokerResponseError, errno=33):
-    """The broker does not support this SASL mechanism."""
-
-
-class IllegalSaslStateError(BrokerResponseError, errno=34):
-    """The request is not allowed in this state of the SASL handshake."""
-
-
-class UnsupportedVersionError(BrokerResponseError, errno=35):
-    """Broker and client share no version of this request."""
-
-
-class InvalidRequestError(BrokerResponseError, errno=42):
-    """The broker could not make sense of the request."""
-
-
-class UnsupportedForMessageFormatError(BrokerResponseError, errno=43):
-    """The topic's message format does not support this request."""
-
-
-class PolicyViolationError(BrokerResponseError, errno=44):
-    """The request violates a policy of the cluster."""
-
-
-class OutOfOrderSequenceNumber(BrokerResponseError, errno=45):
-    """The broker is missing a batch of this producer before this one."""
-
-
-class DuplicateSequenceNumber(BrokerResponseError, errno=46):
-    """The broker has this batch already; it was acknowledged before."""
-
-
-class InvalidProducerEpoch(BrokerResponseError, errno=47):
-    """The producer's epoch is older than the one the broker knows."""
-
-
-class InvalidTxnState(BrokerResponseError, errno=48):
-    """The transaction is not in a state that allows this request."""
-
-
-class InvalidProducerIdMapping(BrokerResponseError, errno=49):
-    """The producer id does not belong to this transactional id, or was forgotten."""
-
-
-class InvalidTransactionTimeout(BrokerResponseError, errno=50):
-    """transaction.timeout.ms is larger than the broker's transaction.max.timeout.ms."""
-
-
-class ConcurrentTransactions(BrokerResponseError, errno=51):
-    """The transaction's previous end is not finished yet."""
-
-
-class TransactionCoordinatorFenced(BrokerResponseError, errno=52):
-    """The coordinator that sent the marker is not the current one."""
-
-
-class TransactionalIdAuthorizationFailed(BrokerResponseError, errno=53):
-    """Not authorized to use this transactional.id."""
-
-
-class SecurityDisabled(BrokerResponseError, errno=54):
-    """Security features are switched off at the broker."""
-
-
-class OperationNotAttempted(BrokerResponseError, errno=55):
-    """The broker did not try: another part of the same request failed."""
-
-
-class KafkaStorageError(BrokerResponseError, errno=56):
-    """The broker could not read or write the partition's disk."""
-
-
-class SaslAuthenticationFailed(BrokerResponseError, errno=58):
-    """SASL authentication failed: the credentials were not accepted."""
-
-
-class UnknownProducerId(BrokerResponseError, errno=59):
-    """The broker has forgotten this producer's records in the partition."""
-
-
-class ListenerNotFound(BrokerResponseError, errno=72):
-    """The partition's leader has no listener of the kind we came in by."""
-
-
-CoordinatorNotAvailableError = GroupCoordinatorNotAvailableError
-CoordinatorLoadInProgressError = GroupLoadInProgressError
-InvalidMessageError = CorruptRecordException
-NotCoordinatorError = NotCoordinatorForGroupError
+CoordinatorNotAvailableError = BY_CODE[15]
+CoordinatorLoadInProgressError = BY_CODE[14]
+InvalidMessageError = BY_CODE[2]
+NotCoordinatorError = BY_CODE[16]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.producer.frontend import key_partition, partition_random, system_surroundings
+from forebay.producer._frontend import key_partition, partition_random, system_surroundings
 
 __all__ = ["DefaultPartitioner"]
 

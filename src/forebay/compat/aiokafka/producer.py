@@ -27,10 +27,10 @@ from forebay.errors import KafkaError as NativeError
 from forebay.model import TopicPartition as NativePartition
 from forebay.model._inputs import ProducerRecord
 from forebay.producer import KafkaProducer
+from forebay.producer._frontend import Inside, LoopTicket, State, SystemClock
 from forebay.producer._pending import PendingSend
 from forebay.producer._transactional import Call
 from forebay.producer.aio import SENDS_BETWEEN_LOOKS, AsyncKafkaProducer
-from forebay.producer.frontend import Inside, LoopTicket, State, SystemClock
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -1,7 +1,7 @@
-from forebay.producer.frontend cimport RecordFuture
+from forebay.producer._frontend cimport RecordFuture
 cimport cython
 
-from forebay.producer.frontend cimport AddedCallback
+from forebay.producer._frontend cimport AddedCallback
 from forebay.model._metadata cimport RecordMetadata as NativeMetadata
 
 cdef enum:                 # Call.kind; the interpreted form has it in _calls.py

@@ -11,13 +11,19 @@ from typing import Any
 
 import cython
 from cython.cimports.forebay.model._metadata import RecordMetadata as NativeMetadata
-from cython.cimports.forebay.producer.frontend import AddedCallback, RecordFuture, is_unshared, process_number, put_item
+from cython.cimports.forebay.producer._frontend import (
+    AddedCallback,
+    RecordFuture,
+    is_unshared,
+    process_number,
+    put_item,
+)
 
 from forebay.compat.kafka._own_structs import TopicPartition
 from forebay.compat.kafka.errors import translated
 from forebay.compat.kafka.structs import RecordMetadata
 from forebay.errors._base import own_copy
-from forebay.producer.frontend import leave_forked_child, report_briefly
+from forebay.producer._frontend import leave_forked_child, report_briefly
 
 MODULES = cython.declare(dict, sys.modules)
 

@@ -1,7 +1,7 @@
 from forebay.compat.kafka._future_callbacks cimport Call
-from forebay.producer.frontend cimport TopicState
-from forebay.producer.frontend cimport RecordFuture
-from forebay.producer.frontend cimport PartitionRandom
+from forebay.producer._frontend cimport TopicState
+from forebay.producer._frontend cimport RecordFuture
+from forebay.producer._frontend cimport PartitionRandom
 from forebay.producer._path cimport SendPath
 
 

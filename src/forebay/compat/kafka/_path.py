@@ -17,8 +17,7 @@ from cython.cimports.forebay.compat.kafka._future_callbacks import (
     record_metadata,
 )
 from cython.cimports.forebay.model._arguments import plain_name
-from cython.cimports.forebay.producer._path import OPEN, WAIT
-from cython.cimports.forebay.producer.frontend import (
+from cython.cimports.forebay.producer._frontend import (
     PartitionRandom,
     RecordFuture,
     TopicState,
@@ -29,7 +28,8 @@ from cython.cimports.forebay.producer.frontend import (
     repeat_added,
     utf8_size,
 )
-from cython.cimports.forebay.producer.frontend import murmur2 as hash_bytes
+from cython.cimports.forebay.producer._frontend import murmur2 as hash_bytes
+from cython.cimports.forebay.producer._path import OPEN, WAIT
 
 from forebay.compat.kafka._future_callbacks import Call
 from forebay.compat.kafka.errors import IllegalStateError, RetriableError, translated

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Self, final
 
 from forebay.compat.kafka.structs import RecordMetadata
-from forebay.producer.frontend import RecordFuture
+from forebay.producer._frontend import RecordFuture
 
 @final
 class FutureRecordMetadata:

@@ -1,7 +1,7 @@
 """kafka-python's errors by its names and in its tree, and the error of this package that each stands for.
 
-A class for a broker's code is made out of ``forebay.errors``; only where kafka-python has another name or another base
-is there a row here.
+A class for a broker's code is made out of ``forebay.errors``, under the name that ``_error_names`` has if kafka-python
+has another one.  Only where it has another base is there a row here.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from forebay import errors as own
+from forebay.compat._error_names import NAMES, Names
 from forebay.errors._others import BY_CODE
 
 
@@ -121,32 +122,6 @@ _NEVER_RAISED: dict[str, tuple[type[KafkaError], ...]] = {
 }
 """Errors of kafka-python's consumers or of its inside: a program may name them, and no call here raises them."""
 
-_OTHER_NAMES = {
-    -1: "UnknownError",
-    4: "InvalidFetchRequestError",
-    6: "NotLeaderForPartitionError",
-    7: "RequestTimedOutError",
-    10: "MessageSizeTooLargeError",
-    11: "StaleControllerEpochError",
-    13: "NetworkExceptionError",
-    18: "RecordListTooLargeError",
-    29: "TopicAuthorizationFailedError",
-    30: "GroupAuthorizationFailedError",
-    31: "ClusterAuthorizationFailedError",
-    36: "TopicAlreadyExistsError",
-    39: "InvalidReplicationAssignmentError",
-    45: "OutOfOrderSequenceNumberError",
-    46: "DuplicateSequenceNumberError",
-    49: "InvalidProducerIdMappingError",
-    50: "InvalidTransactionTimeoutError",
-    53: "TransactionalIdAuthorizationFailedError",
-    58: "SaslAuthenticationFailedError",
-    61: "DelegationTokenAuthDisabledError",
-    64: "DelegationTokenRequestNotAllowedError",
-    65: "DelegationTokenAuthorizationFailedError",
-    68: "NonEmptyGroupError",
-    97: "PrincipalDeserializationFailureError",
-}
 _OTHER_BASES: dict[int, tuple[type[KafkaError], ...]] = {
     2: (BrokerResponseError,),
     75: (InvalidMetadataError, BrokerResponseError),
@@ -164,7 +139,7 @@ def _bases(kind: type[own.KafkaError]) -> tuple[type[KafkaError], ...]:
 def _made(code: int, kind: type[own.KafkaError]) -> type[BrokerResponseError]:
     body = {"__module__": __name__, "__doc__": kind.default_message(), "errno": code}
     body |= {"message": kind.name, "description": kind.default_message()}
-    return type(_OTHER_NAMES.get(code, kind.__name__), _OTHER_BASES.get(code, _bases(kind)), body)
+    return type(NAMES.get(code, Names()).kafka_python or kind.__name__, _OTHER_BASES.get(code, _bases(kind)), body)
 
 
 _NATIVE: dict[int, type[own.KafkaError]] = {**own._BY_CODE}

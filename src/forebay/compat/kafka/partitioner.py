@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from forebay.compat.kafka._path import murmur2
-from forebay.producer.frontend import key_partition, partition_random, system_surroundings
+from forebay.producer._frontend import key_partition, partition_random, system_surroundings
 
 __all__ = ["DefaultPartitioner", "Partitioner", "StickyPartitioner", "murmur2"]
 

@@ -15,7 +15,7 @@ from forebay.errors import ApiError, RecordTooLargeError, TimeoutError
 from forebay.errors import KafkaError as NativeError
 from forebay.model import TopicPartition
 from forebay.producer import KafkaProducer as NativeProducer
-from forebay.producer.frontend import Inside, RecordFuture, ThreadTicket, partition_random, system_surroundings
+from forebay.producer._frontend import Inside, RecordFuture, ThreadTicket, partition_random, system_surroundings
 
 __all__ = ["FutureRecordMetadata", "KafkaProducer", "RecordMetadata"]
 

@@ -1,4 +1,4 @@
-# For compiled front ends: see frontend.py.
+# For compiled front ends: see _frontend.py.
 from forebay._accumulator.batch cimport ProducerBatch
 from forebay._accumulator.partitioner cimport PartitionRandom
 from forebay._accumulator.single_batch cimport append_whole

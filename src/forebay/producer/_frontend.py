@@ -10,7 +10,7 @@ Beside the public calls it needs five things.
 - *Bytes*: sizes of records and headers, a whole batch that is appended as it is, views of what is in ``bytes``.
 - *The producer's inside*: ``Inside`` has what a front end may ask of the producer that it holds, and nothing else does.
 
-Compiled front ends cimport the types, functions and values; their list is ``frontend.pxd``.  Names here may change
+Compiled front ends cimport the types, functions and values; their list is ``_frontend.pxd``.  Names here may change
 with each version; a front end outside of this package pins it.
 """
 
