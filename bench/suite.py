@@ -39,6 +39,7 @@ from bench import (
     threads,
     tls,
     tls_sink,
+    transactional_ids,
 )
 from bench.part import Part, Result
 from bench.support import ChildFailed, machine, save, say
@@ -49,6 +50,7 @@ PARTS: dict[str, Part] = {
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, batch_cost, partitions, threads,
         startup, many, append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
+        transactional_ids,
     )
 }  # fmt: skip
 
@@ -86,6 +88,7 @@ STEPS = (
             "rows",
             "telemetry",
             "cli",
+            "transactional-ids",
         )
     ),
 )

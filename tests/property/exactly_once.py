@@ -59,6 +59,10 @@ class Rules(Protocol):
         """Whether the error says that rows may be missing, so that a user has to look."""
         ...
 
+    def is_named(self, error: KafkaError) -> bool:
+        """Whether the error of a driver is one that says what happened, and not one of its requests'."""
+        ...
+
 
 class Life(NamedTuple):
     """What one driver does: writes one after the other, in Python workers of its own or in somebody else's."""
@@ -68,6 +72,8 @@ class Life(NamedTuple):
     workers: str = ""
     aborts: bool = True
     """Whether Spark calls ``abort`` when its commit fails."""
+    one_worker: bool = False
+    """Whether the first worker runs all tasks, one after the other."""
 
 
 class Zombie(NamedTuple):
@@ -78,6 +84,8 @@ class Zombie(NamedTuple):
     """The driver with whose first claim it was started."""
     partition: int
     attempt: int
+    worker: str = ""
+    """Whose it is, if not one of its own."""
 
 
 class Setting(NamedTuple):
@@ -245,17 +253,20 @@ class History:
 
     def _write(self, topic: Topic, life: Life, write: Write) -> bool:
         outcomes: list[TaskOutcome] = []
-        claim = None
+        claim, of_driver = None, True
         try:
             claim = self.rules.begin(topic)
             self._first_claims.setdefault(life.name, claim)
+            of_driver = False  # a task's error is translated where it writes (``TaskTransaction.reason``)
             for partition in range(TASKS):
-                worker = f"{life.workers or life.name}{partition}"
+                worker = f"{life.workers or life.name}{0 if life.one_worker else partition}"
                 outcomes.append(self._task(worker, claim, write, partition, 0))
-            open_then = self._open_now()
+            open_then, of_driver = self._open_now(), True
             self.rules.commit(topic, outcomes)
         except KafkaError as error:
             self.loud = self.loud or self.rules.is_loud(error)
+            if of_driver and not self.rules.is_named(error):
+                self.broken(BROKEN_RULE)
             if claim is not None and life.aborts:
                 self.rules.abort(topic, outcomes, claim)
             return False
@@ -298,7 +309,7 @@ class History:
     def _wake(self, one: Zombie) -> None:
         life = next(life for life in self.setting.lives if life.name == one.of)
         try:
-            self._task(one.name, self._first_claims[one.of], life.writes[0], one.partition, one.attempt)
+            self._task(one.worker or one.name, self._first_claims[one.of], life.writes[0], one.partition, one.attempt)
         except KafkaError:
             pass  # Nobody waits for it.
 
@@ -376,15 +387,18 @@ class Explorer:
     Args:
         switches: how often an actor that could go on is left for another one.
         most: schedules, if they are not to be all.
+        after: how each of them begins.
     """
 
-    def __init__(self, setting: Setting, make_rules: Callable[[], Rules], *, switches: int, most: int = 0) -> None:
+    def __init__(
+        self, setting: Setting, make_rules: Callable[[], Rules], *, switches: int, most: int = 0, after: Schedule = ()
+    ) -> None:
         self._setting = setting
         self._make_rules = make_rules
         self._switches = switches
         self._most = most
         self._seen: dict[Any, int] = {}
-        self._todo: list[tuple[Schedule, int]] = [((), switches)]
+        self._todo: list[tuple[Schedule, int]] = [(after, switches)]
         self.schedules = 0
         self.found: dict[str, Schedule] = {}
 

@@ -86,5 +86,8 @@ class Before:
     def task_id(self, worker: str, claim: Claim, partition: int, attempt: int) -> str:
         return f"p-{slot_of(claim)}-{partition}-{attempt}"
 
+    def is_named(self, error: KafkaError) -> bool:
+        return True
+
     def is_loud(self, error: KafkaError) -> bool:
         return isinstance(error, protocol.UnfinishedWriteError)

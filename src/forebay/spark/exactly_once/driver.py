@@ -9,16 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from forebay.errors import InvalidProducerEpochError, KafkaError, ProducerFencedError
+from forebay.errors import InvalidPidMappingError, InvalidProducerEpochError, KafkaError, ProducerFencedError
 from forebay.model import TransactionDescription, TransactionIdentity
 from forebay.spark.exactly_once import protocol
 from forebay.spark.exactly_once.control_topic import ControlTopic
 from forebay.spark.exactly_once.protocol import Claim, Decision, Fate, State, TaskOutcome
 
 logger: logging.Logger = logging.getLogger("forebay.spark")
-
-FENCED_BY_ENDS = 2
-"""From this ``transaction.version`` on an end gives the next epoch, so who has been aborted cannot go on writing."""
 
 Found = Mapping[str, TransactionDescription | None]
 
@@ -116,6 +113,8 @@ def _write(topic: ControlTopic, driver: TransactionIdentity, state: State, prefi
         return topic.write(driver, state)
     except (ProducerFencedError, InvalidProducerEpochError) as error:
         raise protocol.taken_over(prefix) from error
+    except InvalidPidMappingError as error:
+        raise protocol.forgotten(prefix) from error
 
 
 def abort(topic: ControlTopic, prefix: str, outcomes: Sequence[TaskOutcome], claim: Claim | None) -> str:
@@ -175,15 +174,14 @@ def _abort(
     """Aborts all but what is decided; how many.
 
     Args:
-        fences: a newer driver cannot have these ids yet, so they may get another epoch.
+        fences: a newer driver has other ids or ends by identity, so these may get another epoch.
     """
     decided = {task.identity[:3] for task in decision.tasks} if decision else set()
     chosen = [one for one in doomed if one[:3] not in decided]
     for one in chosen:
         logger.info("aborting %s, which no decision has", one.transactional_id)
-        if fences and one.transaction_version < FENCED_BY_ENDS:
-            # An end would leave the epoch as it is, and a task that goes on would open the transaction again.  Who
-            # claims, and has a task under this id, between the look at the claim and this, gets an error of it.
+        if fences and one.transaction_version < protocol.FENCED_BY_ENDS:
+            # An end would leave the epoch as it is, and a task that goes on would open the transaction again.
             topic.fence(one.transactional_id)
         else:
             topic.end(one, False)

@@ -34,6 +34,8 @@ MOST_APPS = 100
 LEAST_LIFE_MS = 30_000
 """A transaction needs this much time before it times out, or half of its timeout if that is less, to be decided on."""
 ONGOING, ABORTED = "Ongoing", "CompleteAbort"
+FENCED_BY_ENDS = 2
+"""From this ``transaction.version`` on an end gives the next epoch, so who has been aborted cannot go on writing."""
 
 
 class NonDeterministicReplayError(KafkaError):
@@ -197,6 +199,14 @@ def taken_over(prefix: str) -> TakenOverError:
     return TakenOverError(
         f"Another query or job with transactionalIdPrefix={prefix} has begun a write since this one did. A prefix "
         "belongs to one query or job at a time; this one ends, the other goes on"
+    )
+
+
+def forgotten(prefix: str) -> LateTransactionError:
+    """The error of a driver whose transactional.id the coordinator has dropped."""
+    return LateTransactionError(
+        f"Kafka has forgotten {driver_id(prefix)} since this write began (the brokers' transactional.id.expiration.ms)"
+        ". What was decided before stays decided; repeat the write"
     )
 
 

@@ -15,6 +15,7 @@ from forebay.errors import (
     ProducerFencedError,
 )
 from forebay.spark.exactly_once.protocol import (
+    FENCED_BY_ENDS,
     NO_VERSION,
     Claim,
     LateTransactionError,
@@ -72,6 +73,8 @@ class Worker:
     A process runs one task at a time, so no two attempts of any stage, run or driver share an id, whatever Spark
     numbers twice.  The number 0 comes back with a later claim: then all that was decided before is settled, and what
     was not is never committed.  The road not taken: an id for each attempt, for a coordinator keeps each for days.
+    Below ``transaction.version`` 2 each claim has a name of its own: there an older driver fences by name what it has
+    found open, and must not meet a task of a newer claim.
 
     Args:
         draw: a random number from 0 on, below 1.
@@ -87,17 +90,16 @@ class Worker:
         Raises:
             TakenOverError: this process has seen a later claim.
         """
-        producer_id, epoch = claim.driver[1:3]
-        used = self._used.get(prefix)
-        if used is None or used.claim[0] != producer_id:
-            # Epochs of two producer ids do not say which claim is later: another name makes that no matter.
-            name = "".join(f"{int(self._draw() * 2**32):08x}" for _ in range(2))
-            used = _Used(name, (producer_id, epoch), -1)
-        if epoch < used.claim[1]:
+        claimed, used = claim.driver[1:3], self._used.get(prefix)
+        # Epochs of two producer ids do not say which claim is later: another name makes that no matter.
+        known = used if used is not None and used.claim[0] == claimed[0] else None
+        if known is not None and known.claim > claimed:
             raise taken_over(prefix)
-        number = used.number + 1 if epoch == used.claim[1] else 0
-        self._used[prefix] = _Used(used.name, (producer_id, epoch), number)
-        return task_id(prefix, used.name, number)
+        if known is None or (known.claim != claimed and claim.driver.transaction_version < FENCED_BY_ENDS):
+            known = _Used("".join(f"{int(self._draw() * 2**32):08x}" for _ in range(2)), claimed, -1)
+        number = known.number + 1 if known.claim == claimed else 0
+        self._used[prefix] = _Used(known.name, claimed, number)
+        return task_id(prefix, known.name, number)
 
 
 _workers: dict[int, Worker] = {}
