@@ -114,7 +114,6 @@ SMALL = {
     "forebay/config/_proxy.py": "The rule for one option.",
     "forebay/config/_door.py": "A decorator of all calls that take options.",
     "forebay/spark/batches.py": "A public function of its own.",
-    "forebay/spark/failure.py": "What the driver and the tasks share.",
     "forebay/spark/sizes.py": "A rule of its own, without producers and without Spark.",
     "forebay/spark/repartitioning.py": "A public function of its own.",
     "forebay/testing/clock.py": "A public class of its own.",

@@ -85,6 +85,54 @@ def test_what_spark_refuses_is_one_line_with_the_place(
     assert "\n" not in str(caught.value)
 
 
+FUNCTION = """
+from pyspark.sql.functions import udf
+from pyspark.sql.types import StringType
+
+class Own(Exception): pass
+
+def inner(text):
+    raise Own(f"cannot take {text}")
+
+outer = udf(lambda text: inner(text), StringType())
+
+def in_a_task(rows):
+    return rows.select(outer("a").alias("value"))
+
+def in_spark(rows):
+    return rows.selectExpr("nothing AS value")
+
+def here(rows):
+    return {}["k"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("in_a_task", r"^write: failing\.Own: cannot take [xy] \(failing\.py, line 8\)$"),
+        ("in_spark", r"^\[transform\] failing:in_spark: AnalysisException: .*`nothing`.* \(failing\.py, line 16\)$"),
+        ("here", r"^\[transform\] failing:here: KeyError: 'k' \(failing\.py, line 19\)$"),
+    ],
+)
+def test_a_function_that_raises_says_class_message_and_line(
+    spark: Any, job_file: Path, topic: str, broker: EmbeddedBroker, name: str, message: str
+) -> None:
+    (job_file.parent / "failing.py").write_text(FUNCTION)
+    text = JOB.format(topic=topic, servers=broker.bootstrap_servers)
+    head, _, rest = text.partition("[sql]")
+    job_file.write_text(f'{head}[transform]\nfunction = "failing:{name}"\n[sink]{rest.partition("[sink]")[2]}')
+    with pytest.raises(JobError, match=message):
+        run(spark, job_file)
+
+
+def test_a_row_that_a_reader_refuses_says_file_record_and_value(spark: Any, job_file: Path) -> None:
+    (job_file.parent / "rows.csv").write_text("a,b\nx,1\ny,zz\n")
+    words = r'^write: .*rows\.csv: Malformed records .*\[y,null\]\.?: For input string: "zz"$'
+    with pytest.raises(JobError, match=words):
+        run(spark, job_file, {"sources.rows.options.mode": "FAILFAST"})
+
+
 def test_a_stream_job_takes_what_is_there_and_ends(
     spark: Any, job_file: Path, topic: str, read_all: ReadAll, tmp_path: Path
 ) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from forebay.errors import ConfigError
-from forebay.spark.failure import HIDE, reason, shown_alone
+from forebay.spark.failure import HIDE, raised, reason, shown_alone
 
 TASK_FAILURE = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task
 Traceback (most recent call last):
@@ -27,7 +28,88 @@ def test_a_task_failure_is_the_sinks_own_line() -> None:
 
 
 def test_any_other_python_failure_is_its_last_line() -> None:
-    assert reason(RuntimeError("x\nTraceback (most recent call last):\n  f\nZeroDivisionError: by zero\n")) == "by zero"
+    text = "x\nTraceback (most recent call last):\n  f\nZeroDivisionError: by zero\n"
+    assert reason(RuntimeError(text)) == "ZeroDivisionError: by zero"
+
+
+SITE = "/venv/lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        (["/tmp/spark-1/userFiles-2/flights.py", "/jobs/more.py"], " (more.py, line 2)"),
+        (
+            ["/jobs/flights.py", f"{SITE}/pandas/core.py", "/usr/lib/python3.11/json/decoder.py"],
+            " (flights.py, line 1)",
+        ),
+        ([f"{SITE}/company/jobs.py", f"{SITE}/pandas/core.py"], " (jobs.py, line 1)"),
+        ([f"{SITE}/pyspark/python/lib/pyspark.zip/pyspark/worker.py", "<frozen importlib>", "/x/py4j-0.10/a.py"], ""),
+    ],
+)
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("flights.Own: cannot take x", "flights.Own: cannot take x"),
+        ("Own: no Error in its name", "Own: no Error in its name"),
+        ("AssertionError", "AssertionError"),
+        ("pyspark.errors.exceptions.base.PySparkValueError: [A_B] no", "[A_B] no"),
+    ],
+)
+def test_a_function_that_raises_in_a_task_is_told_with_the_line_of_its_file(
+    files: list[str], place: str, said: str, shown: str
+) -> None:
+    frames = "".join(f'  File "{file}", line {number}, in f\n    x()\n' for number, file in enumerate(files, 1))
+    text = f"Lost task: PythonException: Traceback (most recent call last):\n{frames}{said}\n\n\tat java.Something"
+    assert reason(RuntimeError(text)) == shown + place
+
+
+def test_a_function_that_raises_here_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    for code, shown in (
+        ("\n{}['k']\n", "KeyError: 'k' (mine.py, line 2)"),
+        (
+            "import json\njson.loads('x')\n",
+            "JSONDecodeError: Expecting value: line 1 column 1 (char 0) (mine.py, line 2)",
+        ),
+        ("assert False\n", "AssertionError (mine.py, line 1)"),
+    ):
+        with pytest.raises(Exception) as caught:
+            exec(compile(code, str(file), "exec"), {})
+        assert raised(caught.value) == shown
+    with pytest.raises(SyntaxError) as syntax:
+        compile("a b\n", str(file), "exec")
+    assert raised(syntax.value) == "SyntaxError: invalid syntax (mine.py, line 1)"
+
+
+FAILED_READ = """An error occurred while calling o70.save.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Error while reading file:///rows.csv.  SQLSTATE: KD001
+\tat org.apache.spark.Some(Some.scala:1)
+Caused by: org.apache.spark.SparkException: [MALFORMED_RECORD.WITHOUT] Malformed records are detected: [y,null].
+Parse Mode: FAILFAST.  SQLSTATE: 22023
+\tat org.apache.spark.Some(Some.scala:1)
+\t... 1 more
+Caused by: java.lang.NumberFormatException: For input string: "zz"
+Caused by: java.lang.NumberFormatException: For input string: "zz"
+\t... 25 more
+"""
+
+
+def test_each_cause_of_spark_is_told_once() -> None:
+    shown = 'Error while reading file:///rows.csv: Malformed records are detected: [y,null]: For input string: "zz"'
+    assert reason(RuntimeError(FAILED_READ)) == shown
+
+
+def test_a_cause_that_pyspark_keeps_beside_its_text_is_told_too() -> None:
+    class Kept(Exception):
+        _cause: Exception | None = None
+
+    outer, inner = (
+        Kept("[A] Outer sentence. SQLSTATE: KD001"),
+        Kept("java.lang.Odd$OneException: [B.C] Inner sentence."),
+    )
+    outer._cause = inner
+    assert reason(outer) == "Outer sentence: Inner sentence."
 
 
 @pytest.mark.parametrize(

@@ -72,16 +72,16 @@ def _kafka_jar() -> str:
 def _call(job: Job, frames: Mapping[str, DataFrame], session: SparkSession) -> DataFrame:
     from pyspark.sql import DataFrame
 
+    from forebay.spark.failure import raised
+
     assert job.function is not None
     function = _imported(job, session)
     where = f"[transform] {job.function}"
     arguments = _arguments(function, frames, session, where)
     try:
-        made = judged(lambda: function(**arguments), where)
-    except JobError:
-        raise
+        made = function(**arguments)
     except Exception as error:
-        raise JobError(f"{where}: {type(error).__name__}: {error}") from error
+        raise JobError(f"{where}: {raised(error)}") from error
     # A Connect session has a class of its own.
     if not isinstance(made, DataFrame) and not hasattr(made, "writeStream"):
         raise JobError(f"{where} returned {type(made).__name__}; it must return a DataFrame")
@@ -109,6 +109,8 @@ def _arguments(
 
 def _imported(job: Job, session: SparkSession) -> Callable[..., Any]:
     """The function; its module is looked for beside the job file first, and then goes to the executors too."""
+    from forebay.spark.failure import raised
+
     assert job.function is not None
     module_name, _, name = job.function.partition(":")
     folder = str(job.path.parent)
@@ -117,9 +119,8 @@ def _imported(job: Job, session: SparkSession) -> Callable[..., Any]:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # noqa: BLE001 -- a module of the user's may raise anything
-        text = f"{type(error).__name__}: {error}"
         raise JobError(
-            f"[transform] function {job.function!r}: module {module_name!r} cannot be imported: {text}"
+            f"[transform] function {job.function!r}: module {module_name!r} cannot be imported: {raised(error)}"
         ) from None
     finally:
         sys.path.remove(folder)
