@@ -37,6 +37,20 @@ h3 { font-size: 15px; margin: .5rem 0; }
 
 Entry = Mapping[str, Any]
 
+FILL = (
+    "Percent of batch.size, before compression.  A batch is full by the size that it is expected to have once it is "
+    "compressed, so what compresses well is over 100."
+)
+TASK_TIME = (
+    "Seconds from the first row of a task to its last acknowledgement: mostly Spark's work, no record waits so long."
+)
+BATCH_TIME = "Seconds of a micro-batch, as Spark and its tasks measured them."
+EXPLAINED = (
+    "rows/s is over all the time from the first row to the last acknowledgement, pauses of a stream included. The "
+    "compression ratio is bytes sent over those before compression. The fill is of batch.size before compression, and "
+    "over 100% where records compress well: a batch is full by the size that it is expected to have once compressed."
+)
+
 
 def render(job: Job, counters: Mapping[str, Any], batches: Sequence[Entry] = ()) -> str:
     """The page as HTML.
@@ -91,48 +105,81 @@ def _tiles(counters: Mapping[str, Any]) -> str:
     if "dead_letters" in counters:
         values["dead letters"] = f"{counters['dead_letters']:,}"
     tiles = "".join(f"<div><b>{value}</b>{html.escape(name)}</div>" for name, value in values.items())
-    return f'<div class="tiles">{tiles}</div>'
+    return f'<div class="tiles">{tiles}</div>\n<p class="about">{html.escape(EXPLAINED)}</p>'
 
 
 def _of_stream(entries: Sequence[Entry], batches: Sequence[Entry]) -> Iterable[str]:
     numbered = [(_number(one, place), one) for place, one in enumerate(entries)]
     x = "micro-batch"
-    yield columns("Rows", x, "rows in a micro-batch", [(at, one["rows"]) for at, one in numbered], width=WIDTH)
-    yield _over_time(entries)
+    yield columns(
+        "Rows", x, "Rows of a micro-batch that wrote any.", [(at, one["rows"]) for at, one in numbered], width=WIDTH
+    )
+    yield _over_time(entries, "micro-batch")
     yield _bytes(x, numbered)
-    yield columns("Batches", x, "record batches", [(at, one["batches"]) for at, one in numbered], width=WIDTH)
-    yield columns("Fill", x, "percent of batch.size", [(at, one["fill"] * 100) for at, one in numbered], width=WIDTH)
+    yield columns(
+        "Batches",
+        x,
+        "Record batches of a micro-batch, of all topics.",
+        [(at, one["batches"]) for at, one in numbered],
+        width=WIDTH,
+    )
+    yield columns("Fill", x, FILL, [(at, one["fill"] * 100) for at, one in numbered], width=WIDTH)
     spans = [
         Series("trigger to commit (Spark)", _durations(batches, "triggerExecution")),
         Series("the batch's query and write (Spark)", _durations(batches, "addBatch")),
         Series("first row to last acknowledgement", [(at, _seconds(one)) for at, one in numbered]),
     ]
-    yield lines("Latency", x, "seconds", spans, width=WIDTH)
+    yield lines("Time of a micro-batch", x, BATCH_TIME, spans, width=WIDTH)
 
 
 def _of_tasks(entries: Sequence[Entry]) -> Iterable[str]:
     numbered = [(float(one["partition"]), one) for one in entries]
     x = "Spark partition"
-    yield _over_time(entries)
-    yield columns("Rows", x, "rows of a task", [(at, one["rows"]) for at, one in numbered], width=WIDTH)
-    yield columns("Bytes", x, "bytes sent by a task", [(at, one["bytes_sent"]) for at, one in numbered], width=WIDTH)
-    yield columns("Batches", x, "record batches of a task", [(at, one["batches"]) for at, one in numbered], width=WIDTH)
-    yield columns("Fill", x, "percent of batch.size", [(at, one["fill"] * 100) for at, one in numbered], width=WIDTH)
+    yield _over_time(entries, "task")
+    yield columns(
+        "Rows", x, "Rows of a task of the last commit.", [(at, one["rows"]) for at, one in numbered], width=WIDTH
+    )
+    yield columns(
+        "Bytes",
+        x,
+        "Bytes of record batches that a task sent, compressed.",
+        [(at, one["bytes_sent"]) for at, one in numbered],
+        width=WIDTH,
+    )
+    yield columns(
+        "Batches",
+        x,
+        "Record batches of a task, of all topics.",
+        [(at, one["batches"]) for at, one in numbered],
+        width=WIDTH,
+    )
+    yield columns("Fill", x, FILL, [(at, one["fill"] * 100) for at, one in numbered], width=WIDTH)
     spans = [(at, _seconds(one)) for at, one in numbered]
-    yield columns("Latency", x, "seconds from first row to last acknowledgement", spans, width=WIDTH)
+    yield columns("Time of a task", x, TASK_TIME, spans, width=WIDTH)
 
 
-def _over_time(entries: Sequence[Entry]) -> str:
-    """Rows that were acknowledged, added up; a commit's or a task's rows count when its last acknowledgement came."""
-    ended = sorted(entries, key=lambda one: one["finished_ms"])
-    if not ended:
+def _over_time(entries: Sequence[Entry], of: str) -> str:
+    """Rows added up, each entry's evenly over its time: when each was acknowledged is not kept.
+
+    The road not taken: all of them at the entry's end.  The tasks of a job end together, so that drew a cliff.
+    """
+    spans = [(one["started_ms"], max(one["finished_ms"], one["started_ms"] + 1), one["rows"]) for one in entries]
+    if not spans:
         return ""
-    start = min(one["started_ms"] for one in ended)
-    points, total = [(0.0, 0.0)], 0
-    for one in ended:
-        total += one["rows"]
-        points.append(((one["finished_ms"] - start) / 1000, float(total)))
-    return lines("Rows over time", "s", "rows acknowledged", [Series("rows", points)], width=WIDTH)
+    start = min(began for began, _, _ in spans)
+    slopes: dict[int, float] = {}
+    for began, ended, rows in spans:
+        slopes[began] = slopes.get(began, 0.0) + rows / (ended - began)
+        slopes[ended] = slopes.get(ended, 0.0) - rows / (ended - began)
+    points, total, slope, before = [], 0.0, 0.0, start
+    for at in sorted(slopes):
+        total += slope * (at - before)
+        points.append(((at - start) / 1000, total))
+        slope, before = slope + slopes[at], at
+    caption = (
+        f"Rows written, added up; those of a {of} are drawn evenly from its first row to its last acknowledgement."
+    )
+    return lines("Rows over time", "s", caption, [Series("rows", points)], width=WIDTH)
 
 
 def _bytes(x: str, numbered: Sequence[tuple[float, Entry]]) -> str:
@@ -140,7 +187,7 @@ def _bytes(x: str, numbered: Sequence[tuple[float, Entry]]) -> str:
         Series("sent", [(at, one["bytes_sent"]) for at, one in numbered]),
         Series("before compression", [(at, one["bytes_raw"]) for at, one in numbered]),
     ]
-    return lines("Bytes", x, "bytes", series, width=WIDTH)
+    return lines("Bytes", x, "Bytes of record batches, as they were sent and before compression.", series, width=WIDTH)
 
 
 def _of_partitions(partitions: Mapping[str, int]) -> Iterable[str]:
@@ -150,7 +197,7 @@ def _of_partitions(partitions: Mapping[str, int]) -> Iterable[str]:
         topic, _, number = where.rpartition("-")
         topics.setdefault(topic, []).append((float(number), float(count)))
     for topic, counts in sorted(topics.items()):
-        yield columns(topic, "Kafka partition", "records", sorted(counts), width=WIDTH)
+        yield columns(topic, "Kafka partition", "Records of each partition.", sorted(counts), width=WIDTH)
 
 
 def _plots(figures: Iterable[str], title: str = "") -> str:
