@@ -49,6 +49,10 @@ class Outcome:
     counters: Mapping[str, Any]
     read: list[int]
     verdict: Verdict
+    begun_ms: float
+    """When the write began, Unix time: until its first row Spark plans, and starts its workers."""
+    alone_s: float
+    """What Spark needed for the same rows into a sink that drops them."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.print("interrupted")
         return 130
-    Console().print(_table(outcome))
+    Console().print(table_of(outcome))
     for example in outcome.verdict.examples:
         console.print(example)
     if options.times:
@@ -141,8 +145,10 @@ def _run(options: argparse.Namespace, folder: Path, bootstrap: str, console: Con
             reader = ReadBack(bootstrap, options.topic, options.partitions)
             with _following(lambda: progress.update(task, completed=reader.count)):
                 say("writing and reading back")
+                begun_ms = time.time() * 1000
                 counters = _write(job, frame, reader)
                 reader.finish()
+            alone_s = _alone_s(frame, say)
             say("computing the rows again, without Kafka")
             frame.write.parquet(str(folder / "expected"))
         finally:
@@ -150,7 +156,15 @@ def _run(options: argparse.Namespace, folder: Path, bootstrap: str, console: Con
         say("comparing")
         expected = expected_rows(folder / "expected", options.partitions)
         progress.update(task, completed=reader.count, description="done")
-    return Outcome(counters, reader.per_partition, compare(expected, reader.read, reader.where))
+    return Outcome(counters, reader.per_partition, compare(expected, reader.read, reader.where), begun_ms, alone_s)
+
+
+def _alone_s(frame: Any, say: Callable[[str], None]) -> float:
+    """The seconds of the job's own query, whose rows nobody takes."""
+    say("the same rows, dropped by Spark")
+    begun = time.monotonic()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.monotonic() - begun
 
 
 class _Parts:
@@ -214,7 +228,8 @@ def _following(refresh: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def _table(outcome: Outcome) -> Table:
+def table_of(outcome: Outcome) -> Table:
+    """The figures of a run, with Spark's own share of its time, which nobody should take for the sink's."""
     counters = outcome.counters
     seconds = (counters["finished_ms"] - counters["started_ms"]) / 1000 if counters.get("rows") else 0.0
     table = Table(title="flights", show_header=False)
@@ -230,8 +245,13 @@ def _table(outcome: Outcome) -> Table:
     table.add_row("compression ratio", f"{counters['compression_ratio']:.3f}")
     table.add_row("batches", f"{counters['batches']:,}")
     table.add_row("average fill, before compression", f"{counters['average_fill']:.0%} of batch.size")
-    table.add_row("seconds, first write to last ack", f"{seconds:.2f}")
-    table.add_row("rows/s", f"{counters['rows'] / seconds:,.0f}" if seconds else "-")
+    if seconds:
+        before = (counters["started_ms"] - outcome.begun_ms) / 1000
+        table.add_row("seconds until the first row (Spark)", f"{before:.2f}")
+        table.add_row("seconds, first row to last ack", f"{seconds:.2f}")
+        table.add_row("  Spark alone, the rows dropped", f"{outcome.alone_s:.2f}")
+        table.add_row("  workers, sink, broker, reader", f"{max(seconds - outcome.alone_s, 0.0):.2f}")
+    table.add_row("rows/s, all of these", f"{counters['rows'] / seconds:,.0f}" if seconds else "-")
     table.add_row("comparison", str(outcome.verdict), style="green" if outcome.verdict.ok else "red")
     return table
 
