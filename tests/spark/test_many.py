@@ -1,0 +1,104 @@
+"""What one session carries: twenty streams at once, and a thousand micro-batches without growing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from forebay.testing import EmbeddedBroker
+from tests.spark.conftest import ReadAll
+from tests.support.pace import HANG_S, until
+
+pytestmark = pytest.mark.rest("takes minutes")
+
+STREAMS = 20
+LINES = 50
+LOOKS = 20
+WARM, LAST = 200, 1200
+"""Micro-batches: after the first of these the processes are looked at, and a thousand later once more."""
+
+
+def test_twenty_streams_of_one_session_write_each_its_rows(
+    spark: Any, sink: dict[str, str], topic: str, broker: EmbeddedBroker, read_all: ReadAll, tmp_path: Path
+) -> None:
+    queries = []
+    for number in range(STREAMS):
+        folder = tmp_path / f"in-{number}"
+        folder.mkdir()
+        for file in range(2):
+            (folder / f"{file}.txt").write_text("".join(f"{number} {file} {line}\n" for line in range(LINES)))
+        broker.create_topic(f"{topic}-{number}", 2)
+        rows = spark.readStream.schema("value STRING").option("maxFilesPerTrigger", 1).text(str(folder))
+        options = sink | {"topic": f"{topic}-{number}", "checkpointLocation": str(tmp_path / f"state-{number}")}
+        queries.append(rows.writeStream.format("forebay").options(**options).trigger(availableNow=True).start())
+    for number, query in enumerate(queries):
+        assert query.awaitTermination(HANG_S), query.status
+        wanted = sorted(f"{number} {file} {line}" for file in range(2) for line in range(LINES))
+        assert sorted(message.value().decode() for message in read_all(f"{topic}-{number}")) == wanted
+
+
+class Held(NamedTuple):
+    """What the Python processes of a driver hold together: this one, Spark's planner, commit process and workers."""
+
+    processes: int
+    threads: int
+    descriptors: int
+    kib: int
+
+
+def held() -> Held:
+    """The least of several looks: a process that has just been replaced is there twice for a moment."""
+    return Held(*map(min, zip(*(look() for _ in range(LOOKS)), strict=True)))
+
+
+def look() -> Held:
+    while True:
+        try:
+            found = [_of(pid) for pid in _python_below(os.getpid())]
+        except FileNotFoundError:
+            continue  # one has ended meanwhile
+        return Held(len(found), *(sum(each[place] for each in found) for place in range(3)))
+
+
+def _python_below(top: int) -> Iterator[int]:
+    yield top
+    for task in Path(f"/proc/{top}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            for pid in _python_below(int(child)):
+                if "python" in os.readlink(f"/proc/{pid}/exe"):
+                    yield pid
+
+
+def _of(pid: int) -> tuple[int, int, int]:
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(status["Threads"]), len(os.listdir(f"/proc/{pid}/fd")), int(status["VmRSS"].split()[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the processes are looked at in /proc")
+def test_a_thousand_micro_batches_leave_nothing_behind(spark: Any, sink: dict[str, str], tmp_path: Path) -> None:
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
+    options = sink | {"checkpointLocation": str(tmp_path / "state")}
+    writer = rows.selectExpr("CAST(value AS STRING) AS value").coalesce(1).writeStream.format("forebay")
+    query = writer.options(**options).start()
+
+    def reached(number: int) -> bool:
+        assert query.isActive, query.exception()
+        return bool(query.lastProgress and query.lastProgress["batchId"] >= number)
+
+    try:
+        until(lambda: reached(WARM), "the stream is warm", 10 * HANG_S)
+        before = held()
+        until(lambda: reached(LAST), "a thousand micro-batches more", 40 * HANG_S)
+        after = held()
+    finally:
+        query.stop()
+    assert after.processes <= before.processes
+    assert after.threads <= before.threads + 2, (before, after)
+    assert after.descriptors <= before.descriptors + 4, (before, after)
+    # Less than 10 KiB for a micro-batch: what is kept of each would be seen, the allocator's own ups and downs are not.
+    assert after.kib - before.kib <= (LAST - WARM) * 10, (before, after)
