@@ -54,6 +54,19 @@ class TaskReport(WriterCommitMessage):
     """Of an exactly-once write: the transaction that is left open."""
 
 
+SUMS = (
+    "commits",
+    "tasks",
+    "transactions",
+    "skipped_tasks",
+    "rows",
+    "acknowledged",
+    "batches",
+    "bytes_sent",
+    "bytes_raw",
+)
+
+
 class Counters:
     """Reports of one or more writes, added up."""
 
@@ -83,6 +96,19 @@ class Counters:
             self._add_one(report)
         self.history = [*self.history, _of_commit(reports, batch_id)][-MOST_REMEMBERED:]
         self.last_tasks = [_of_task(report) for report in reports[:MOST_REMEMBERED]]
+
+    def merge(self, other: Counters, batch_id: int) -> None:
+        """Adds another write's counters; ``batch_id`` is the micro-batch's number, which that write did not know."""
+        for name in (*SUMS, "filled"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, pick in (("started_ms", min), ("finished_ms", max)):
+            known = [one for one in (getattr(self, name), getattr(other, name)) if one is not None]
+            setattr(self, name, pick(known, default=None))
+        _sum_into(self.partitions, other.partitions)
+        _sum_into(self.producer, other.producer)
+        newest = [{**entry, "batch_id": batch_id} for entry in other.history]
+        self.history = [*self.history, *newest][-MOST_REMEMBERED:]
+        self.last_tasks = other.last_tasks
 
     def _add_one(self, report: TaskReport) -> None:
         self.tasks += 1

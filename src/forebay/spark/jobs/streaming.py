@@ -16,16 +16,13 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from forebay._runtime.clock import Clock, SystemClock
-from forebay.spark.commit import FORMAT, MOST_REMEMBERED
 from forebay.spark.jobs.job import TRIGGER_NOW, Stream
 from forebay.spark.jobs.session import Show, judged
 from forebay.spark.jobs.table import JobError
+from forebay.spark.commit import FORMAT, Counters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-SUMS = ("commits", "tasks", "rows", "acknowledged", "batches", "bytes_sent", "bytes_raw")
-BY_NAME = ("partitions", "producer")
 
 Values = Mapping[str, Any]
 
@@ -199,21 +196,9 @@ def added(old: Values, new: Values, batch_id: int) -> dict[str, Any]:
     Args:
         batch_id: the micro-batch's number, which its write does not know.
     """
-    total: dict[str, Any] = {**new}
-    for name in SUMS:
-        total[name] = old.get(name, 0) + new[name]
-    for name in BY_NAME:
-        both = {**old.get(name, {}), **new[name]}
-        total[name] = {key: old.get(name, {}).get(key, 0) + new[name].get(key, 0) for key in sorted(both)}
-    filled = sum(one["average_fill"] * one["batches"] for one in (old, new) if one)
-    total["average_fill"] = round(filled / total["batches"], 4) if total["batches"] else 0.0
-    total["compression_ratio"] = round(total["bytes_sent"] / total["bytes_raw"], 4) if total["bytes_raw"] else 0.0
-    for name, pick in (("started_ms", min), ("finished_ms", max)):
-        known = [one[name] for one in (old, new) if one.get(name) is not None]
-        total[name] = pick(known) if known else None
-    history = [{**entry, "batch_id": batch_id} for entry in new["history"]]
-    total["history"] = [*old.get("history", ()), *history][-MOST_REMEMBERED:]
-    return total
+    total = Counters(old)
+    total.merge(Counters(new), batch_id)
+    return total.as_dict()
 
 
 def add_batch(total: str, one: str, batch_id: int) -> None:
