@@ -16,10 +16,10 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from forebay._runtime.clock import Clock, SystemClock
+from forebay.spark.commit import FORMAT, Counters
 from forebay.spark.jobs.job import TRIGGER_NOW, Stream
 from forebay.spark.jobs.session import Show, judged
 from forebay.spark.jobs.table import JobError
-from forebay.spark.commit import FORMAT, Counters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from forebay.model import TransactionIdentity
-from forebay.spark.jobs.streaming import add_batch, added, read_counters
 from forebay.spark.commit import Counters, save
-from forebay.spark.exactly_once.protocol import Claim, Outcome, TaskWrite, Write
+from forebay.spark.exactly_once.protocol import Claim, TaskOutcome, TaskWrite, Write
+from forebay.spark.jobs.streaming import add_batch, added, read_counters
 from tests.unit.spark.test_commit import report
 
 FIRST = [report(rows=10, batches=1, fill=1.0, finished_ms=1500), report(1, rows=5, partitions={"t-1": 5})]
@@ -19,8 +19,14 @@ DRIVER = TransactionIdentity("p-driver", 1, 1, 2)
 CLAIM, WRITE = Claim(DRIVER), Write("q", 1)
 TASK = TaskWrite(0, DRIVER._replace(transactional_id="p-1-0-0"), 10, 5)
 EXACTLY_ONCE = [
-    [report(outcome=Outcome(CLAIM, WRITE, 0, False, TASK)), report(1, rows=0, outcome=Outcome(CLAIM, WRITE, 1, True))],
-    [report(outcome=Outcome(CLAIM, WRITE, 0, False, TASK)), report(1, outcome=Outcome(CLAIM, WRITE, 1, False, TASK))],
+    [
+        report(outcome=TaskOutcome(CLAIM, WRITE, 0, False, TASK)),
+        report(1, rows=0, outcome=TaskOutcome(CLAIM, WRITE, 1, True)),
+    ],
+    [
+        report(outcome=TaskOutcome(CLAIM, WRITE, 0, False, TASK)),
+        report(1, outcome=TaskOutcome(CLAIM, WRITE, 1, False, TASK)),
+    ],
 ]
 
 
