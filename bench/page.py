@@ -92,6 +92,7 @@ SECTIONS: dict[str, tuple[str, tuple[Bars, ...]]] = {
         "Many producers in a process",
         (Bars("To one delivered record", "cpu_ms", "ms of CPU"), Bars("Resident", "kib", "KiB")),
     ),
+    "micro-batches": ("A micro-batch of 1,000 rows", (Bars("addBatch", "ms", "ms"),)),
     "transactional-ids": ("A transactional.id in its coordinator", (Bars("Heap", "heap_bytes", "bytes"),)),
     "startup": ("Import, construct, first acknowledgement", (Bars("Together", "total_ms", "ms"),)),
     "tls": ("TLS and logins", (CPU, RATE, Bars("Handshake", "handshake_ms", "ms of CPU"))),

@@ -27,6 +27,7 @@ from bench import (
     latency,
     many,
     memory,
+    micro_batches,
     page,
     partitions,
     peers,
@@ -50,7 +51,7 @@ PARTS: dict[str, Part] = {
     for module in (
         peers, sender_cost, columns, spark, guarantees, codecs, latency, footprint, batch_cost, partitions, threads,
         startup, many, append, memory, tls, tls_sink, instructions, compat, rows_json, telemetry, cli,
-        transactional_ids,
+        transactional_ids, micro_batches,
     )
 }  # fmt: skip
 
@@ -89,6 +90,7 @@ STEPS = (
             "telemetry",
             "cli",
             "transactional-ids",
+            "micro-batches",
         )
     ),
 )
