@@ -95,6 +95,7 @@ $(BUILT): $(TOOLS) setup.py $(SOURCES)
 
 $(CHECKED): $(TOOLS) setup.py $(SOURCES)
 	@touch $@.begun
+	@find build/checked/lib -name '*.py' -delete 2>/dev/null || true  # what has moved since must not be found there
 	@FOREBAY_BUILD_CHECKED=1 $(PY) setup.py --quiet build --build-lib build/checked/lib --build-temp build/checked/temp
 	@mv $@.begun $@
 
