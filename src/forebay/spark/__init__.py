@@ -62,6 +62,7 @@ def register(session: SparkSession) -> None:
     ``PYSPARK_PYTHON``): its workers then run with this process' interpreter.  Elsewhere it changes nothing.
     """
     from forebay.spark.diagnosis import classic_context
+    from forebay.spark.source import ForebayDataSource
 
     context = classic_context(session)
     if context is not None:
@@ -69,7 +70,7 @@ def register(session: SparkSession) -> None:
             context.pythonExec = sys.executable
         classes: Any = session._jvm
         classes.SparkSession.setActiveSession(session._jsparkSession)
-    session.dataSource.register(__getattr__("ForebayDataSource"))
+    session.dataSource.register(ForebayDataSource)
     _registered.add(session)
 
 
