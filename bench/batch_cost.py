@@ -4,7 +4,8 @@ This is no picture of what users get, which is ``partitions``: the buffer is lar
 runs out and batches are full.  Without keys: seconds per million records, with the sticky partition of every client's
 default.  With keys: µs per batch, in batches that hold the same everywhere (2 KiB, 17 records of 100 B, sent when they
 are full), because with a short linger and many partitions most batches would have one record, and a cheap batch would
-be an empty one.  The topic's metadata and the first record of each partition come before the clock.
+be an empty one.  With one record for each partition and a flush, again and again, the price of a batch shows alone.
+The topic's metadata and the first record of each partition come before the clock.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ PARTITIONS = (6, 1_000, 10_000)
 TOPIC = "partitions"
 BATCH = 2_048
 KEYS = 200_000
+NO_KEY, KEYED_LOAD, LONE = "no key", "keyed", "one record a batch"
 KEYED = {"batch.size": BATCH, "linger.ms": 60_000, "buffer.memory": 128 << 20, "delivery.timeout.ms": 120_000}
 
 
@@ -31,23 +33,29 @@ def run_work(work: dict[str, Any]) -> dict[str, Any]:
     """One run in this process: CPU seconds from the second time every partition is met on."""
     from forebay import KafkaProducer
 
-    config = {"bootstrap.servers": work["bootstrap"], "linger.ms": 5, **(KEYED if work["keyed"] else {})}
+    load, partitions = work["load"], range(work["partitions"])
+    config = {"bootstrap.servers": work["bootstrap"], "linger.ms": 5, **(KEYED if load != NO_KEY else {})}
     value, rng = bytes(100), random.Random(5)
     with KafkaProducer(config) as producer:
         producer.partitions_for(TOPIC)
         send = producer.send
-        for partition in range(work["partitions"]):
+        for partition in partitions:
             send(TOPIC, value, partition=partition)
         producer.flush()
-        keys = [b"key-%08d" % rng.randrange(10**8) for _ in range(KEYS)] if work["keyed"] else []
+        keys = [b"key-%08d" % rng.randrange(10**8) for _ in range(KEYS)] if load == KEYED_LOAD else []
         # What this bench keeps is no garbage, and the collector's looking at it is not the client's cost.
         gc.collect()
         gc.freeze()
         before = cpu_seconds()
-        if work["keyed"]:
+        if load == KEYED_LOAD:
             for _ in range(work["records"] // KEYS):
                 for key in keys:
                     send(TOPIC, value, key)
+        elif load == LONE:
+            for _ in range(work["records"] // len(partitions)):
+                for partition in partitions:
+                    send(TOPIC, value, partition=partition)
+                producer.flush()
         else:
             for _ in range(work["records"]):
                 send(TOPIC, value)
@@ -56,18 +64,19 @@ def run_work(work: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> Result:
-    cases = [(keyed, partitions) for keyed in (False, True) for partitions in PARTITIONS]
+    cases = [(load, partitions) for load in (NO_KEY, KEYED_LOAD) for partitions in PARTITIONS]
+    cases += [(LONE, partitions) for partitions in PARTITIONS[1:]]
     records = max(1, options.records // KEYS) * KEYS
     runs: list[dict[str, Any]] = []
     for number in range(options.rounds):
-        for keyed, partitions in turned(cases, number):
+        for load, partitions in turned(cases, number):
             with AcknowledgingSink(partitions) as sink:
-                work = {"bootstrap": sink.bootstrap_servers, "keyed": keyed, "partitions": partitions}
+                work = {"bootstrap": sink.bootstrap_servers, "load": load, "partitions": partitions}
                 found = run_child("bench.batch_cost", {**work, "records": records})
                 seen = sink.summary()
             if seen["records"].get(TOPIC, 0) != records + partitions:
                 raise RuntimeError(f"{partitions} partitions: {seen['records']} of {records + partitions} records")
-            runs.append({"label": label_of(keyed, partitions), **figures(found, seen, records, partitions)})
+            runs.append({"label": label_of(load, partitions), **figures(found, seen, records, partitions)})
     order = [label_of(*case) for case in cases]
     return result_of("batch-cost", sorted(runs, key=lambda run: order.index(run["label"])))
 
@@ -82,8 +91,8 @@ def figures(found: dict[str, Any], seen: dict[str, Any], records: int, partition
     }
 
 
-def label_of(keyed: bool, partitions: int) -> str:
-    return f"{'keyed' if keyed else 'no key'}, {partitions:,} partitions"
+def label_of(load: str, partitions: int) -> str:
+    return f"{load}, {partitions:,} partitions"
 
 
 def show(result: Result) -> None:

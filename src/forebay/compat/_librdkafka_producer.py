@@ -20,8 +20,7 @@ from forebay.control._topics import describe_topics
 from forebay.errors import ApiError, PurgedError, TimeoutError, TransactionAbortedError
 from forebay.errors import KafkaError as NativeError
 from forebay.producer import KafkaProducer
-from forebay.producer._frontend import Inside, ThreadTicket
-from forebay.producer._frontend import lifecycle as _lifecycle
+from forebay.producer._frontend import Inside, ThreadTicket, lifecycle
 from forebay.producer._path import FORKED
 
 logger = logging.getLogger("forebay.compat")
@@ -279,7 +278,7 @@ class Producer(ProducePath):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        left = _lifecycle.time_left()  # after a signal of end_on_sigterm
+        left = lifecycle.time_left()  # after a signal of end_on_sigterm
         self.close(-1 if left is None else left)
 
     # The cluster

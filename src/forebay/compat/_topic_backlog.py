@@ -1,7 +1,7 @@
 """Messages for topics that are not known yet: held until their metadata comes, so that ``produce`` need not wait.
 
 A thread is there while messages are held.  It waits for the metadata of all their topics at once.  The exit of the
-interpreter waits for it (``_lifecycle``).
+interpreter waits for it (``_sender.lifecycle``).
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from forebay.errors import KafkaError, TimeoutError
 from forebay.model._inputs import ProducerRecord
-from forebay.producer._frontend import Clock, Inside, SenderLock, ThreadTicket, start_thread
-from forebay.producer._frontend import lifecycle as _lifecycle
+from forebay.producer._frontend import Clock, Inside, SenderLock, ThreadTicket, lifecycle, start_thread
 from forebay.producer._path import FORKED
 from forebay.producer._pending import PendingSend
 
@@ -63,7 +62,7 @@ class TopicBacklog:
         self._inside = Inside(native)
         self.patience_ms = self._inside.patience_ms
         """The time in which each message is sent or fails."""
-        _lifecycle.watch_holder(self)
+        lifecycle.watch_holder(self)
 
     def count(self) -> int:
         """Messages that are held."""

@@ -16,7 +16,7 @@ from typing import Any, Self
 from forebay._assembly import Surroundings, system_surroundings
 from forebay._delivery.sender_lock import Hold
 from forebay._protocol.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
-from forebay._sender import lifecycle as _lifecycle
+from forebay._sender import lifecycle
 from forebay.config import ProducerConfig
 from forebay.config._door import door
 from forebay.control import _topics as topics
@@ -81,7 +81,7 @@ class Control:
         self._calling = False
         self._session: ControlSession | None = None
         self._closed = False
-        _lifecycle.watch_forks(self)
+        lifecycle.watch_forks(self)
 
     # Transactions
 

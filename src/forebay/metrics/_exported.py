@@ -9,7 +9,7 @@ from typing import Any
 
 from forebay._metrics import names
 from forebay._metrics.registry import Kind, MetricName, Reading
-from forebay._sender import lifecycle as _lifecycle
+from forebay._sender import lifecycle
 from forebay.producer import KafkaProducer
 from forebay.producer._path import FORKED
 
@@ -74,7 +74,7 @@ class Watched:
         """Re-entrant, because a signal handler that reads may have interrupted a reading."""
         self._names: weakref.WeakKeyDictionary[KafkaProducer, str] = weakref.WeakKeyDictionary()
         """Under ``_lock``."""
-        _lifecycle.watch_forks(self)
+        lifecycle.watch_forks(self)
 
     def _after_fork_in_child(self) -> None:
         # Another thread of the parent may have held it.
@@ -83,7 +83,7 @@ class Watched:
     def producers(self) -> list[tuple[str, KafkaProducer]]:
         """Those that are open, by the client id; of several with the same one the others have ``#2``, ``#3`` ..."""
         if self._chosen is None:
-            known = [each for each in _lifecycle.producers() if isinstance(each, KafkaProducer)]
+            known = [each for each in lifecycle.producers() if isinstance(each, KafkaProducer)]
         else:
             known = [found for each in self._chosen if (found := each()) is not None]
         # The end of a producer's thread clears its registry.

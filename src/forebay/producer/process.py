@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from forebay._runtime.hints import PRODUCER, no_attribute
-from forebay._sender import lifecycle as _lifecycle
+from forebay._sender import lifecycle
 from forebay.config import ProducerConfig
 from forebay.config._door import door
 from forebay.errors import ConfigError, IllegalStateError
@@ -124,7 +124,7 @@ def _watch_celery() -> None:
 
 
 def _end_with_worker(**_: object) -> None:
-    _lifecycle.end_all_at_exit()
+    lifecycle.end_all_at_exit()
 
 
 def _forget_all() -> None:
@@ -167,8 +167,8 @@ class _Ending:
         self.previous = previous
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if _lifecycle.time_left() is None:  # a second signal gives no more time
-            _lifecycle.limit_end(self.timeout)
+        if lifecycle.time_left() is None:  # a second signal gives no more time
+            lifecycle.limit_end(self.timeout)
         if callable(self.previous):
             self.previous(number, frame)
         elif self.previous is not signal.SIG_IGN:

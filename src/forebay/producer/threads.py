@@ -19,7 +19,7 @@ from forebay._delivery.future import RecordFuture
 from forebay._delivery.sender_lock import check_wait, may_wait
 from forebay._runtime.hints import PRODUCER, hinted, without_hints
 from forebay._runtime.ticket import ThreadTicket
-from forebay._sender import lifecycle as _lifecycle
+from forebay._sender import lifecycle
 from forebay.config import FromSources, ProducerConfig
 from forebay.config._door import door
 from forebay.config._security_rules import new_credentials
@@ -89,7 +89,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             # It has closed all but the wake pipe, which nobody writes to any more.
             self._parts.client.close_after_fork()
             raise not_made("kafka producer", error) from error
-        _lifecycle.watch(self, self._thread)
+        lifecycle.watch(self, self._thread)
 
     def _put_together(self, config: ProducerConfig, surroundings: Surroundings) -> None:
         try:
@@ -342,7 +342,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
             is_over = yield FORCED_CLOSE_MS
             acknowledged, lost = (0, self._thread.lost) if is_over else self._thread.leave()
         if is_over:  # else the interpreter's exit gives the callback some more time
-            _lifecycle.forget(self._thread)
+            lifecycle.forget(self._thread)
         try:
             self._parts.users.close()
         except Exception as error:
@@ -365,7 +365,7 @@ class KafkaProducer(SendPath, TransactionalCalls, Insight, FromSources):
         # A forced close has raised its error already.  A callback may hold the sender's thread for ever.
         was_forced = self._thread.sender.forced
         try:
-            self.close(0 if was_forced else _lifecycle.time_left())
+            self.close(0 if was_forced else lifecycle.time_left())
         except KafkaError as failure:
             if was_forced and isinstance(failure, TimeoutError):
                 return

@@ -330,9 +330,9 @@ def test_a_future_pins_no_memory() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_in_a_forked_child_it_says_whose_it_is() -> None:
     """A wait in the child would never end; what was known before the fork can still be read there."""
-    from forebay._sender import lifecycle as _lifecycle  # registers the hook
+    from forebay._sender import lifecycle  # registers the hook
 
-    assert _lifecycle is not None
+    assert lifecycle is not None
     (known,), batch = futures_of(1)
     batch.complete(1, -1, quiet)
     (pending,), other = futures_of(1)

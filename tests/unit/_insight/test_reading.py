@@ -1,4 +1,4 @@
-"""_description.reading: what describe() sees, while records wait, are in flight, are refused and are done."""
+"""_insight.reading: what describe() sees, while records wait, are in flight, are refused and are done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""_description.server: one line for each connection, for this user alone."""
+"""_insight.server: one line for each connection, for this user alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""_description.text: a description as lines."""
+"""_insight.text: a description as lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""_description.values: a description on its way to another process."""
+"""_insight.values: a description on its way to another process."""
 
 from __future__ import annotations
 

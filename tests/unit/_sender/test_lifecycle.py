@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forebay._sender import lifecycle as _lifecycle
+from forebay._sender import lifecycle
 from forebay.testing.clock import ManualClock
 
 
@@ -73,10 +73,10 @@ class FakeProducer:
 def watched(monkeypatch: pytest.MonkeyPatch) -> set[Any]:
     """Registers of the test's own: those of the process belong to other tests' producers."""
     threads: set[Any] = set()
-    monkeypatch.setattr(_lifecycle, "_threads", threads)
-    monkeypatch.setattr(_lifecycle, "_producers", weakref.WeakSet())
-    monkeypatch.setattr(_lifecycle, "_holders", weakref.WeakSet())
-    monkeypatch.setattr(_lifecycle, "_hooked_workers", set())
+    monkeypatch.setattr(lifecycle, "_threads", threads)
+    monkeypatch.setattr(lifecycle, "_producers", weakref.WeakSet())
+    monkeypatch.setattr(lifecycle, "_holders", weakref.WeakSet())
+    monkeypatch.setattr(lifecycle, "_hooked_workers", set())
     return threads
 
 
@@ -84,10 +84,10 @@ def test_all_are_asked_before_one_is_waited_for(watched: set[Any]) -> None:
     threads = [FakeThread() for _ in range(3)]
     order: list[str] = []
     for thread in threads:
-        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+        lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
         thread.request_close = lambda: order.append("close")  # type: ignore[method-assign]
         thread.join = lambda timeout_ms: order.append("join") or True  # type: ignore[method-assign, func-returns-value]
-    _lifecycle.end_all_at_exit()
+    lifecycle.end_all_at_exit()
     assert order == ["close"] * 3 + ["join"] * 3
 
 
@@ -95,8 +95,8 @@ def test_who_takes_too_long_is_ended_by_force(watched: set[Any], caplog: pytest.
     clock = ManualClock()
     slow, stuck = FakeThread("forced", clock=clock), FakeThread("never", clock=clock)
     for thread in (slow, stuck):
-        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
-    _lifecycle.end_all_at_exit(clock)
+        lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    lifecycle.end_all_at_exit(clock)
     assert [call for call in slow.calls if isinstance(call, str)] == ["close", "force", "force"]
     assert [call for call in stuck.calls if isinstance(call, str)] == ["close", "force", "force", "leave"]
     assert slow.finished and not stuck.finished
@@ -110,10 +110,10 @@ def test_the_patience_of_all_begins_together(watched: set[Any]) -> None:
     threads = [FakeThread("never", clock=clock) for _ in range(5)]
     threads[2].patience_ms = 2000.0
     for thread in threads:
-        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+        lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
     begun = clock.now()
-    _lifecycle.end_all_at_exit(clock)
-    assert clock.now() - begun == 2000 + _lifecycle.FORCED_END_MS
+    lifecycle.end_all_at_exit(clock)
+    assert clock.now() - begun == 2000 + lifecycle.FORCED_END_MS
     assert [thread.calls[-1] for thread in threads] == ["leave"] * 5
 
 
@@ -122,10 +122,10 @@ def test_signals_do_not_prolong_it(watched: set[Any]) -> None:
     stuck, signalled = FakeThread("never", clock=clock), FakeThread("never", clock=clock, signals=1)
     signalled.patience_ms = 1500.0
     for thread in (stuck, signalled):
-        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+        lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
     begun = clock.now()
-    _lifecycle.end_all_at_exit(clock)
-    assert clock.now() - begun == 1500 + _lifecycle.FORCED_END_MS
+    lifecycle.end_all_at_exit(clock)
+    assert clock.now() - begun == 1500 + lifecycle.FORCED_END_MS
 
 
 def test_what_close_could_not_end_is_not_waited_for_again(watched: set[Any], caplog: pytest.LogCaptureFixture) -> None:
@@ -133,10 +133,10 @@ def test_what_close_could_not_end_is_not_waited_for_again(watched: set[Any], cap
     clock = ManualClock()
     stuck = FakeThread("never", clock=clock)
     stuck.forced = True
-    _lifecycle.watch(FakeProducer(), stuck)  # type: ignore[arg-type]
+    lifecycle.watch(FakeProducer(), stuck)  # type: ignore[arg-type]
     begun = clock.now()
-    _lifecycle.end_all_at_exit(clock)
-    assert clock.now() - begun == _lifecycle.FORCED_END_MS
+    lifecycle.end_all_at_exit(clock)
+    assert clock.now() - begun == lifecycle.FORCED_END_MS
     assert "delivery.timeout.ms" not in caplog.text
 
 
@@ -162,19 +162,19 @@ def test_what_is_held_goes_on_before_the_threads_are_asked(watched: set[Any]) ->
     clock, holder = ManualClock(), FakeHolder()
     thread = FakeThread(clock=clock)
     thread.patience_ms = 2000.0
-    _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
-    _lifecycle.watch_holder(holder)
+    lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    lifecycle.watch_holder(holder)
     begun = clock.now()
-    _lifecycle.end_all_at_exit(clock)
+    lifecycle.end_all_at_exit(clock)
     assert holder.ends == [begun + 1800] and thread.calls == ["close", pytest.approx(200)]
 
 
 def test_what_is_held_ends_with_the_time_of_a_limited_end(watched: set[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     clock, holder = ManualClock(), FakeHolder()
-    monkeypatch.setattr(_lifecycle, "_end_at", clock.now() + 1000)
-    _lifecycle.watch_holder(holder)
-    _lifecycle.end_all_at_exit(clock)
-    assert clock.now() == holder.ends[0] == _lifecycle._end_at - 100  # type: ignore[operator]
+    monkeypatch.setattr(lifecycle, "_end_at", clock.now() + 1000)
+    lifecycle.watch_holder(holder)
+    lifecycle.end_all_at_exit(clock)
+    assert clock.now() == holder.ends[0] == lifecycle._end_at - 100  # type: ignore[operator]
 
 
 def test_ctrl_c_while_something_is_held_ends_all(watched: set[Any]) -> None:
@@ -183,32 +183,32 @@ def test_ctrl_c_while_something_is_held_ends_all(watched: set[Any]) -> None:
     holders[1].interrupted = False
     holders[1].patience_ms = 3000.0
     thread = FakeThread("forced", clock=clock)
-    _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
     for holder in holders:
-        _lifecycle.watch_holder(holder)
+        lifecycle.watch_holder(holder)
     begun = clock.now()
     with pytest.raises(KeyboardInterrupt):
-        _lifecycle.end_all_at_exit(clock)
+        lifecycle.end_all_at_exit(clock)
     assert holders[0].ends == [begun + 1800, begun] and holders[1].ends == [begun] and "force" in thread.calls
 
 
 def test_a_forked_child_has_nothing_held(watched: set[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_lifecycle, "note_fork", lambda: None)
+    monkeypatch.setattr(lifecycle, "note_fork", lambda: None)
     holder = FakeHolder()
-    _lifecycle.watch_holder(holder)
-    _lifecycle._mark_all_in_child()
-    _lifecycle.end_all_at_exit(ManualClock())
+    lifecycle.watch_holder(holder)
+    lifecycle._mark_all_in_child()
+    lifecycle.end_all_at_exit(ManualClock())
     assert holder.ends == []
 
 
 def test_ctrl_c_at_exit_ends_all_by_force(watched: set[Any]) -> None:
     threads = [FakeThread("forced", interrupted=True), FakeThread("forced", interrupted=False)]
     for thread in threads:
-        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+        lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
     threads[1].patience_ms = threads[0].patience_ms
     threads[1].interrupted = True
     with pytest.raises(KeyboardInterrupt):
-        _lifecycle.end_all_at_exit()
+        lifecycle.end_all_at_exit()
     assert all("force" in thread.calls for thread in threads)
 
 
@@ -216,33 +216,33 @@ def test_a_handler_that_exits_does_not_end_the_wait(watched: set[Any]) -> None:
     """The usual handler of SIGTERM, and the process ends already."""
     threads = [FakeThread(signals=2), FakeThread(signals=1)]
     for thread in threads:
-        _lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
-    _lifecycle.end_all_at_exit()
+        lifecycle.watch(FakeProducer(), thread)  # type: ignore[arg-type]
+    lifecycle.end_all_at_exit()
     assert all(thread.finished and "force" not in thread.calls for thread in threads)
 
 
 def test_those_that_have_ended_are_left_alone_and_forgotten(watched: set[Any]) -> None:
     ended, living = FakeThread(), FakeThread()
-    _lifecycle.watch(FakeProducer(), ended)  # type: ignore[arg-type]
+    lifecycle.watch(FakeProducer(), ended)  # type: ignore[arg-type]
     ended.finished = True
-    _lifecycle.end_all_at_exit()
+    lifecycle.end_all_at_exit()
     assert ended.calls == []
-    _lifecycle.watch(FakeProducer(), living)  # type: ignore[arg-type]
+    lifecycle.watch(FakeProducer(), living)  # type: ignore[arg-type]
     assert watched == {living}
-    _lifecycle.forget(living)  # type: ignore[arg-type]
+    lifecycle.forget(living)  # type: ignore[arg-type]
     assert watched == set()
 
 
 def test_in_a_forked_child_each_producer_is_told(watched: set[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     forks: list[str] = []
-    monkeypatch.setattr(_lifecycle, "note_fork", lambda: forks.append("noted"))
+    monkeypatch.setattr(lifecycle, "note_fork", lambda: forks.append("noted"))
     thread, producer, dropped = FakeThread(), FakeProducer(), FakeProducer()
-    _lifecycle.watch(producer, thread)  # type: ignore[arg-type]
-    _lifecycle.watch(dropped, FakeThread())  # type: ignore[arg-type]
+    lifecycle.watch(producer, thread)  # type: ignore[arg-type]
+    lifecycle.watch(dropped, FakeThread())  # type: ignore[arg-type]
     del dropped
-    _lifecycle._mark_all_in_child()
+    lifecycle._mark_all_in_child()
     assert (producer.forked, forks, watched) == (1, ["noted"], set())
-    _lifecycle.end_all_at_exit()
+    lifecycle.end_all_at_exit()
     assert thread.calls == []
 
 
@@ -252,11 +252,11 @@ def test_a_worker_s_end_is_watched_once(watched: set[Any], monkeypatch: pytest.M
     monkeypatch.setattr(multiprocessing.process, "parent_process", lambda: object())
     monkeypatch.setattr(multiprocessing.util, "Finalize", lambda *args, **more: hooked.append((*args, more)))
     for _ in range(3):
-        _lifecycle.watch(FakeProducer(), FakeThread())  # type: ignore[arg-type]
-    assert hooked == [(None, _lifecycle.end_all_at_exit, {"exitpriority": 0})]
-    assert _lifecycle._hooked_workers == {os.getpid()}
+        lifecycle.watch(FakeProducer(), FakeThread())  # type: ignore[arg-type]
+    assert hooked == [(None, lifecycle.end_all_at_exit, {"exitpriority": 0})]
+    assert lifecycle._hooked_workers == {os.getpid()}
 
 
 def test_a_process_that_is_no_worker_needs_no_hook(watched: set[Any]) -> None:
-    _lifecycle.watch(FakeProducer(), FakeThread())  # type: ignore[arg-type]
-    assert _lifecycle._hooked_workers == set()
+    lifecycle.watch(FakeProducer(), FakeThread())  # type: ignore[arg-type]
+    assert lifecycle._hooked_workers == set()

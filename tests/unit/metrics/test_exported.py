@@ -11,7 +11,7 @@ import pytest
 
 from forebay._metrics import names
 from forebay._metrics.registry import Kind, MetricName
-from forebay._sender import lifecycle as _lifecycle
+from forebay._sender import lifecycle
 from forebay.metrics import readings
 from forebay.metrics._exported import Watched, in_base_unit, prometheus_name, tags_of
 from forebay.producer._path import FORKED
@@ -24,7 +24,7 @@ class Known(World):
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
-        _lifecycle._producers.add(self.producer)
+        lifecycle._producers.add(self.producer)
 
     def end(self) -> None:
         """What the end of the sender's thread does."""
@@ -53,7 +53,7 @@ def test_a_copy_in_a_forked_child_has_nothing_to_tell() -> None:
 
 def test_a_fork_while_another_thread_reads_leaves_no_lock_behind() -> None:
     watched = Watched([])
-    assert watched in _lifecycle.producers()
+    assert watched in lifecycle.producers()
     with watched._lock:
         watched._after_fork_in_child()
         assert watched.producers() == []

@@ -1,4 +1,4 @@
-"""_send.insight: what a producer tells of itself; ``_description`` and ``_metrics`` have tests of what it tells."""
+"""producer._insight: what a producer tells of itself; ``_insight`` and ``_metrics`` have tests of what it tells."""
 
 from __future__ import annotations
 

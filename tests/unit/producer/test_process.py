@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forebay._sender import lifecycle as _lifecycle
+from forebay._sender import lifecycle
 from forebay.errors import ConfigError, IllegalStateError
 from forebay.producer.process import PerProcess, end_on_sigterm, per_process
 from forebay.testing.clock import ManualClock
@@ -27,7 +27,7 @@ def made() -> Iterator[PerProcess]:
 def handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Called as a signal would call it; the handler of before is back afterwards."""
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(_lifecycle, "_end_at", None)
+    monkeypatch.setattr(lifecycle, "_end_at", None)
     yield lambda: signal.getsignal(signal.SIGTERM)(signal.SIGTERM, None)  # type: ignore[operator,misc]
     signal.signal(signal.SIGTERM, before)
 
@@ -83,22 +83,22 @@ def test_bad_options_are_refused_at_once() -> None:
 def test_sigterm_ends_with_143_and_limits_the_end(handler: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_on_sigterm(5)
-    assert _lifecycle.time_left() is None
+    assert lifecycle.time_left() is None
     with pytest.raises(SystemExit) as ended:
         handler()
     assert ended.value.code == 143
-    left = _lifecycle.time_left()
+    left = lifecycle.time_left()
     assert left is not None and 0 < left <= 5
 
 
 def test_a_second_signal_gives_no_more_time(handler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_on_sigterm(5, exit_code=0)
-    monkeypatch.setattr(_lifecycle, "_end_at", 0.0)
+    monkeypatch.setattr(lifecycle, "_end_at", 0.0)
     with pytest.raises(SystemExit) as ended:
         handler()
     assert ended.value.code == 0
-    assert _lifecycle.time_left() == 0
+    assert lifecycle.time_left() == 0
 
 
 def test_a_handler_of_before_is_called_in_its_place(handler: Any) -> None:
@@ -107,7 +107,7 @@ def test_a_handler_of_before_is_called_in_its_place(handler: Any) -> None:
     end_on_sigterm(5)
     end_on_sigterm(7)  # in place of the first
     handler()
-    assert seen == [signal.SIGTERM] and _lifecycle.time_left() is not None
+    assert seen == [signal.SIGTERM] and lifecycle.time_left() is not None
 
 
 def test_a_signal_that_was_ignored_stays_so(handler: Any) -> None:
@@ -134,10 +134,10 @@ def test_where_it_is_refused(handler: Any) -> None:
 
 
 def test_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_lifecycle, "_end_at", None)
+    monkeypatch.setattr(lifecycle, "_end_at", None)
     clock = ManualClock()
-    _lifecycle.limit_end(2, clock)
+    lifecycle.limit_end(2, clock)
     clock.advance(500)
-    assert _lifecycle.time_left(clock) == 1.5
+    assert lifecycle.time_left(clock) == 1.5
     clock.advance(5000)
-    assert _lifecycle.time_left(clock) == 0
+    assert lifecycle.time_left(clock) == 0

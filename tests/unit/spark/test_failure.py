@@ -38,7 +38,7 @@ SITE = "/venv/lib/python3.11/site-packages"
 @pytest.mark.parametrize(
     ("files", "place"),
     [
-        (["/tmp/spark-1/userFiles-2/flights.py", "/jobs/more.py"], " (more.py, line 2)"),
+        (["/spark-1/userFiles-2/flights.py", "/jobs/more.py"], " (more.py, line 2)"),
         (
             ["/jobs/flights.py", f"{SITE}/pandas/core.py", "/usr/lib/python3.11/json/decoder.py"],
             " (flights.py, line 1)",

@@ -1,4 +1,4 @@
-"""_telemetry.dialog: the states and what is due, without a network."""
+"""_insight.telemetry.dialog: the states and what is due, without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""_telemetry.offer: what happens until a broker takes metrics; tests/scenario/test_telemetry.py has whole producers."""
+"""_insight.telemetry.offer: what happens until a broker takes metrics; tests/scenario has whole producers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""_telemetry.payload: the bytes of a push, read back by OpenTelemetry's own classes."""
+"""_insight.telemetry.payload: the bytes of a push, read back by OpenTelemetry's own classes."""
 
 from __future__ import annotations
 

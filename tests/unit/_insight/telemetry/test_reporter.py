@@ -1,4 +1,4 @@
-"""_telemetry.reporter: which broker is asked, and what is done with answers; see tests/scenario/test_telemetry.py."""
+"""_insight.telemetry.reporter: which broker is asked, and what is done with answers."""
 
 from __future__ import annotations
 
