@@ -10,6 +10,7 @@ from forebay.errors import TimeoutError
 from forebay.spark.exactly_once import driver, protocol
 from forebay.spark.exactly_once.protocol import (
     Fate,
+    LateTransactionError,
     TakenOverError,
     TaskOutcome,
     UnfinishedWriteError,
@@ -200,6 +201,23 @@ def test_an_old_drivers_decision_is_refused() -> None:
     with pytest.raises(TakenOverError, match="transactionalIdPrefix=p has begun a write"):
         driver.commit(world, "p", outcomes, world.now_ms)
     assert world.visible == [] and world.records == []
+
+
+def test_a_driver_whose_own_id_was_forgotten_is_told_so_and_its_write_can_be_repeated() -> None:
+    world = World()
+    outcomes = written(world, driver.begin(world, "p"))
+
+    def forget(step: str) -> None:
+        if step == "write":
+            world.expire()
+
+    world.before_step = forget
+    with pytest.raises(LateTransactionError, match="Kafka has forgotten p-driver.*repeat the write"):
+        driver.commit(world, "p", outcomes, world.now_ms)
+    world.before_step = lambda step: None
+    assert world.visible == []
+    driver.commit(world, "p", written(world, driver.begin(world, "p")), world.now_ms)
+    assert world.visible == ["q/0:0", "q/0:1"]
 
 
 def test_an_abort_takes_back_what_is_not_decided() -> None:
