@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,8 @@ pytestmark = pytest.mark.rest("takes minutes")
 STREAMS = 20
 LINES = 50
 LOOKS = 20
+ENDED = (FileNotFoundError, ProcessLookupError, KeyError)
+"""What a look at a process in /proc raises that has ended: a file that is gone, or no memory in its status."""
 WARM, LAST = 100, 500
 """Micro-batches: after the first of these the processes are looked at, and hundreds later once more.
 
@@ -60,26 +64,51 @@ def held() -> Held:
 
 
 def look() -> Held:
-    while True:
-        try:
-            found = [_of(pid) for pid in _python_below(os.getpid())]
-        except FileNotFoundError:
-            continue  # one has ended meanwhile
-        return Held(len(found), *(sum(each[place] for each in found) for place in range(3)))
+    """What is there at this moment. What has ended holds nothing, though it may still stand in /proc."""
+    found = [each for pid in _python_below(os.getpid()) if (each := _of(pid)) is not None]
+    return Held(len(found), *(sum(each[place] for each in found) for place in range(3)))
 
 
 def _python_below(top: int) -> Iterator[int]:
     yield top
-    for task in Path(f"/proc/{top}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            for pid in _python_below(int(child)):
-                if "python" in os.readlink(f"/proc/{pid}/exe"):
-                    yield pid
+    for child in _children(top):
+        yield from (pid for pid in _python_below(child) if _is_python(pid))
 
 
-def _of(pid: int) -> tuple[int, int, int]:
-    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return int(status["Threads"]), len(os.listdir(f"/proc/{pid}/fd")), int(status["VmRSS"].split()[0])
+def _children(of: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(*ENDED):
+        for task in Path(f"/proc/{of}/task").iterdir():
+            with contextlib.suppress(*ENDED):
+                found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def _is_python(pid: int) -> bool:
+    with contextlib.suppress(*ENDED):
+        return "python" in os.readlink(f"/proc/{pid}/exe")
+    return False
+
+
+def _of(pid: int) -> tuple[int, int, int] | None:
+    with contextlib.suppress(*ENDED):
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        return int(status["Threads"]), len(os.listdir(f"/proc/{pid}/fd")), int(status["VmRSS"].split()[0])
+    return None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the processes are looked at in /proc")
+def test_what_has_ended_is_passed_over() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it stays in /proc, without a program
+    try:
+        assert ended.pid in _children(os.getpid())
+        assert not _is_python(ended.pid)
+        assert look().processes >= 1
+    finally:
+        ended.wait()
+    assert _of(ended.pid) is None
+    assert not _is_python(ended.pid)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the processes are looked at in /proc")
