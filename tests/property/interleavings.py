@@ -347,7 +347,7 @@ class Explored:
         size = sum(batch.estimated_size() for batch in batches)
         assert all(batch.life in (FULL, CLOSED) for batch in batches), f"drained, but not the sender's: {batches}"
         assert len(batches) <= 1 or size <= limit, f"{size} bytes in a request of {limit}"
-        self.accumulator.closer.close_batches(batches)
+        self.accumulator.closer.close_drained(batches)
         assert all(batch.closed for batch in batches), batches
         self.in_flight += batches
 

@@ -71,7 +71,7 @@ class AccumulatorMachine(SeededMachine):
         batches = self.shelf.drain(node, limit) if node in ready.nodes else []
         assert len({batch.partition for batch in batches}) == len(batches), "two batches of one partition"
         assert all(self.shelf.leaders[batch.partition] == node for batch in batches)
-        self.shelf.accumulator.closer.close_batches(batches)
+        self.shelf.accumulator.closer.close_drained(batches)
         sizes = [batch.estimated_size() for batch in batches]
         assert sum(sizes) <= limit or len(sizes) == 1 or self.codec is not None
         self.in_flight += batches

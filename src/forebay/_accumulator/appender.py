@@ -197,7 +197,7 @@ class BatchAppender:
             finally:
                 release(queue.lock)
             if status & CLOSED_LAST:
-                self.closer.close_full(queue)
+                self.closer.compress_full(queue)
                 status &= ~CLOSED_LAST
         return status
 
@@ -268,7 +268,7 @@ class BatchAppender:
         finally:
             release(queue.lock)
         if status & CLOSED_LAST:
-            self.closer.close_full(queue)
+            self.closer.compress_full(queue)
         return status & (APPENDED | BEGUN | MADE_FULL)
 
     @cython.cfunc
@@ -331,7 +331,7 @@ class BatchAppender:
             if chunk is not None:
                 chunk.release()
         if status & CLOSED_LAST:
-            self.closer.close_full(queue)
+            self.closer.compress_full(queue)
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -381,5 +381,5 @@ class BatchAppender:
             # Another window is about to follow.  The sender would wait for the lock until the batch is full.
             give_way(queue.lock)
         if to_close:
-            self.closer.close_full(queue)
+            self.closer.compress_full(queue)
         return until

@@ -14,17 +14,17 @@ cdef class BatchCloser:
     cdef object estimator
     cdef double ratio(self, str topic)
     cdef void forget_ratio(self, ProducerBatch batch)
-    cdef void close_full(self, PartitionQueue queue)
-    cdef void have_closed(self, PartitionQueue queue)
-    cpdef void close_queues(self, list queues)
-    cdef bint close_unit(self, list queues) except? -1
-    cdef void try_closing(self, ProducerBatch batch)
+    cdef void compress_full(self, PartitionQueue queue)
+    cdef void offer_to_helpers(self, PartitionQueue queue)
+    cpdef void compress_queues(self, list queues)
+    cdef bint compress_unit(self, list queues) except? -1
+    cdef void close_or_leave(self, ProducerBatch batch)
     cdef void finish_all(self, list taken)
     cdef void wake_sender(self)
     cdef void leave_to_sender(self, PartitionQueue queue)
     cpdef void close_batch(self, ProducerBatch batch)
     cdef Py_ssize_t copied(self, ProducerBatch batch) except? -1
-    cpdef void close_batches(self, list batches)
+    cpdef void close_drained(self, list batches)
 
 
 cdef void charge(list batches, list charges)
@@ -32,7 +32,7 @@ cdef void credit(list charges)
 cdef bint take_full(list queues, list taken) except? -1
 cdef void finish_first(list taken)
 cdef Py_ssize_t size_to_close(PartitionQueue queue) except? -1
-cpdef int close(ProducerBatch batch, object compressor) except? -1
+cpdef int make_final(ProducerBatch batch, object compressor) except? -1
 cdef int sealed(ProducerBatch batch) except? -1
 cpdef list pieces_of(ProducerBatch batch)
-cpdef void close_with(ProducerBatch batch, list packed)
+cpdef void take_packed(ProducerBatch batch, list packed)

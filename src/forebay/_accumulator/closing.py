@@ -51,7 +51,7 @@ class BatchCloser:
             # Imported here, because a producer without compression needs none of it.
             from forebay._accumulator.helpers import CompressionHelpers, processors_to_spare
 
-            self.helpers = CompressionHelpers(self.close_queues, processors_to_spare(), COMPRESSION_UNIT_BYTES)
+            self.helpers = CompressionHelpers(self.compress_queues, processors_to_spare(), COMPRESSION_UNIT_BYTES)
 
     @contextmanager
     def helped(self) -> Iterator[None]:
@@ -84,22 +84,22 @@ class BatchCloser:
             self.estimator.set(batch.topic, self.codec, max(1.0, batch.records.observed_ratio()))
 
     @cython.cfunc
-    def close_full(self, queue: PartitionQueue) -> cython.void:
+    def compress_full(self, queue: PartitionQueue) -> cython.void:
         """Compresses the batches that this thread filled in ``queue``, or has a helper do it; outside the lock."""
         if len(self.helped_threads) == 0 or get_ident() not in self.helped_threads:
-            self.close_queues([queue])
+            self.compress_queues([queue])
             return
         # A signal handler may come before any thread has taken the batches, and wait for them.
         in_hand: Any = (get_ident(), partial(self.leave_all_to_sender, [queue], []))
         IN_HAND.append(in_hand)
         try:
-            self.have_closed(queue)
+            self.offer_to_helpers(queue)
         finally:
             IN_HAND.remove(in_hand)
 
     @cython.cfunc
-    def have_closed(self, queue: PartitionQueue) -> cython.void:
-        """As ``close_full``, where helpers may do the work."""
+    def offer_to_helpers(self, queue: PartitionQueue) -> cython.void:
+        """Hands the full batches of ``queue`` to helpers; what they do not accept this thread compresses."""
         while True:
             size: cython.Py_ssize_t = size_to_close(queue)
             if size == 0:
@@ -113,21 +113,21 @@ class BatchCloser:
                 self.leave_to_sender(queue)
                 raise
             if len(queues) > 1:
-                self.close_queues(queues)  # no other thread takes the others now
+                self.compress_queues(queues)  # no other thread takes the others now
             else:
                 # Only the first: a helper may take the second, and would have nothing to do otherwise.
-                self.close_unit(queues)
+                self.compress_unit(queues)
 
     @cython.ccall
-    def close_queues(self, queues: list[Any]) -> cython.void:
+    def compress_queues(self, queues: list[Any]) -> cython.void:
         """Compresses the full batches of ``queues`` on this thread; raises only KeyboardInterrupt and its kind."""
-        while self.close_unit(queues):
+        while self.compress_unit(queues):
             pass
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def close_unit(self, queues: list[Any]) -> cython.bint:
-        # The first of them, up to COMPRESSION_UNIT_BYTES bytes; False if there was nothing to do.
+    def compress_unit(self, queues: list[Any]) -> cython.bint:
+        # The first of their full batches, up to COMPRESSION_UNIT_BYTES bytes; False if there was nothing to do.
         taken: list[Any] = []
         queue: PartitionQueue
         in_hand: Any = None
@@ -137,7 +137,7 @@ class BatchCloser:
             if not take_full(queues, taken):
                 return False
             while len(taken) > 0:
-                self.try_closing(taken[0])
+                self.close_or_leave(taken[0])
                 finish_first(taken)
             self.wake_sender()
             return True
@@ -171,13 +171,13 @@ class BatchCloser:
         self.wake_sender()
 
     @cython.cfunc
-    def try_closing(self, batch: ProducerBatch) -> cython.void:
+    def close_or_leave(self, batch: ProducerBatch) -> cython.void:
+        # If it fails, the sender closes the batch.
         try:
             if batch.life == CLOSING:  # and not ABANDONED
                 self.close_batch(batch)
         except Exception:
-            # The records were accepted, so no send() may raise.  The sender tries again, and fails the batch if it
-            # cannot be closed.
+            # The records were accepted, so no send() may raise.  The sender fails the batch if it cannot close it.
             logger.debug("closing %r failed", batch, exc_info=True)
 
     @cython.cfunc
@@ -208,7 +208,7 @@ class BatchCloser:
         if batch.life == CLOSED:
             return
         if not batch.records.compressed:
-            close(batch, None)
+            make_final(batch, None)
             return
         pool: BufferPool = batch.account.pool
         owner: Any = batch.account.owner
@@ -217,7 +217,7 @@ class BatchCloser:
         if copied > 0:
             pool.charge(owner, copied)
         try:
-            close(batch, self.compressor)
+            make_final(batch, self.compressor)
         finally:
             if copied > 0:
                 pool.credit(owner, copied)
@@ -234,12 +234,12 @@ class BatchCloser:
         return size
 
     @cython.ccall
-    def close_batches(self, batches: list[Any]) -> cython.void:
-        """Closes what the sender drained, in one call of the compressor for all that are not closed yet."""
+    def close_drained(self, batches: list[Any]) -> cython.void:
+        """Closes what the sender has drained, in one call of the compressor for all that are not closed yet."""
         batch: ProducerBatch
         if self.codec_id == 0:
             for batch in batches:
-                close(batch, None)
+                make_final(batch, None)
             return
         small: list[Any] = []
         for batch in batches:
@@ -263,13 +263,13 @@ class BatchCloser:
         finally:
             credit(charges)
         for batch, output in zip(small, packed, strict=True):
-            close_with(batch, [output])
+            take_packed(batch, [output])
             self.estimator.update(batch.topic, self.codec, batch.records.observed_ratio())
 
 
 @cython.ccall
 @cython.exceptval(-1)
-def close(batch: ProducerBatch, compressor: Any) -> cython.int:
+def make_final(batch: ProducerBatch, compressor: Any) -> cython.int:
     """Makes a batch's bytes final, compressing them with ``compressor`` if it has a codec; idempotent."""
     if batch.life == CLOSED:
         return 0
@@ -281,7 +281,7 @@ def close(batch: ProducerBatch, compressor: Any) -> cython.int:
     packed: list[Any] = compressor.compress_to_pieces(pieces_of(batch), batch.topic)
     # Not if it was left to the sender meanwhile, which closes it or has closed it.
     if not others or batch.is_being_closed() or batch.life == ABANDONED:
-        close_with(batch, packed)
+        take_packed(batch, packed)
     return 0
 
 
@@ -300,7 +300,7 @@ def pieces_of(batch: ProducerBatch) -> list[Any]:
 
 
 @cython.ccall
-def close_with(batch: ProducerBatch, packed: list[Any]) -> cython.void:
+def take_packed(batch: ProducerBatch, packed: list[Any]) -> cython.void:
     """Makes ``packed``, the compressed records in pieces, a batch's bytes, and lets the raw chunks go."""
     records: RecordsBuilder = batch.records
     if records.first_chunk is None:

@@ -106,5 +106,5 @@ def add_batch(
     if batch.record_count < len(records):
         raise IllegalStateError(f"{len(records)} records do not fit into {buffer.size} bytes")
     if to_close:
-        appender.closer.close_full(queue)
+        appender.closer.compress_full(queue)
     return APPENDED | BEGUN

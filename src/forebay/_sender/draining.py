@@ -162,7 +162,7 @@ class Draining:
         """Makes the bytes of all batches final; a batch that cannot be compressed fails alone and is left out."""
         closed: cython.bint = False
         try:
-            self.closer.close_batches([batch for _, batches, _ in calls for batch in batches])
+            self.closer.close_drained([batch for _, batches, _ in calls for batch in batches])
             closed = True
         except Exception:  # noqa: BLE001 - from a codec, or no memory
             pass

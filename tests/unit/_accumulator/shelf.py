@@ -8,7 +8,7 @@ from typing import Any
 
 from forebay._accumulator.accumulator import RecordAccumulator
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import close
+from forebay._accumulator.closing import make_final
 from forebay._accumulator.partitioner import BuiltInPartitioner
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule, ReadyNodes
@@ -167,6 +167,6 @@ class Holding(Gate):
 
 def read(batch: ProducerBatch, compressor: Any = None) -> Batch:
     """Closes a batch, and reads its bytes back."""
-    close(batch, compressor)
+    make_final(batch, compressor)
     (found,) = read_batches(bytes(batch.header()) + b"".join(bytes(piece) for piece in batch.records.payload))
     return found

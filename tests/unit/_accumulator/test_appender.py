@@ -212,7 +212,7 @@ def test_what_cannot_be_compressed_by_the_filler_is_left_to_the_sender() -> None
     (batch,) = shelf.batches()
     assert (batch.closed, batch.closing, future.done()) == (False, False, False)
     assert [each.record_count for each in shelf.drain(0)] == [1]
-    shelf.accumulator.closer.close_batches([batch])
+    shelf.accumulator.closer.close_drained([batch])
     assert batch.closed
 
 
@@ -241,7 +241,7 @@ def test_the_sender_closes_all_it_drained_in_one_call() -> None:
     for partition in range(3):
         shelf.append(partition, 5)
     batches = shelf.drain(0)
-    shelf.accumulator.closer.close_batches(batches)
+    shelf.accumulator.closer.close_drained(batches)
     assert all(batch.closed for batch in batches)
     assert [read(batch).count for batch in batches] == [5, 5, 5]
 

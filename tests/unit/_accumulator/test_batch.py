@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import close
+from forebay._accumulator.closing import make_final
 from forebay._delivery.future import RecordFuture
 from forebay._records.compression import CompressionType, compressor
 from forebay.errors import IllegalStateError, KafkaError, NotLeaderOrFollowerError
@@ -173,10 +173,10 @@ def test_closing_lets_the_raw_memory_go() -> None:
     shelf.append(0, 50, b"value" * 10)
     (batch,) = shelf.batches()
     assert shelf.pool.available() == 4096
-    close(batch, codec)
+    make_final(batch, codec)
     assert shelf.pool.available() == 8192 - batch.records.payload_size
     payload = bytes(batch.records.payload[0])
-    close(batch, codec)  # a second time changes nothing
+    make_final(batch, codec)  # a second time changes nothing
     assert bytes(batch.records.payload[0]) == payload
     batch.release()
     assert shelf.pool.available() == 8192
@@ -186,7 +186,7 @@ def test_records_are_never_touched_again() -> None:
     """A retry is byte-identical; an epoch bump changes the header only."""
     batch, _, _ = batch_of(3)
     batch.set_producer_state(1, 0, 5, False)
-    close(batch, None)
+    make_final(batch, None)
     first, payload = bytes(batch.header()), bytes(batch.records.payload[0])
     assert bytes(batch.header()) == first
     batch.set_producer_state(1, 1, 0, False)
@@ -217,7 +217,7 @@ def test_a_batch_with_its_outcome_keeps_no_bytes(kind: CompressionType) -> None:
     shelf = Shelf(batch_size=512, compressor=codec)
     shelf.append(1, 3, b"0123456789", None)
     (batch,) = shelf.batches(1)
-    close(batch, codec)
+    make_final(batch, codec)
     assert batch.records.payload
     batch.complete(0, -1, quiet)
     batch.release()
@@ -246,7 +246,7 @@ def test_how_it_prints() -> None:
     assert repr(batch) == "<ProducerBatch test-1: 2 records, 95 bytes, open, attempt 0>"
     batch.close_for_appends()
     assert ", full, " in repr(batch)
-    close(batch, None)
+    make_final(batch, None)
     assert ", closed, " in repr(batch)
     batch.attempts = 1
     batch.fail(NotLeaderOrFollowerError(), None, quiet)

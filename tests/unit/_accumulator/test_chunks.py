@@ -9,7 +9,7 @@ import pytest
 
 from forebay._accumulator import chunks
 from forebay._accumulator.chunks import grow, shrunk
-from forebay._accumulator.closing import close
+from forebay._accumulator.closing import make_final
 from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.states import APPENDED
 from forebay._records.compression import CompressionType, compressor
@@ -86,7 +86,7 @@ def test_a_chunk_doubles_up_to_a_whole_one() -> None:
     batch = shelf.batches()[0]
     assert seen == [128, 256, 512, 1024, 2048, BATCH]
     assert batch.estimated_size() > BATCH - 100, "a growing batch becomes as full as any other"
-    close(batch, None)
+    make_final(batch, None)
     assert [record.value for record in read(batch).records] == [bytes(40)] * batch.record_count
 
 
@@ -106,7 +106,7 @@ def test_what_was_written_stays_as_it_is() -> None:
         shelf.append(value=value, timestamp=number)
     written: list[Any] = []
     for batch in shelf.batches():
-        close(batch, None)
+        make_final(batch, None)
         written += [(record.value, record.timestamp) for record in read(batch).records]
     assert written == [(value, number) for number, value in enumerate(values)]
 
@@ -123,7 +123,7 @@ def test_a_compressed_batch_grows_to_a_whole_chunk_before_it_takes_a_further_one
             seen.append(sizes(shelf))
     assert seen == [[128 << number] for number in range(6)] + [[BATCH] * 2, [BATCH] * 3]
     (batch,) = shelf.batches()
-    close(batch, codec)
+    make_final(batch, codec)
     assert read(batch, codec).count == batch.record_count
 
 
@@ -191,7 +191,7 @@ def test_a_closed_batch_gives_back_what_it_does_not_need(
     shelf.append(value=bytes(value), key=None)
     assert sizes(shelf) == [chunk]
     (batch,) = shelf.drain(0)
-    close(batch, None)
+    make_final(batch, None)
     (buffer,) = batch.records.buffers
     assert buffer.size == (batch.records.raw_size if shrinks else chunk)
     assert shelf.pool.available() == shelf.pool.total - buffer.size
@@ -208,7 +208,7 @@ def test_waiters_get_what_a_closed_batch_gives_back() -> None:
     ticket = CountingTicket()
     assert shelf.status(1, value=b"v", ticket=ticket) == WAIT
     (batch,) = shelf.drain(0)
-    close(batch, None)
+    make_final(batch, None)
     assert ticket.woken == 1 and shelf.status(1, value=b"v", ticket=ticket) & APPENDED
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import BatchCloser, close
+from forebay._accumulator.closing import BatchCloser, make_final
 from forebay._accumulator.helpers import CompressionHelpers
 from forebay._accumulator.states import CLOSING, FULL, LEFT, OPEN
 from forebay._delivery.sender_lock import IN_HAND, may_wait
@@ -38,7 +38,7 @@ def test_without_compression_nothing_is_learned() -> None:
     shelf.append(0, 3)
     sealed(shelf)
     (batch,) = shelf.drain(0)
-    shelf.accumulator.closer.close_batches([batch])
+    shelf.accumulator.closer.close_drained([batch])
     assert batch.closed and batch.records.observed_ratio() == 1.0
     assert (shelf.accumulator.closer.codec_id, BatchCloser().codec_id) == (0, 0)
 
@@ -50,9 +50,9 @@ def test_each_batch_is_compressed_once_and_counts_for_the_estimate(count: int) -
     for partition in range(count):
         shelf.append(partition, 30, b"0123456789" * 10)
     batches = [batch for node in (0, 1) for batch in shelf.drain(node)]
-    shelf.accumulator.closer.close_batches(batches)
+    shelf.accumulator.closer.close_drained(batches)
     payloads = [batch.records.payload[0] for batch in batches]
-    shelf.accumulator.closer.close_batches(batches)
+    shelf.accumulator.closer.close_drained(batches)
     assert len(batches) == count and all(batch.closed for batch in batches)
     assert [batch.records.payload[0] for batch in batches] == payloads
     assert shelf.estimator.estimation("test", LZ4) == pytest.approx(1 - 0.005 * count)
@@ -136,7 +136,7 @@ def test_the_compressor_s_copies_are_counted_while_they_last(copies_all: bool) -
     assert [len(batch.records.buffers) for batch in batches] == [3, 1, 1]
     before, raw = shelf.pool.available(), large.records.raw_size
     chunks = sum(buffer.size for batch in batches for buffer in batch.records.buffers)
-    shelf.accumulator.closer.close_batches(batches)
+    shelf.accumulator.closer.close_drained(batches)
     # The large one is closed alone, the small ones in one call.
     after_the_large_one = before + 3 * 4096 - large.records.payload_size
     together = sum(batch.records.raw_size for batch in small) if copies_all else 0
@@ -169,7 +169,7 @@ def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -
     append_columns(world.producer, sink_columns(table, "t"), BatchDelivery())
     world.producer.send("t", b"behind them")
     (batch,) = world.queue("t").batches
-    close(batch, None)
+    make_final(batch, None)
     header = batch.header()
     payload = bytes(batch.records.payload[0])
     assert int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
@@ -178,7 +178,7 @@ def test_a_table_s_rows_are_signed_by_who_wrote_them_and_by_the_sender_alike() -
 
 def signed_before(batch: ProducerBatch) -> bool:
     """Whether the records' checksum had been taken before now: a byte that changes now is none of it."""
-    close(batch, None)
+    make_final(batch, None)
     before = bytes(batch.records.payload[0])
     ctypes.memset(pa.py_buffer(batch.records.payload[0]).address + 10, before[10] ^ 1, 1)
     header = batch.header()
@@ -208,7 +208,7 @@ def test_a_large_first_record_is_signed_as_it_is_copied(size: int, ahead: bool, 
         shelf.append(0, behind)
     (batch,) = shelf.queue(0).batches
     assert batch.life == OPEN and batch.record_count == 1 + behind
-    close(batch, None)
+    make_final(batch, None)
     payload, header = bytes(batch.records.payload[0]), batch.header()
     assert int.from_bytes(header[17:21], "big") == checksum(payload, checksum(header[21:]))
     assert payload.count(b"v" * size) == 1
@@ -295,7 +295,7 @@ def test_what_is_not_handed_to_a_helper_because_of_ctrl_c_is_the_sender_s(taken:
     assert [batch.closing for batch in shelf.batches()] == [False] * (taken + 1)
     assert shelf.ready().nodes == [0] and len(woken) == 1
     (batch,) = shelf.drain(0)
-    closer.close_batches([batch])
+    closer.close_drained([batch])
     assert batch.closed
 
 
@@ -323,7 +323,7 @@ def test_a_caller_leaves_helpers_what_is_theirs() -> None:
         shelf.append(0, 1, large)
     first, second, *_ = shelf.batches()
     assert (first.closed, first.closing, second.closed, second.closing) == (True, False, False, True)
-    closer.close_queues([shelf.queue()])
+    closer.compress_queues([shelf.queue()])
     assert (second.closed, second.closing) == (True, False)
 
 
@@ -335,7 +335,7 @@ def test_ctrl_c_in_one_batch_leaves_those_behind_it_to_the_sender() -> None:
     while len(shelf.batches()) < 4:
         shelf.append(0, 1, os.urandom(50))
     assert [batch.closing for batch in shelf.batches()] == [True] * 3 + [False]
-    until_interrupted(lambda: closer.close_queues([shelf.queue()]))
+    until_interrupted(lambda: closer.compress_queues([shelf.queue()]))
     assert not any(batch.closing for batch in shelf.batches())
 
 
@@ -394,7 +394,7 @@ def sent(shelf: Shelf) -> list[ProducerBatch]:
     """What the sender sends now."""
     shelf.ready()
     batches = shelf.drain(0)
-    shelf.accumulator.closer.close_batches(batches)
+    shelf.accumulator.closer.close_drained(batches)
     return batches
 
 

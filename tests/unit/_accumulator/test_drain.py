@@ -181,7 +181,7 @@ def test_a_head_that_is_filled_while_the_gate_is_asked_is_left_to_its_filler() -
     gate = Meanwhile(fill)
     assert shelf.drain(0, gate=gate) == [] and gate.stamped == []
     assert head.closing and shelf.batches()[0] is head
-    closer.close_queues([shelf.queue()])
+    closer.compress_queues([shelf.queue()])
     assert shelf.drain(0, gate=Holding()) == [head] and head.closed
 
 

@@ -22,7 +22,7 @@ LARGE = UNIT
 
 
 def help_with(closer: BatchCloser, most: int) -> None:
-    closer.helpers = CompressionHelpers(closer.close_queues, most, UNIT)
+    closer.helpers = CompressionHelpers(closer.compress_queues, most, UNIT)
 
 
 def until_ended() -> None:

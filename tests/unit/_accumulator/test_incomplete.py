@@ -73,7 +73,7 @@ def test_what_was_open_is_closed_by_the_sender(kind: CompressionType | None) -> 
     shelf = sealed_shelf(compressor=codec)
     (batch,) = shelf.drain(0)
     assert not batch.closing
-    shelf.accumulator.closer.close_batches([batch])
+    shelf.accumulator.closer.close_drained([batch])
     assert batch.closed
     assert read(batch, codec).count == 1
 
@@ -174,7 +174,7 @@ def test_who_is_listed_whatever_the_order_they_end_in(seed: int) -> None:
             batch = drained.pop(chance.randrange(len(drained)))
             expected.remove(batch)
             if what < 0.8 and batch.record_count > 1:
-                shelf.accumulator.closer.close_batches([batch])
+                shelf.accumulator.closer.close_drained([batch])
                 split_and_reenqueue(shelf.accumulator, batch, None)
                 expected.update(set(listed()) - expected - {batch})
             else:
@@ -191,7 +191,7 @@ def test_children_are_listed_in_their_parents_place() -> None:
     listed = shelf.accumulator.incomplete_batches
     first, second = shelf.batches()
     (batch,) = shelf.drain(0)
-    shelf.accumulator.closer.close_batches([batch])
+    shelf.accumulator.closer.close_drained([batch])
     children = split(batch, 61 + RECORD)
     listed.replace(batch, children)
     assert first is batch

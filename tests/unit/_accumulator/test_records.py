@@ -10,7 +10,7 @@ import pytest
 
 from forebay._accumulator import records
 from forebay._accumulator.batch import ProducerBatch
-from forebay._accumulator.closing import close, close_with, pieces_of
+from forebay._accumulator.closing import make_final, pieces_of, take_packed
 from forebay._accumulator.pool import Buffer
 from forebay._records.batch_v2 import checksum
 from forebay._records.codec_packages import Chunk
@@ -68,7 +68,7 @@ def test_compressed_bytes_take_their_place(count: int) -> None:
     shelf = filled(count)
     (batch,) = shelf.batches()
     raw: list[Buffer] = batch.records.buffers
-    close(batch, shelf.compressor)
+    make_final(batch, shelf.compressor)
     (output,) = batch.records.buffers
     assert bytes(output.data) == batch.records.payload[0] and output not in raw
     assert [buffer.holds for buffer in raw] == [0] * count
@@ -105,7 +105,7 @@ def test_pieces_are_put_together_in_the_first_chunk_if_they_fill_most_of_it(coun
     raw: list[Buffer] = batch.records.buffers
     before = shelf.pool.available()
     packed = bytes(range(250)) * 5
-    close(batch, InPieces(b"", packed[:300], packed[300:301], packed[301:size]))
+    make_final(batch, InPieces(b"", packed[:300], packed[300:301], packed[301:size]))
     (output,), (payload,) = batch.records.buffers, batch.records.payload
     assert (output is raw[0]) == (suits and not INTERPRETED)
     assert batch.closed and bytes(payload) == packed[:size] and batch.records.payload_size == size
@@ -119,7 +119,7 @@ def test_pieces_are_put_together_in_the_first_chunk_if_they_fill_most_of_it(coun
 def test_a_piece_alone_is_kept_as_it_is() -> None:
     (batch,) = filled(2).batches()
     packed = bytes(900)
-    close(batch, InPieces(packed))
+    make_final(batch, InPieces(packed))
     assert batch.records.payload[0] is packed
 
 
@@ -128,7 +128,7 @@ def test_a_chunk_with_compressed_bytes_is_used_again_when_nobody_sends_them_any_
     shelf = filled(2)
     (batch,) = shelf.batches()
     first = batch.records.buffers[0]
-    close(batch, InPieces(b"1" * 450, b"2" * 450))
+    make_final(batch, InPieces(b"1" * 450, b"2" * 450))
     (payload,) = batch.records.payload
     held: list[Any] = []
     batch.records.hold(held)
@@ -144,7 +144,7 @@ def test_pieces_of_what_was_let_go_are_dropped() -> None:
     shelf = filled(2)
     (batch,) = shelf.batches()
     batch.release()
-    close(batch, InPieces(bytes(450), bytes(450)))
+    make_final(batch, InPieces(bytes(450), bytes(450)))
     assert batch.records.buffers == [] and not batch.closed
     assert shelf.pool.available() == shelf.pool.total
 
@@ -153,9 +153,9 @@ def test_what_is_no_bytes_among_the_pieces_leaves_the_records_as_they_were() -> 
     shelf = filled(2)
     (batch,) = shelf.batches()
     with pytest.raises(TypeError):
-        close(batch, InPieces(bytes(450), 450 * "x"))  # type: ignore[arg-type]
+        make_final(batch, InPieces(bytes(450), 450 * "x"))  # type: ignore[arg-type]
     assert not batch.closed
-    close(batch, shelf.compressor)
+    make_final(batch, shelf.compressor)
     assert read(batch, shelf.compressor).count == batch.record_count
 
 
@@ -202,7 +202,7 @@ def test_a_lack_of_memory_never_leaves_half_of_a_batch_overwritten() -> None:
         failed = False
         testcapi.set_nomemory(number, number + 1)
         try:
-            close(batch, packer)
+            make_final(batch, packer)
         except MemoryError:
             failed = True
         finally:
@@ -225,7 +225,7 @@ def test_a_batch_that_was_let_go_takes_no_compressed_bytes() -> None:
     shelf = filled(2)
     (batch,) = shelf.batches()
     batch.release()
-    close_with(batch, [b"too late"])
+    take_packed(batch, [b"too late"])
     assert batch.records.buffers == [] and not batch.closed
     assert shelf.pool.available() == shelf.pool.total
 

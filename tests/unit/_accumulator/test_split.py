@@ -36,7 +36,7 @@ def drained(shelf: Shelf) -> ProducerBatch:
     shelf.accumulator.seal()
     shelf.accumulator.unseal()
     (batch,) = shelf.drain(0)
-    shelf.accumulator.closer.close_batches([batch])
+    shelf.accumulator.closer.close_drained([batch])
     return batch
 
 
@@ -128,7 +128,7 @@ def test_splitting_comes_to_an_end() -> None:
     waiting = [drained(shelf)]
     while waiting[0].record_count > 1:
         rounds += 1
-        shelf.accumulator.closer.close_batches(waiting)
+        shelf.accumulator.closer.close_drained(waiting)
         waiting = [part for batch in waiting for part in split(batch, split_size(batch, 10_000))]
         assert sum(part.record_count for part in waiting) == 64
     assert rounds <= 8
@@ -189,7 +189,7 @@ def test_memory_of_parts_is_counted(kind: CompressionType | None) -> None:
     assert shelf.pool.available() <= pool - held
     while found := shelf.drain(0):
         assert len(found) == 1
-        shelf.accumulator.closer.close_batches(found)
+        shelf.accumulator.closer.close_drained(found)
         shelf.finish(found[0])
     assert shelf.ready(send_all=True).nodes == []
     assert shelf.pool.available() == pool
@@ -215,7 +215,7 @@ def test_split_frequency(good: int) -> None:
     def look() -> None:
         nonlocal batches, splits
         for batch in shelf.drain(0):
-            shelf.accumulator.closer.close_batches([batch])
+            shelf.accumulator.closer.close_drained([batch])
             batches += 1
             splits += batch.estimated_size() > 1024 + HEADER
             shelf.finish(batch)
@@ -306,7 +306,7 @@ def test_parts_that_come_back_stand_in_their_order(turn: slice) -> None:
     batch = drained(shelf)
     shelf.append(0, 1)
     parts = [shelf.drain(0)[0] for _ in range(split_and_reenqueue(shelf.accumulator, batch, None))]
-    shelf.accumulator.closer.close_batches(parts)
+    shelf.accumulator.closer.close_drained(parts)
     parts[1:2] = [shelf.drain(0)[0] for _ in range(split_and_reenqueue(shelf.accumulator, parts[1], None))]
     assert len(parts) >= 4
     assert [part.result.first for part in parts] == sorted(part.result.first for part in parts)

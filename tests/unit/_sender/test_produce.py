@@ -51,7 +51,7 @@ def call_of(shelf: Shelf, *partitions: int, acks: int = -1) -> ProduceCall:
     for partition in partitions:
         shelf.append(partition, 2, timestamp=5)
     batches = shelf.drain(0)
-    shelf.accumulator.closer.close_batches(batches)
+    shelf.accumulator.closer.close_drained(batches)
     codec = shelf.compressor or compressor(CompressionType.NONE)
     return ProduceCall(0, batches, shelf.now, acks=acks, timeout_ms=1500, compressor=codec)
 
@@ -66,7 +66,7 @@ def identified(*topic_ids: bytes | None) -> list[Any]:
             shelf.update()
         shelf.append(partition)
         batches += shelf.drain(0)
-    shelf.accumulator.closer.close_batches(batches)
+    shelf.accumulator.closer.close_drained(batches)
     return batches
 
 
