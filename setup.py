@@ -80,12 +80,12 @@ COMPILED = [
     "_arrow.headers",
     "_arrow.batch",
     "producer._columns.columns",
-    "producer._columns.topics",
-    "producer._columns.shares",
-    "producer._columns.deliveries",
-    "producer._columns.row",
+    "producer._columns.topic_table",
+    "producer._columns.row_share",
+    "producer._columns.batch_delivery",
+    "producer._columns.row_appender",
     "producer._columns.fingerprint",
-    "producer._columns.append",
+    "producer._columns.table_appender",
     "model._arguments",
     "producer._acknowledged",
     "producer._topics",
@@ -101,8 +101,8 @@ COMPILED = [
 ]
 
 NOT_FOR_EACH_RECORD = (
-    "producer._columns.deliveries",
-    "producer._columns.shares",
+    "producer._columns.batch_delivery",
+    "producer._columns.row_share",
     "_delivery.callback_thread",
     "_delivery.split",
     "_network.",

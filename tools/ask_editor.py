@@ -30,7 +30,7 @@ NAMES = (
     Asked("PartitionQueue", "_accumulator/schedule.py", "_accumulator/topic.py"),
     Asked("BufferPool", "_accumulator/appender.py", "_accumulator/pool.py"),
     Asked("RecordsBuilder", "_accumulator/batch.py", "_accumulator/records.py"),
-    Asked("BatchResult", "producer/_columns/deliveries.py", "_delivery/result.py"),
+    Asked("BatchResult", "producer/_columns/batch_delivery.py", "_delivery/result.py"),
     Asked("RecordFuture", "producer/_path.py", "_delivery/future.py"),
     Asked("PartitionSequences", "_transactions/manager.py", "_transactions/sequences.py"),
     Asked("put_varint", "_records/batch_v2.py", "_runtime/primitives.py"),

@@ -102,7 +102,7 @@ SMALL = {
     "forebay/_runtime/version.py": "The build reads it without importing the package.",
     "forebay/cli/console.py": "The flags of one foreign command.",
     "forebay/cli/failure.py": "How every command ends.",
-    "forebay/cli/rows.py": "A type that every input makes, and how cells become bytes.",
+    "forebay/cli/input/rows.py": "A type that every input makes, and how cells become bytes.",
     "forebay/cli/payloads.py": "Data for `forebay perf`; no record passes it elsewhere.",
     "forebay/compat/kafka/partitioner.py": "Programs import these classes by this name.",
     "forebay/compat/kafka/serializer.py": "Programs import these classes by this name.",

@@ -30,7 +30,7 @@ PUBLIC = {
     "compat/kafka/_path": ["FutureRecordMetadata", "SendingPath"],
     "compat/aiokafka/_send": ["DeliveryFuture", "SendCalls"],
     "compat/aiokafka/_batch": ["AppendedMetadata", "BatchBuilder"],
-    "producer/_columns/deliveries": ["OffsetRun", "FailedRows", "BatchDelivery"],
+    "producer/_columns/batch_delivery": ["OffsetRun", "FailedRows", "BatchDelivery"],
 }
 # Methods that other modules of the package call; they have no underscore, and are no user's.
 INNER = {"RecordFuture": {"metadata"}, "DeliveryFuture": {"wake"}}

@@ -17,7 +17,7 @@ from tools.kafka import RealKafka
 
 pytestmark = pytest.mark.rest("a JVM for each line; the unit tests have what it answered")
 
-RECORDED = Path(__file__).parents[1] / "unit" / "cli" / "console_reader.jsonl"
+RECORDED = Path(__file__).parents[1] / "unit" / "cli" / "input" / "console_reader.jsonl"
 CASES = [json.loads(line) for line in RECORDED.read_text().splitlines()][::23]
 """Each property is in some of them."""
 TOOL = "org.apache.kafka.tools.ConsoleProducer"

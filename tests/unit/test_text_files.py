@@ -26,12 +26,12 @@ from forebay._network.oidc import read_text, read_token_file
 from forebay._network.tls_context import TlsSettings, make_context
 from forebay.cli.console import _reader
 from forebay.cli.failure import CommandError
-from forebay.cli.inputs import Layout, open_one
+from forebay.cli.input.files import Layout, open_one
+from forebay.cli.input.lines import LineFormat, LineInput
+from forebay.cli.input.rows import Row
 from forebay.cli.kcat import file_options
-from forebay.cli.lines import LineFormat, LineInput
 from forebay.cli.payloads import from_file
 from forebay.cli.properties import load_properties
-from forebay.cli.rows import Row
 from forebay.config import ProducerConfig
 from forebay.config._jaas import parse_jaas
 from forebay.config._placeholders import Providers

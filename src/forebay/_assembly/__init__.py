@@ -7,6 +7,6 @@ connects what shows a producer.  The application's thread runs all of it, before
 """
 
 from forebay._assembly.parts import assemble, assemble_connections, not_made
-from forebay._assembly.surroundings import Parts, Surroundings, system_surroundings
+from forebay._assembly.surroundings import Components, Surroundings, system_surroundings
 
-__all__ = ["Parts", "Surroundings", "assemble", "assemble_connections", "not_made", "system_surroundings"]
+__all__ = ["Components", "Surroundings", "assemble", "assemble_connections", "not_made", "system_surroundings"]

@@ -13,7 +13,7 @@ from forebay._runtime.log import RateLimitedLogger
 from forebay._runtime.threads import BackgroundImport, after_import
 
 if TYPE_CHECKING:
-    from forebay._assembly.surroundings import Parts, Surroundings
+    from forebay._assembly.surroundings import Components, Surroundings
     from forebay._insight.server import DescriptionServer
     from forebay._insight.telemetry.reporter import TelemetryReporter
     from forebay._metrics.producer import ProducerMetrics
@@ -29,7 +29,7 @@ DESCRIBE_VARIABLE = "FOREBAY_DESCRIBE_SOCKET"
 """Read where ``describe.socket`` is not given, so that a program need not be changed to be looked into."""
 
 
-def show(parts: Parts, prefix: str) -> None:
+def show(parts: Components, prefix: str) -> None:
     """Connects a producer's parts to what shows them.
 
     Args:
@@ -46,7 +46,7 @@ def show(parts: Parts, prefix: str) -> None:
             logger.warning("%sdescribe.socket: no thread can be started for it: %s", prefix, error)
 
 
-def _gauges(parts: Parts) -> None:
+def _gauges(parts: Components) -> None:
     pool, client, clock = parts.accumulator.pool, parts.client, parts.clock
     read: dict[str, Callable[[], Any]] = {
         "requests-in-flight": client.in_flight_count,
@@ -63,7 +63,7 @@ def _gauges(parts: Parts) -> None:
 class _Snapshot:
     """The inside of a producer as text; looked at only for a line that is written."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Components) -> None:
         self._parts = parts
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class _Snapshot:
         return as_text(describe(self._parts))
 
 
-def _snapshots(parts: Parts, prefix: str) -> Callable[[float], object]:
+def _snapshots(parts: Components, prefix: str) -> Callable[[float], object]:
     """Logs the inside of the producer when records have expired, at most once a minute."""
     limited = RateLimitedLogger("forebay.describe", prefix=prefix, interval_ms=SNAPSHOT_INTERVAL_MS)
     waiting: list[float] = []  # the time of a line that is to be written; at most one, as more would be left out

@@ -18,7 +18,7 @@ from forebay._accumulator.pool import BufferPool
 from forebay._accumulator.schedule import BatchSchedule
 from forebay._assembly.insight import show, socket_of, telemetry_of
 from forebay._assembly.security import login_helper, mechanism, proxy
-from forebay._assembly.surroundings import Parts, Surroundings
+from forebay._assembly.surroundings import Components, Surroundings
 from forebay._assembly.tls import credential_files, tls_filters
 from forebay._assembly.user_parts import make_user_parts, partition_random
 from forebay._delivery.sender_lock import SenderLock
@@ -77,7 +77,7 @@ def not_made(what: str, error: Exception) -> KafkaError:
     return KafkaError(f"Failed to construct {what}: {str(error) or repr(error)}")
 
 
-def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
+def assemble(config: ProducerConfig, around: Surroundings) -> Components:
     """Makes every part of a producer but its started thread; closes them again if one cannot be made."""
     built = _Built()
     try:
@@ -87,7 +87,7 @@ def assemble(config: ProducerConfig, around: Surroundings) -> Parts:
         raise
 
 
-def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Parts:
+def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Components:
     client_id = next_client_id(config, _client_numbers)
     prefix = f"[Producer clientId={client_id}] "
     users = make_user_parts(config, {**dict(config.items()), "client.id": client_id}, around.random, built.keep)
@@ -125,7 +125,7 @@ def _assemble(config: ProducerConfig, around: Surroundings, built: _Built) -> Pa
         resources=(accumulator.closer.end, *ends, users.close_all, sender.outcomes.unheard.end),
     )
     others = (users, report, transactions, session, getattr(options.sasl, "login", None), shown, telemetry)
-    parts = Parts(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, *others)
+    parts = Components(config, client_id, clock, metrics, metadata, accumulator, client, sender, thread, *others)
     show(parts, prefix)
     return parts
 

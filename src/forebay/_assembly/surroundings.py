@@ -53,7 +53,7 @@ def system_surroundings() -> Surroundings:
     return Surroundings(clock=SystemClock(), random=random.Random().random)
 
 
-class Parts(NamedTuple):
+class Components(NamedTuple):
     """A producer taken apart; made by ``assemble``, put together by KafkaProducer."""
 
     config: ProducerConfig

@@ -21,7 +21,7 @@ WAY_IN = tuple(
         "_delivery/callbacks",
         "_delivery/callback_thread",
         "_delivery/future",
-        "producer/_columns/deliveries",
+        "producer/_columns/batch_delivery",
         "compat/kafka/_future_callbacks",
         "compat/_librdkafka_messages",
     )

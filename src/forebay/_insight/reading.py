@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def describe(parts: Any) -> ProducerDescription:
-    """The inside of the producer that is made of ``parts`` (``_assembly.Parts``)."""
+    """The inside of the producer that is made of ``parts`` (``_assembly.Components``)."""
     now = parts.clock.now()
     accumulator = parts.accumulator
     topics = list(accumulator.topics.values())

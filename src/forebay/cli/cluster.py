@@ -11,7 +11,7 @@ from heapq import merge
 from typing import Any
 
 from forebay.cli.failure import FAILED, CommandError, one_line, reason
-from forebay.cli.progress import Display, LogLines
+from forebay.cli.report.progress import Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.control import Control
 from forebay.errors import TimeoutError

@@ -16,7 +16,7 @@ with of_extra(__name__, "cli"):
 from forebay import implementation
 from forebay.cli import flags
 from forebay.cli.failure import FAILED, INTERRUPTED, OK, PREFIX, USAGE, CommandError, exit_code_of, one_line, told
-from forebay.cli.progress import WAIT_S
+from forebay.cli.report.progress import WAIT_S
 
 if TYPE_CHECKING:
     from forebay.cli.produce import ProduceJob
@@ -246,7 +246,7 @@ def perf(**values: Any) -> int:
     """Measure throughput and latency, with the flags and the output of kafka-producer-perf-test."""
     from forebay._runtime.clock import SystemClock
     from forebay.cli import perf as command
-    from forebay.cli.rows import unescape
+    from forebay.cli.input.rows import unescape
     from forebay.producer import KafkaProducer
 
     kinds = ("record_size", "payload_file", "payload_monotonic")

@@ -7,8 +7,8 @@ from typing import Any
 
 from forebay.cli import flags
 from forebay.cli.failure import CommandError
-from forebay.cli.inputs import STDIN, Layout
-from forebay.cli.lines import LineFormat, console_format
+from forebay.cli.input.files import STDIN, Layout
+from forebay.cli.input.lines import LineFormat, console_format
 from forebay.cli.produce import ProduceJob
 from forebay.cli.properties import Given, pairs, read_lines
 

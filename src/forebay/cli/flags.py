@@ -13,13 +13,13 @@ with of_extra(__name__, "cli"):
     import click
 
 from forebay.cli.failure import CommandError
-from forebay.cli.inputs import FORMATS, Layout
-from forebay.cli.jsonl import JsonFormat
-from forebay.cli.lines import LineFormat, console_format
-from forebay.cli.progress import WAIT_S, Display, LogLines
+from forebay.cli.input.files import FORMATS, Layout
+from forebay.cli.input.jsonl import JsonFormat
+from forebay.cli.input.lines import LineFormat, console_format
+from forebay.cli.input.rows import HeaderPairs, unescape
+from forebay.cli.input.tables import TableFormat
 from forebay.cli.properties import Given, load_properties, pairs
-from forebay.cli.rows import HeaderPairs, unescape
-from forebay.cli.table import TableFormat
+from forebay.cli.report.progress import WAIT_S, Display, LogLines
 from forebay.config import ProducerConfig
 from forebay.model._wire import shown, topic_fault
 

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forebay._runtime.files import NoTextError, text_of
-from forebay.cli.blocks import Block
 from forebay.cli.cluster import json_text
 from forebay.cli.failure import OK, CommandError
 from forebay.cli.flags import header_pairs
-from forebay.cli.inputs import STDIN, Layout, is_typed
-from forebay.cli.lines import LineFormat
+from forebay.cli.input.blocks import Block
+from forebay.cli.input.files import STDIN, Layout, is_typed
+from forebay.cli.input.lines import LineFormat
+from forebay.cli.input.rows import unescape
 from forebay.cli.produce import ProduceJob
-from forebay.cli.progress import Display, LogLines
 from forebay.cli.properties import BROKERS, pairs
-from forebay.cli.rows import unescape
+from forebay.cli.report.progress import Display, LogLines
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import KafkaException
 from forebay.compat._librdkafka_partitioner import PARTITIONERS, hash_partition

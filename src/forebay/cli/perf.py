@@ -15,9 +15,9 @@ from typing import Any
 from forebay._runtime.clock import Clock
 from forebay.cli import payloads, sending
 from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, reason
-from forebay.cli.latency import Stats
-from forebay.cli.progress import WAIT_S, Display, LogLines
-from forebay.cli.tally import Tally
+from forebay.cli.report.latency import Stats
+from forebay.cli.report.progress import WAIT_S, Display, LogLines
+from forebay.cli.report.tally import Tally
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaError, TimeoutError
 from forebay.producer import KafkaProducer

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from forebay._runtime.clock import Clock, SystemClock
 from forebay.cli.failure import PREFIX, one_line
-from forebay.cli.progress import Display, display
+from forebay.cli.report.progress import Display, display
 from forebay.config._door import door
 from forebay.errors import ConfigError
 from forebay.spark.jobs import Job

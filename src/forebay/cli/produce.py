@@ -15,13 +15,14 @@ from functools import partial
 from typing import Any
 
 from forebay._runtime.clock import Clock
-from forebay.cli import inputs, sending
-from forebay.cli.blocks import Block, Input, cells_of
+from forebay.cli import sending
 from forebay.cli.failure import FAILED, OK, CommandError, exit_code_of, told
-from forebay.cli.inputs import Layout
-from forebay.cli.progress import WAIT_S, Display, LogLines, display
-from forebay.cli.rows import BadRow, HeaderPairs
-from forebay.cli.tally import Tally
+from forebay.cli.input import files as inputs
+from forebay.cli.input.blocks import Block, Input, cells_of
+from forebay.cli.input.files import Layout
+from forebay.cli.input.rows import BadRow, HeaderPairs
+from forebay.cli.report.progress import WAIT_S, Display, LogLines, display
+from forebay.cli.report.tally import Tally
 from forebay.config import ProducerConfig
 from forebay.errors import KafkaError, TimeoutError
 from forebay.producer import KafkaProducer

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from forebay.cli.failure import FAILED, CommandError, Terminated, reason
-from forebay.cli.progress import LogLines
+from forebay.cli.report.progress import LogLines
 from forebay.errors import KafkaError, TimeoutError
 from forebay.producer import KafkaProducer
 

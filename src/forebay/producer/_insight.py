@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from forebay._assembly import Parts
+from forebay._assembly import Components
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.registry import MetricsSnapshot
 from forebay.errors import IllegalStateError, TimeoutError
@@ -22,7 +22,7 @@ class Insight:
     Any thread, signal handlers and callbacks too: nothing here waits but ``client_instance_id``.
     """
 
-    _parts: Parts
+    _parts: Components
 
     def _check_not_forked(self) -> None:
         raise NotImplementedError

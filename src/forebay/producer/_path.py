@@ -40,7 +40,7 @@ from forebay.producer._refusals import buffer_exhausted, not_open, record_too_la
 from forebay.producer._topics import TopicFinder
 
 if TYPE_CHECKING:
-    from forebay._assembly import Parts
+    from forebay._assembly import Components
     from forebay.model import DeliveryCallback, ProducerRecord
 
 if not cython.compiled:
@@ -64,7 +64,7 @@ class SendPath:
     if not cython.compiled:
         _state = 0
 
-    def _prepare(self, parts: Parts) -> None:
+    def _prepare(self, parts: Components) -> None:
         """To be called once, before the first ``send``."""
         self.accumulator, self.appender, self.metadata = parts.accumulator, parts.accumulator.appender, parts.metadata
         self.wake, self.clock, self.sender_thread = parts.client.wakeup, parts.clock, parts.thread

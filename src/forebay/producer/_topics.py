@@ -11,7 +11,7 @@ from forebay._runtime.ticket import ThreadTicket
 from forebay.producer._refusals import not_in_metadata
 
 if TYPE_CHECKING:
-    from forebay._assembly import Parts
+    from forebay._assembly import Components
 
 
 @cython.final
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class TopicFinder:
     """Finds the topics of one producer's records; any thread."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Components) -> None:
         self.accumulator = parts.accumulator
         self.metadata = parts.metadata
         self.wake = parts.client.wakeup

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from forebay._assembly import Parts
+from forebay._assembly import Components
 from forebay._delivery.sender_lock import check_wait
 from forebay._metrics.sensor import SharedSensor
 from forebay._transactions.state import State
@@ -53,7 +53,7 @@ class Call(NamedTuple):
 class TransactionalCalls:
     """A base of KafkaProducer; without a ``transactional.id`` each call raises IllegalStateError."""
 
-    _parts: Parts
+    _parts: Components
 
     # The transaction's identity
 

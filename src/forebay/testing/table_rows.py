@@ -8,7 +8,7 @@ from typing import Any
 from forebay._arrow.checks import check_once
 from forebay.errors import IllegalArgumentError
 from forebay.model._arguments import IfThere
-from forebay.producer._columns.sources import names_of
+from forebay.producer._columns.table_pieces import names_of
 from forebay.serializers.rows.tables import as_table
 
 KEY, HEADERS, PARTITION, TIMESTAMP = map(IfThere, ("key", "headers", "partition", "timestamp"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay._assembly import Parts, Surroundings, assemble
+from forebay._assembly import Components, Surroundings, assemble
 from forebay._runtime.version import VERSION
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError, KafkaError
@@ -41,7 +41,7 @@ class Stage:
         return self.resolvers[-1]
 
 
-def assembled(**options: Any) -> Parts:
+def assembled(**options: Any) -> Components:
     """The parts for options by Kafka's names, with underscores."""
     return assemble(ProducerConfig(bootstrap_servers="127.0.0.1:9092", **options), Stage().around())
 

@@ -7,14 +7,14 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-from forebay.cli.blocks import Block
-from forebay.cli.rows import BadRow, Row
+from forebay.cli.input.blocks import Block
+from forebay.cli.input.rows import BadRow, Row
 from forebay.config import ProducerConfig
 from forebay.errors import IllegalStateError, KafkaError
 from forebay.errors._base import own_copy
 from forebay.model import RecordMetadata
 from forebay.producer import KafkaProducer
-from forebay.producer._columns.deliveries import FailedRows
+from forebay.producer._columns.batch_delivery import FailedRows
 
 CONFIG = ProducerConfig(bootstrap_servers="localhost:9092")
 

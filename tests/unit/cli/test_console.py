@@ -10,8 +10,8 @@ import pytest
 
 from forebay.cli import console, flags
 from forebay.cli.failure import CommandError
-from forebay.cli.inputs import Layout
-from forebay.cli.lines import LineFormat
+from forebay.cli.input.files import Layout
+from forebay.cli.input.lines import LineFormat
 from forebay.cli.produce import ProduceJob
 
 

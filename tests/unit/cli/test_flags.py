@@ -9,10 +9,10 @@ import pytest
 
 from forebay.cli import flags
 from forebay.cli.failure import CommandError
-from forebay.cli.inputs import Layout
-from forebay.cli.jsonl import JsonFormat
-from forebay.cli.lines import LineFormat
-from forebay.cli.table import TableFormat
+from forebay.cli.input.files import Layout
+from forebay.cli.input.jsonl import JsonFormat
+from forebay.cli.input.lines import LineFormat
+from forebay.cli.input.tables import TableFormat
 
 
 def parsed(*arguments: str, options: list[flags.Option] = flags.PRODUCE) -> dict[str, Any]:

@@ -15,10 +15,10 @@ import click
 import pytest
 
 from forebay.cli import flags, kcat
-from forebay.cli.blocks import Block
 from forebay.cli.failure import CommandError
-from forebay.cli.inputs import Layout
-from forebay.cli.lines import LineFormat
+from forebay.cli.input.blocks import Block
+from forebay.cli.input.files import Layout
+from forebay.cli.input.lines import LineFormat
 from forebay.cli.produce import ProduceJob
 from forebay.config import ProducerConfig
 from forebay.errors import ConfigError, UnknownTopicOrPartitionError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forebay.cli.pipeline import EVERY_MS, Lines, parse_overrides, run, summary
-from forebay.cli.progress import Display
+from forebay.cli.report.progress import Display
 from forebay.errors import ConfigError
 from forebay.pipeline import load
 from forebay.testing import ManualClock

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from forebay.cli.blocks import Block
 from forebay.cli.failure import CommandError
-from forebay.cli.inputs import Layout
-from forebay.cli.jsonl import JsonFormat
-from forebay.cli.lines import LineFormat
+from forebay.cli.input.blocks import Block
+from forebay.cli.input.files import Layout
+from forebay.cli.input.jsonl import JsonFormat
+from forebay.cli.input.lines import LineFormat
+from forebay.cli.input.tables import TableFormat
 from forebay.cli.produce import ProduceJob, run
-from forebay.cli.table import TableFormat
 from forebay.config import ProducerConfig
 from forebay.errors import (
     BufferExhaustedError,

@@ -10,7 +10,7 @@ import pytest
 
 from forebay.cli import sending
 from forebay.cli.failure import CommandError, Terminated
-from forebay.cli.progress import Display, LogLines
+from forebay.cli.report.progress import Display, LogLines
 from forebay.errors import DisconnectError, TimeoutError, TopicAuthorizationError
 from tests.unit.cli.fakes import FakeProducer
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from forebay.cli.failure import CommandError
-from forebay.cli.rows import BadRow, HeaderPairs, Row
+from forebay.cli.input.rows import BadRow, HeaderPairs, Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from forebay.cli import compressed
-from forebay.cli.blocks import Input
 from forebay.cli.failure import FAILED, CommandError
-from forebay.cli.jsonl import JsonFormat, JsonInput
-from forebay.cli.lines import CHUNK, LineFormat, LineInput, WholeInput
-from forebay.cli.table import CsvInput, ParquetInput, TableFormat
+from forebay.cli.input import compressed
+from forebay.cli.input.blocks import Input
+from forebay.cli.input.jsonl import JsonFormat, JsonInput
+from forebay.cli.input.lines import CHUNK, LineFormat, LineInput, WholeInput
+from forebay.cli.input.tables import CsvInput, ParquetInput, TableFormat
 
 STDIN = "-"
 STDIN_NAME = "stdin"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.cli.blocks import Block, gathered
-from forebay.cli.lines import LineInput
-from forebay.cli.rows import BadRow, HeaderPairs, Row, as_bytes
+from forebay.cli.input.blocks import Block, gathered
+from forebay.cli.input.lines import LineInput
+from forebay.cli.input.rows import BadRow, HeaderPairs, Row, as_bytes
 
 ENVELOPE = ("key", "value", "headers", "partition", "timestamp")
 

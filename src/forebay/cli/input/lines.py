@@ -13,9 +13,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from forebay._runtime.files import NoTextError, may_be_mark, without_mark
-from forebay.cli.blocks import Block, gathered
 from forebay.cli.failure import FAILED, CommandError
-from forebay.cli.rows import BadRow, HeaderPairs, Row, unescape
+from forebay.cli.input.blocks import Block, gathered
+from forebay.cli.input.rows import BadRow, HeaderPairs, Row, unescape
 
 CHUNK = 1 << 20
 

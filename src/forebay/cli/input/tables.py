@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from forebay._arrow.checks import check_once
-from forebay.cli.blocks import Block, gathered, size_of
 from forebay.cli.failure import FAILED, CommandError
-from forebay.cli.lines import StreamInput, too_long
-from forebay.cli.rows import BadRow, Row, as_bytes, to_json
+from forebay.cli.input.blocks import Block, gathered, size_of
+from forebay.cli.input.lines import StreamInput, too_long
+from forebay.cli.input.rows import BadRow, Row, as_bytes, to_json
 from forebay.errors import IllegalArgumentError
 from forebay.serializers.rows import rows_as_json
 from forebay.serializers.rows.tables import check_field

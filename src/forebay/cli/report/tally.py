@@ -14,7 +14,7 @@ from forebay.model import RecordMetadata
 
 if TYPE_CHECKING:
     from forebay import BatchDelivery
-    from forebay.cli.blocks import Block
+    from forebay.cli.input.blocks import Block
 
 LINES_PER_KIND = 20
 """Failures of one kind that get a line each; a broker that refuses a million records must not write as many."""

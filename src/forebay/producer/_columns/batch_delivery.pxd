@@ -1,5 +1,5 @@
 from forebay._delivery.future cimport RecordFuture
-from forebay.producer._columns.shares cimport RowShare
+from forebay.producer._columns.row_share cimport RowShare
 from forebay._delivery.result cimport BatchResult
 
 

@@ -22,7 +22,7 @@ from forebay._runtime.ticket import Latch
 from forebay.errors import KafkaError, TimeoutError
 from forebay.errors._base import own_copy
 from forebay.model import TopicPartition
-from forebay.producer._columns.shares import RowShare
+from forebay.producer._columns.row_share import RowShare
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

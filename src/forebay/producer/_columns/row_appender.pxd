@@ -1,12 +1,12 @@
 from forebay.producer._acknowledged cimport Acknowledged
 from forebay._arrow.columns cimport BytesColumn
 from forebay._arrow.numbers cimport IntColumn, TimestampColumn
-from forebay.producer._columns.shares cimport RowShare
+from forebay.producer._columns.row_share cimport RowShare
 from forebay._accumulator.topic cimport TopicState
 from forebay._runtime.primitives cimport RecordPointer
 from forebay.producer._columns.columns cimport Columns
-from forebay.producer._columns.deliveries cimport BatchDelivery
-from forebay.producer._columns.topics cimport TopicTable
+from forebay.producer._columns.batch_delivery cimport BatchDelivery
+from forebay.producer._columns.topic_table cimport TopicTable
 from forebay._delivery.future cimport RecordFuture
 from forebay.producer._path cimport SendPath
 

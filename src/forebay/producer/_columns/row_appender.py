@@ -28,10 +28,10 @@ from forebay._arrow.columns import BytesColumn
 from forebay._arrow.numbers import IntColumn, TimestampColumn
 from forebay.errors import IllegalArgumentError
 from forebay.producer._acknowledged import Acknowledged
+from forebay.producer._columns.batch_delivery import BatchDelivery
 from forebay.producer._columns.columns import Columns
-from forebay.producer._columns.deliveries import BatchDelivery
-from forebay.producer._columns.shares import RowShare
-from forebay.producer._columns.topics import TopicTable
+from forebay.producer._columns.row_share import RowShare
+from forebay.producer._columns.topic_table import TopicTable
 from forebay.producer._path import SendPath
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from forebay._accumulator.topic import TopicState
 from forebay._delivery.result import BatchResult
 from forebay._records.rows import RowWindow
 from forebay.errors import KafkaError
+from forebay.producer._columns.batch_delivery import BatchDelivery
 from forebay.producer._columns.columns import Columns
-from forebay.producer._columns.deliveries import BatchDelivery
-from forebay.producer._columns.row import RowAppender
-from forebay.producer._columns.shares import RowShare
+from forebay.producer._columns.row_appender import RowAppender
+from forebay.producer._columns.row_share import RowShare
 from forebay.producer._path import SendPath
 
 NULL = cython.declare(cython.longlong, -1)

@@ -14,11 +14,11 @@ from forebay._arrow.batch import ArrowBatch, batches, speaks_arrow
 from forebay._arrow.checks import check_once, check_own_type
 from forebay.errors import IllegalArgumentError
 from forebay.model._arguments import IfThere
-from forebay.producer._columns import objects
-from forebay.producer._columns.append import TableAppender
+from forebay.producer._columns import python_columns
+from forebay.producer._columns.batch_delivery import BatchDelivery
 from forebay.producer._columns.columns import Columns
-from forebay.producer._columns.deliveries import BatchDelivery
-from forebay.producer._columns.objects import ENDLESS, is_listed, is_numpy
+from forebay.producer._columns.python_columns import ENDLESS, is_listed, is_numpy
+from forebay.producer._columns.table_appender import TableAppender
 from forebay.producer._path import SendPath
 
 TABLES = (
@@ -43,12 +43,12 @@ class Role(NamedTuple):
 
 
 ROLES = (
-    Role("value", ArrowBatch.bytes_column, objects.bytes_of),
-    Role("key", ArrowBatch.bytes_column, objects.bytes_of),
-    Role("headers", ArrowBatch.headers_column, objects.headers_of),
-    Role("partition", ArrowBatch.int_column, objects.ints_of, True),
-    Role("timestamp", ArrowBatch.timestamp_column, objects.timestamps_of, True),
-    Role("topic_column", ArrowBatch.bytes_column, objects.bytes_of),
+    Role("value", ArrowBatch.bytes_column, python_columns.bytes_of),
+    Role("key", ArrowBatch.bytes_column, python_columns.bytes_of),
+    Role("headers", ArrowBatch.headers_column, python_columns.headers_of),
+    Role("partition", ArrowBatch.int_column, python_columns.ints_of, True),
+    Role("timestamp", ArrowBatch.timestamp_column, python_columns.timestamps_of, True),
+    Role("topic_column", ArrowBatch.bytes_column, python_columns.bytes_of),
 )
 
 

@@ -1,4 +1,4 @@
-"""cli.blocks: columns of adjacent records, cut, counted, and filled in from the command line."""
+"""cli.input.blocks: columns of adjacent records, cut, counted, and filled in from the command line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.cli.blocks import Block, gathered, size_of
 from forebay.cli.failure import CommandError
-from forebay.cli.rows import BadRow, Row
+from forebay.cli.input.blocks import Block, gathered, size_of
+from forebay.cli.input.rows import BadRow, Row
 from tests.unit.cli.fakes import rows_of
 
 

@@ -1,4 +1,4 @@
-"""cli.compressed: files of several members, and files that are damaged."""
+"""cli.input.compressed: files of several members, and files that are damaged."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from forebay._records.codec_packages import ZSTD_PACKAGES, optional_package
-from forebay.cli import compressed
 from forebay.cli.failure import CommandError
+from forebay.cli.input import compressed
 
 zstandard: Any = pytest.importorskip("zstandard", reason="this Python has no zstandard")
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"x.gz": gzip.compress, "x.ZST": zstandard.compress}

@@ -1,4 +1,4 @@
-"""cli.inputs: formats by suffix, and everything that can be refused before the first record."""
+"""cli.input.files: formats by suffix, and everything that can be refused before the first record."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from forebay.cli.failure import CommandError
-from forebay.cli.inputs import Layout, check, open_all, open_one
-from forebay.cli.jsonl import JsonFormat, JsonInput
-from forebay.cli.lines import LineFormat, LineInput
-from forebay.cli.rows import BadRow, Row
-from forebay.cli.table import CsvInput, TableFormat
+from forebay.cli.input.files import Layout, check, open_all, open_one
+from forebay.cli.input.jsonl import JsonFormat, JsonInput
+from forebay.cli.input.lines import LineFormat, LineInput
+from forebay.cli.input.rows import BadRow, Row
+from forebay.cli.input.tables import CsvInput, TableFormat
 from tests.unit.cli.fakes import rows_of
 
 

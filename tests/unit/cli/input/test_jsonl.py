@@ -1,4 +1,4 @@
-"""cli.jsonl: JSON lines as values, with a key field, and as envelopes."""
+"""cli.input.jsonl: JSON lines as values, with a key field, and as envelopes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from forebay.cli.jsonl import JsonFormat, JsonInput
-from forebay.cli.lines import LineFormat, LineInput
-from forebay.cli.rows import BadRow, Row
+from forebay.cli.input.jsonl import JsonFormat, JsonInput
+from forebay.cli.input.lines import LineFormat, LineInput
+from forebay.cli.input.rows import BadRow, Row
 from tests.unit.cli.fakes import rows_of
 
 

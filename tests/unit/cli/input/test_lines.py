@@ -1,4 +1,4 @@
-"""cli.lines: lines, keys and headers as kcat and kafka-console-producer split them."""
+"""cli.input.lines: lines, keys and headers as kcat and kafka-console-producer split them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.cli.failure import CommandError
-from forebay.cli.lines import (
+from forebay.cli.input.lines import (
     CONSOLE_PROPERTIES,
     MARKER,
     NO_TEXT,
@@ -22,7 +22,7 @@ from forebay.cli.lines import (
     WholeInput,
     console_format,
 )
-from forebay.cli.rows import BadRow, Row
+from forebay.cli.input.rows import BadRow, Row
 from tests.unit.cli.fakes import Trickle, rows_of
 
 AT = dict.fromkeys([*CONSOLE_PROPERTIES, MARKER, "parse.keys", "zzz"], "--property")

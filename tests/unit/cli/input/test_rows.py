@@ -1,4 +1,4 @@
-"""cli.rows: delimiters, and cells as bytes."""
+"""cli.input.rows: delimiters, and cells as bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.cli.failure import CommandError
-from forebay.cli.rows import as_bytes, to_json, unescape
+from forebay.cli.input.rows import as_bytes, to_json, unescape
 
 
 @pytest.mark.parametrize(

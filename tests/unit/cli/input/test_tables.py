@@ -1,4 +1,4 @@
-"""cli.table: CSV and Parquet."""
+"""cli.input.tables: CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.cli.failure import CommandError
-from forebay.cli.rows import BadRow, Row
-from forebay.cli.table import CsvInput, ParquetInput, TableFormat
+from forebay.cli.input.rows import BadRow, Row
+from forebay.cli.input.tables import CsvInput, ParquetInput, TableFormat
 from tests.unit.cli.fakes import Trickle, rows_of
 
 

@@ -1,8 +1,8 @@
-"""cli.latency: the numbers, and lines as kafka-producer-perf-test writes them."""
+"""cli.report.latency: the numbers, and lines as kafka-producer-perf-test writes them."""
 
 from __future__ import annotations
 
-from forebay.cli.latency import MAX_SAMPLES, Stats
+from forebay.cli.report.latency import MAX_SAMPLES, Stats
 
 
 def make(records: int, lines: list[str], *, steady: bool = False) -> Stats:

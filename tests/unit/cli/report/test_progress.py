@@ -1,4 +1,4 @@
-"""cli.progress: lines alone, a bar on a terminal, and the package's log among them."""
+"""cli.report.progress: lines alone, a bar on a terminal, and the package's log among them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from forebay.cli.progress import NOTICE_S, Bar, Display, LogLines, display
+from forebay.cli.report.progress import NOTICE_S, Bar, Display, LogLines, display
 
 
 class Terminal(io.StringIO):

@@ -1,4 +1,4 @@
-"""cli.tally: counts, and failures as lines as long as they are few."""
+"""cli.report.tally: counts, and failures as lines as long as they are few."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from forebay.cli.blocks import Block
-from forebay.cli.tally import LINES_PER_KIND, Tally
+from forebay.cli.input.blocks import Block
+from forebay.cli.report.tally import LINES_PER_KIND, Tally
 from forebay.errors import (
     BufferExhaustedError,
     KafkaError,
@@ -18,7 +18,7 @@ from forebay.errors import (
     TimeoutError,
 )
 from forebay.model import RecordMetadata
-from forebay.producer._columns.deliveries import FailedRows
+from forebay.producer._columns.batch_delivery import FailedRows
 from tests.unit.cli.fakes import FakeDelivery
 
 HERE = RecordMetadata("t", 1, 5, -1, -1, 7)

@@ -17,7 +17,7 @@ from forebay._delivery.split import split_result
 from forebay.errors import KafkaError, TimeoutError
 from forebay.model import TopicPartition
 from forebay.producer._columns import BatchDelivery, append_columns, sink_columns
-from forebay.producer._columns import deliveries as deliveries_module
+from forebay.producer._columns import batch_delivery as deliveries_module
 from tests.fakes.steps import at_step, each_step
 from tests.fakes.world import World
 from tests.support.pace import HANG_S

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from forebay.errors import IllegalArgumentError
-from forebay.producer._columns.objects import bytes_of, headers_of, ints_of, timestamps_of
+from forebay.producer._columns.python_columns import bytes_of, headers_of, ints_of, timestamps_of
 
 PACKED = np.array([(1, 5, b"a"), (2, 6, b"b")], dtype=[("pad", "i1"), ("n", "<i8"), ("s", "S1")])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay._delivery.result import BatchResult
 from forebay._delivery.split import split_result
 from forebay.errors import KafkaError
-from forebay.producer._columns.shares import RowShare
+from forebay.producer._columns.row_share import RowShare
 from tests.fakes.world import World
 from tests.unit.producer._columns.tables import append
 

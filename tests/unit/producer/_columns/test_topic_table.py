@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from forebay.errors import IllegalArgumentError, TimeoutError
-from forebay.producer._columns.topics import TopicTable
+from forebay.producer._columns.topic_table import TopicTable
 from tests.fakes.world import World
 
 COUNT = 6000
