@@ -217,7 +217,7 @@ bench: $(BUILT) jars  ## Everything that is measured, peers beside, and the tabl
 soak: $(BUILT)  ## Random faults under load on three real brokers, for SECONDS (SEED=... repeats a run, SECURE=1: over SASL_SSL)
 	$(PY) -m tests.soak --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(SECURE),--secure)
 
-kill: $(BUILT) jars  ## Kills in exactly-once Spark streams: workers, executors, drivers, broker (KILLS=60, SEED=... repeats a run)
+kill: $(BUILT) jars  ## Kills in exactly-once Spark streams: workers, executors, drivers, broker; stages attempted again (KILLS=60, SEED=... repeats a run)
 	$(PY) -m tests.kill --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 # Status 1 says that the rest of the tests finds too much that `make test` does not.  Brokers start where tests need them.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -50,17 +50,26 @@ class Crash(BaseException):
 
 
 class CrashingTopic:
-    """A control topic in Kafka that crashes before a step; its producer is left as it is."""
+    """A control topic in Kafka that crashes before a step; its producer is left as it is.
 
-    def __init__(self, topic: KafkaControlTopic, crash_at: int | None) -> None:
+    Args:
+        faults: what happens before a step, by its number.
+    """
+
+    def __init__(
+        self, topic: KafkaControlTopic, crash_at: int | None, faults: Mapping[int, Callable[[], None]] | None = None
+    ) -> None:
         self._topic = topic
         self._crash_at = crash_at
+        self._faults = dict(faults or {})
         self._seen = itertools.count()
         self.steps: list[str] = []
 
     def step(self, name: str) -> None:
-        if next(self._seen) == self._crash_at:
+        number = next(self._seen)
+        if number == self._crash_at:
             raise Crash(name)
+        self._faults.get(number, lambda: None)()
         self.steps.append(name)
 
     def claim(self) -> TransactionIdentity:
@@ -95,16 +104,19 @@ class CrashingTopic:
 class Sink:
     """One topic, one prefix; each run is a driver with connections of its own."""
 
-    def __init__(self, servers: str, topic: str, timeout_ms: int) -> None:
+    def __init__(self, servers: str, topic: str, timeout_ms: int, **more: str) -> None:
         self.topic = topic
         self.copies = False
         """Whether each task has another attempt that is not chosen."""
+        self.faults: dict[int, Callable[[], None]] = {}
+        """What happens before a step, by its number."""
         self._given = {
             "kafka.bootstrap.servers": servers,
             "kafka.transaction.timeout.ms": str(timeout_ms),
             "topic": topic,
             "deliveryGuarantee": "exactly-once",
             "transactionalIdPrefix": topic,
+            **more,
         }
         self.options: SinkOptions = parse(self._given)
 
@@ -117,7 +129,7 @@ class Sink:
         settings = self.options.exactly_once
         assert settings is not None
         kafka = open_topic(dict(self.options.producer), settings)
-        topic = CrashingTopic(kafka, crash_at)
+        topic = CrashingTopic(kafka, crash_at, self.faults)
         outcomes: list[TaskOutcome] = []
         try:
             claim = driver.begin(topic, settings.prefix, abandon=settings.abandon, rewrite=settings.rewrite)

@@ -17,14 +17,17 @@ from typing import Any
 import pytest
 
 from forebay import KafkaProducer
+from tests.integration.test_exactly_once_steps import BEFORE_THE_SECOND_END, EXPECTED, Sink
 from tests.soak.checker import Promise, check, summary
 from tests.soak.journal import ACKNOWLEDGED, Journal
 from tests.soak.load import Load, Plan, SendLoad
 from tests.soak.transactions import TransactionLoad
+from tests.spark.committed import assert_exactly
 from tests.support.admin import coordinator_of, move_leader, view, wait_until_healthy
 from tests.support.fixtures import ProxyFactory, TopicFactory
 from tests.support.pace import HANG_S, until, within, within_ms
 from tests.support.readback import read_all
+from tests.support.three import NODES
 from tools.kafka import RealKafka, dump_log
 
 PARTITIONS = 3
@@ -317,3 +320,23 @@ def test_the_coordinator_goes_and_transactions_stay_whole(
         until_more(load)
     ends = Counter(load.journal.transactions.values())
     assert ends["committed"] > 0 and ends["aborted"] > 0
+
+
+@pytest.mark.parametrize("node", range(NODES))
+@pytest.mark.parametrize("fault", [RealKafka.kill_node, RealKafka.freeze_node])
+def test_a_broker_goes_between_two_ends_of_an_exactly_once_write(
+    three_kafka: RealKafka, name: str, fault: Callable[[RealKafka, int], None], node: int
+) -> None:
+    """Whichever it is: the coordinator of the next end, or a leader of the control topic or of the partitions."""
+    more = {"kafka.request.timeout.ms": str(int(1000 * REQUEST_TIMEOUT_S))}
+    sink = Sink(three_kafka.bootstrap_servers, name, int(1000 * DELIVERY_S), **more)
+    sink.faults[BEFORE_THE_SECOND_END] = lambda: fault(three_kafka, node)
+    try:
+        sink.run()
+        sink.faults.clear()
+        three_kafka.heal()
+        wait_until_healthy(three_kafka)
+        sink.run()
+    finally:
+        sink.close()
+    assert_exactly(three_kafka.bootstrap_servers, name, EXPECTED)

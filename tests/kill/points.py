@@ -17,6 +17,9 @@ FOLDER = "FOREBAY_KILL_FOLDER"
 DRIVER = "FOREBAY_KILL_DRIVER"
 """The process group of the driver: its Python and its JVM."""
 
+LOCAL_DIR = "local"
+"""Spark's folder for shuffle files, in the plan's folder."""
+
 
 class Point(Enum):
     """What is killed, and when."""
@@ -35,11 +38,14 @@ class Point(Enum):
     DRIVER_AFTER = "the driver is killed after the commit, before Spark notes it"
     LOST = "the driver is killed between two ends and comes back when the transactions have timed out"
     BROKER = "the broker is killed before the first end, and starts again"
+    COPY_WINS = "a task is slow, and its speculative copy ends first"
+    COPY_LOSES = "a task is slow, and it ends before its speculative copy"
 
 
 IN_TASKS = frozenset((Point.TASK_RAISES, Point.WORKER_MIDDLE, Point.WORKER_END, Point.EXECUTOR, Point.DRIVER_TASKS))
-LOCAL = tuple(point for point in Point if point is not Point.EXECUTOR)
-"""Those that need no executors of their own."""
+CLUSTER = (Point.EXECUTOR, Point.COPY_WINS, Point.COPY_LOSES)
+"""Those that need executors of their own: Spark starts no speculative copy on the host of the first attempt."""
+LOCAL = tuple(point for point in Point if point not in CLUSTER)
 
 
 class Plan:
@@ -64,13 +70,28 @@ class Plan:
 
     def strike(self, batch: int, point: Point) -> bool:
         """Whether this process is the one that hits the micro-batch, here and now."""
-        if self.point(batch) is not point:
-            return False
+        return self.point(batch) is point and self.first(f"hit-{batch}")
+
+    def first(self, name: str) -> bool:
+        """Whether this is the first process that comes to what the name stands for."""
         try:
-            os.close(os.open(self.folder / f"hit-{batch}", os.O_CREAT | os.O_EXCL))
+            os.close(os.open(self.folder / name, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return False
         return True
+
+    def has_come(self, name: str) -> bool:
+        """Whether a process has come to what the name stands for."""
+        return (self.folder / name).exists()
+
+    def shuffle_files(self) -> list[Path]:
+        """What Spark has written between two stages, in its own folder."""
+        return sorted((self.folder / LOCAL_DIR).rglob("shuffle_*"))
+
+    def retries(self) -> int:
+        """The micro-batches of which a stage lost its shuffle files, and some partition was written again."""
+        lost = [path.name.removeprefix("retried-") for path in self.folder.glob("retried-*")]
+        return sum(any(self.folder.glob(f"partition-{batch}-*-again")) for batch in lost)
 
     def hits(self) -> list[int]:
         """The micro-batches that were hit."""

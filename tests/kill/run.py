@@ -22,6 +22,8 @@ from tools.kafka import RealKafka
 
 ROOT = Path(__file__).parents[2]
 TASKS = 3
+SHUFFLED = 5
+"""Tasks behind a shuffle: more than there are slots, so that some begin when its files are gone."""
 ROWS = 250
 """Of a task; some are more, so that files differ in size."""
 TIMEOUT_MS = within_ms(15_000)
@@ -31,12 +33,14 @@ LONG_TIMEOUT_MS = 300_000
 Say = Callable[[str], None]
 
 
-class TaskOutcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """How a run ended."""
 
     kills: Counter[Point]
     starts: int
     rows: int
+    retries: int
+    """Stages that lost the files that they read."""
 
 
 class Run:
@@ -46,12 +50,23 @@ class Run:
         kafka: with ``transaction.abort.timed.out.transaction.cleanup.interval.ms`` of a second.
         folder: of its own.
         points: by the number of the micro-batch; there are as many micro-batches, and one more.
+        retries: each micro-batch has a shuffle, whose files are deleted while the sink's stage runs.
     """
 
-    def __init__(self, kafka: RealKafka, folder: Path, name: str, points: Mapping[int, Point], *, master: str) -> None:
+    def __init__(
+        self,
+        kafka: RealKafka,
+        folder: Path,
+        name: str,
+        points: Mapping[int, Point],
+        *,
+        master: str,
+        retries: bool = False,
+    ) -> None:
         self._kafka = kafka
         self._name = name
         self._points = dict(points)
+        self._retries = retries
         self._folder = folder
         self._plan = Plan(folder)
         self._plan.write(points)
@@ -60,6 +75,7 @@ class Run:
         self._work = {
             "master": master,
             "tasks": TASKS,
+            "shuffle": SHUFFLED if retries else 0,
             "folder": str(folder / "in"),
             "options": {
                 "kafka.bootstrap.servers": kafka.bootstrap_servers,
@@ -87,7 +103,7 @@ class Run:
             os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
         return expected
 
-    def play(self, say: Say = lambda text: None) -> TaskOutcome:
+    def play(self, say: Say = lambda text: None) -> RunOutcome:
         """Runs to the end.
 
         Raises:
@@ -107,7 +123,10 @@ class Run:
                 time.sleep(TIMEOUT_MS / 1000 + within(3))
         assert hits == sorted(self._points), f"not hit: {sorted(set(self._points) - set(hits))}"
         assert_exactly(self._kafka.bootstrap_servers, self._name, self._expected)
-        return TaskOutcome(Counter(self._points[hit] for hit in hits), starts, sum(self._expected.values()))
+        if self._retries:
+            assert self._plan.retries() == len(self._points) + 1, "a stage was not attempted again"
+        kills = Counter(self._points[hit] for hit in hits)
+        return RunOutcome(kills, starts, sum(self._expected.values()), self._plan.retries())
 
     def _live(self) -> int:
         environment = {

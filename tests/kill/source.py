@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,26 @@ from forebay.spark import ForebayDataSource, source
 from forebay.spark.exactly_once.control_topic import connect
 from forebay.spark.exactly_once.protocol import State
 from forebay.spark.source import StreamWriter
-from forebay.spark.writer import current_task
+from forebay.spark.writer import TaskId, current_task
 from tests.kill.points import DRIVER, Plan, Point
-from tests.support.pace import HANG_S
+from tests.support.pace import HANG_S, within
+
+RETRY_S = within(10)
+"""How long a task of a stage's older attempt waits for the next one."""
 
 
 def kill_driver() -> None:
     os.killpg(int(os.environ[DRIVER]), signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def wait_for(done: Callable[[], bool], limit_s: float) -> bool:
+    limit = time.monotonic() + limit_s
+    while not done():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def parent_of(pid: int) -> int:
@@ -49,17 +61,43 @@ class KillingWriter(StreamWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         plan, task = Plan.of_environment(), current_task()
         batch = int(task.batch or -1)
-        message = super().write(self._in_the_middle(plan, batch, iterator))
+        message = super().write(self._in_the_middle(plan, batch, task, iterator))
         # Not the first: another task's transaction is complete then, and stays.
         if task.partition > 0 and plan.strike(batch, Point.WORKER_END):
             os.kill(os.getpid(), signal.SIGKILL)
         return message
 
-    def _in_the_middle(self, plan: Plan, batch: int, iterator: Iterator[Any]) -> Iterator[Any]:
+    def _in_the_middle(self, plan: Plan, batch: int, task: TaskId, iterator: Iterator[Any]) -> Iterator[Any]:
         for number, rows in enumerate(iterator):
             yield rows
             if number == 0:
+                self._retry_the_stage(plan, batch, task)
                 self._hit_a_task(plan, batch)
+                self._wait_for_a_copy(plan, batch, task)
+
+    def _retry_the_stage(self, plan: Plan, batch: int, task: TaskId) -> None:
+        """Removes a shuffle's files once a micro-batch: tasks that begin later fail, and Spark starts the stage again.
+
+        This task goes on when the next attempt of its stage writes the same partition beside it.
+        """
+        name = f"partition-{batch}-{task.partition}"
+        again = not plan.first(name)
+        if again:
+            plan.first(f"{name}-again")
+        files = [*plan.shuffle_files()]
+        if files and plan.first(f"retried-{batch}"):
+            for file in files:
+                file.unlink(missing_ok=True)
+            wait_for(lambda: plan.has_come(f"{name}-again"), RETRY_S)
+
+    def _wait_for_a_copy(self, plan: Plan, batch: int, task: TaskId) -> None:
+        copy = f"copy-{batch}"
+        if plan.strike(batch, Point.COPY_WINS):
+            wait_for(lambda: False, HANG_S)  # Spark kills this attempt when its copy is done
+        elif plan.strike(batch, Point.COPY_LOSES):
+            assert wait_for(lambda: plan.has_come(copy), HANG_S), "no speculative copy has started"
+        elif task.attempt > 0 and plan.point(batch) is Point.COPY_LOSES and plan.first(copy):
+            wait_for(lambda: False, HANG_S)
 
     def _hit_a_task(self, plan: Plan, batch: int) -> None:
         if plan.strike(batch, Point.TASK_RAISES):
@@ -130,6 +168,4 @@ class KillingTopic:
         # ``run`` has the broker; it removes the file when the broker is gone.
         asked = self._plan.folder / "kill-the-broker"
         asked.touch()
-        limit = time.monotonic() + HANG_S
-        while asked.exists() and time.monotonic() < limit:
-            time.sleep(0.05)
+        wait_for(lambda: not asked.exists(), HANG_S)

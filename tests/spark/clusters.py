@@ -55,8 +55,11 @@ def service(arguments: list[str], log: Path, environment: dict[str, str]) -> Ite
 
 
 @contextlib.contextmanager
-def standalone(folder: Path, workers: int) -> Iterator[str]:
-    """A standalone master and its workers, one core each, which know nothing of this package; the master's address."""
+def standalone(folder: Path, workers: int, cores: int = 1) -> Iterator[str]:
+    """A standalone master and its workers, each on a host of its own, which know nothing of this package; its address.
+
+    The hosts are addresses of loopback. Spark takes them for different machines.
+    """
     program = str(HOME / "bin" / "spark-class")
     bare = {**DAEMON, "PYTHONPATH": ""}
     with contextlib.ExitStack() as running:
@@ -65,11 +68,13 @@ def standalone(folder: Path, workers: int) -> Iterator[str]:
         master = running.enter_context(service([program, *arguments], log, bare))
         address = wait_for_line(master, log, r"Starting Spark master at (spark://\S+)")
         for number in range(workers):
-            arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+            host = f"127.0.0.{number + 1}"
+            arguments = ["--host", host, "--cores", str(cores), "--memory", "1g", "--webui-port", "0"]
             work = folder / f"worker-{number}"
             arguments += ["--work-dir", str(work), address]
             name = "org.apache.spark.deploy.worker.Worker"
-            worker = running.enter_context(service([program, name, *arguments], folder / f"{work.name}.log", bare))
+            there = bare | {"SPARK_LOCAL_IP": host}
+            worker = running.enter_context(service([program, name, *arguments], folder / f"{work.name}.log", there))
             wait_for_line(worker, folder / f"{work.name}.log", r"(Successfully registered) with master")
         yield address
 

@@ -35,7 +35,7 @@ def workers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(workers: None) -> Iterator[Any]:
+def spark(workers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     session = (
@@ -45,6 +45,7 @@ def spark(workers: None) -> Iterator[Any]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.memory", "768m")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -28,6 +29,22 @@ def place() -> Any:
     return told.asNondeterministic()()
 
 
+def guarantee(work: dict[str, Any], kind: str) -> dict[str, str]:
+    """The topic of one of the two writes, and the options of an exactly-once one."""
+    options: dict[str, str] = {"topic": work[kind]}
+    if work.get("exactly_once"):
+        options |= {"deliveryGuarantee": "exactly-once", "transactionalIdPrefix": work[kind]}
+    return options
+
+
+def wait_until_no_executor_is_left(spark: Any, limit_s: float) -> None:
+    """Of dynamic allocation: idle ones end, and the next write gets others."""
+    limit = time.monotonic() + limit_s
+    while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() > 1:  # the driver is one of them
+        assert time.monotonic() < limit, "executors that are idle stay"
+        time.sleep(0.05)
+
+
 def main(work: dict[str, Any]) -> None:
     """Writes ``rows`` numbers to the topic ``batch`` and the lines of a folder to the topic ``stream``."""
     builder = SparkSession.builder
@@ -41,11 +58,13 @@ def main(work: dict[str, Any]) -> None:
         "concat('key-', id) AS key",
         "CAST(id AS STRING) AS value",
         "map('place', CAST(place AS BINARY)) AS headers",
-    ).write.format("forebay").mode("append").options(**servers, topic=work["batch"]).save()
-    lines = spark.readStream.schema("value STRING").text(work["folder"])
+    ).write.format("forebay").mode("append").options(**servers, **guarantee(work, "batch")).save()
+    if work.get("drain"):
+        wait_until_no_executor_is_left(spark, work["limit_s"])
+    lines = spark.readStream.schema("value STRING").option("maxFilesPerTrigger", 1).text(work["folder"])
     query = (
         lines.writeStream.format("forebay")
-        .options(**servers, topic=work["stream"], checkpointLocation=work["checkpoint"])
+        .options(**servers, **guarantee(work, "stream"), checkpointLocation=work["checkpoint"])
         .trigger(availableNow=True)
         .start()
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from demo.check import partition_of
 from forebay.spark import ForebayDataSource
@@ -178,3 +180,27 @@ def test_the_sink_is_no_source(spark: Any) -> None:
     spark.dataSource.register(ForebayDataSource)
     with pytest.raises(Exception, match="writes only"):
         spark.read.format("forebay").load().count()
+
+
+@pytest.fixture
+def table(spark: Any, sink: dict[str, str], topic: str) -> Iterator[str]:
+    """A table of SQL's with the sink's options."""
+    name = topic.replace("-", "_")
+    given = ", ".join(f"'{key}' '{value}'" for key, value in sink.items())
+    spark.sql(f"CREATE TABLE {name} (value STRING) USING forebay OPTIONS ({given})")
+    yield name
+    spark.sql(f"DROP TABLE {name}")
+
+
+def test_sql_cannot_insert_because_spark_keeps_the_options_and_the_error_says_so(spark: Any, table: str) -> None:
+    with pytest.raises(AnalysisException, match=r"SQL's INSERT INTO cannot work: use df\.write\.format"):
+        spark.sql(f"INSERT INTO {table} VALUES ('x')")
+    with pytest.raises(AnalysisException, match=r"SQL's INSERT INTO cannot work: use df\.write\.format"):
+        spark.sql("SELECT 'x' AS value").write.insertInto(table)
+
+
+def test_a_table_is_written_by_its_name_with_the_options_beside_it(
+    spark: Any, sink: dict[str, str], topic: str, table: str, read_all: ReadAll
+) -> None:
+    spark.sql("SELECT 'x' AS value").writeTo(table).options(**sink).append()
+    assert [message.value() for message in read_all(topic)] == [b"x"]

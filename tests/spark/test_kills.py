@@ -1,4 +1,4 @@
-"""Three of the kills of ``make kill``, one in each micro-batch of a stream, and every row compared."""
+"""Some of the kills of ``make kill``, one in each micro-batch of a stream, and every row compared."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.kill.points import Plan, Point, drawn
 from tests.kill.run import Run
+from tests.spark.clusters import standalone
 from tests.support.pace import TEST_S
 
 POINTS = (Point.WORKER_END, Point.DRIVER_BETWEEN, Point.DRIVER_AFTER)
@@ -21,6 +22,23 @@ def test_no_row_is_lost_or_doubled(kafka: Any, tmp_path: Path) -> None:
     outcome = Run(kafka, tmp_path, "kills", dict(enumerate(POINTS)), master="local[3,4]").play()
     assert set(outcome.kills) == set(POINTS)
     assert outcome.starts == 3
+
+
+@pytest.mark.rest("starts a JVM of its own")
+@pytest.mark.timeout(4 * TEST_S)
+def test_a_stage_is_attempted_again_beside_tasks_of_its_first_attempt(kafka: Any, tmp_path: Path) -> None:
+    points = {0: Point.TASK_RAISES, 1: Point.DRIVER_DECIDED}
+    outcome = Run(kafka, tmp_path, "stages", points, master="local[3,4]", retries=True).play()
+    assert outcome.retries == 3  # of the micro-batch behind the two as well
+
+
+@pytest.mark.rest("starts a JVM of its own")
+@pytest.mark.timeout(4 * TEST_S)
+def test_a_task_and_its_speculative_copy_write_the_same_rows(kafka: Any, tmp_path: Path) -> None:
+    points = {0: Point.COPY_LOSES, 1: Point.COPY_WINS}
+    with standalone(tmp_path, 2, 2) as master:
+        outcome = Run(kafka, tmp_path, "copies", points, master=master).play()
+    assert outcome.starts == 1 and set(outcome.kills) == set(points.values())
 
 
 def test_a_micro_batch_is_hit_once_and_where_the_plan_says(tmp_path: Path) -> None:

@@ -1,16 +1,19 @@
 """A collector for ``prometheus_client`` (extra ``prometheus``).
 
 ``serve(9100)`` is enough for a process without metrics of its own.  Others register a ``ProducerCollector`` where their
-own metrics are.  Nothing is counted for it: it reads the producers' own sensors when Prometheus asks.
+own metrics are.  Nothing is counted for it: it reads the producers' own sensors when Prometheus asks.  A ``SparkCollector``
+reads the counters that Spark's sink keeps in the file of ``metrics.path``.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import math
+import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from wsgiref.simple_server import WSGIServer
 
@@ -33,7 +36,7 @@ from forebay._metrics.registry import Kind, MetricName, Reading
 from forebay._metrics.sensor import BOUNDS_MS
 from forebay.metrics._exported import Watched, in_base_unit, known_names, prometheus_name, readings, tags_of
 
-__all__ = ["ProducerCollector", "serve"]
+__all__ = ["ProducerCollector", "SparkCollector", "serve"]
 
 
 def __dir__() -> list[str]:
@@ -93,6 +96,80 @@ class ProducerCollector(Collector):
                 elif family := families.get(prometheus_name(reading.name)):
                     _add(family, [client_id, *tags_of(reading.name).values()], reading)
         yield from (family for family in families.values() if family.samples)
+
+
+SPARK_COUNTERS = {
+    "commits": "Writes, or micro-batches of a stream, that were committed.",
+    "tasks": "Tasks that wrote.",
+    "transactions": "Transactions of exactly-once writes that were committed.",
+    "skipped_tasks": "Tasks of repeated writes that had nothing to write any more.",
+    "rows": "Rows that were written.",
+    "acknowledged": "Records that brokers have acknowledged.",
+    "batches": "Record batches that were sent.",
+    "bytes_sent": "Bytes of record batches as the broker got them.",
+    "bytes_raw": "Bytes of record batches before compression.",
+}
+"""Keys of the file of ``metrics.path``, each a family ``forebay_spark_..._total``."""
+
+
+class SparkCollector(Collector):
+    """The counters of Spark jobs, from the files of the sink's option ``metrics.path``, for one registry.
+
+    Families are ``forebay_spark_rows_total`` and its like, ``forebay_spark_partition_records_total`` with the labels
+    ``topic`` and ``partition``, and ``forebay_spark_finished_time_seconds`` (Unix time of the last acknowledgement).
+    Each has the label ``job``.  The files are read at each scrape.  A job has no values as long as it has no file.
+
+    Args:
+        paths: files on this host, which is the drivers', by the name of the job.
+    """
+
+    def __init__(self, paths: Mapping[str, str | os.PathLike[str]]) -> None:
+        self._paths = {job: os.fspath(path) for job, path in paths.items()}
+
+    def describe(self) -> Iterator[Metric]:
+        """The families without values."""
+        yield from _spark_families().values()
+
+    def collect(self) -> Iterator[Metric]:
+        """The families that have values now.
+
+        Raises:
+            ValueError: a file holds no counters of the sink.
+        """
+        families = _spark_families()
+        for job, path in self._paths.items():
+            try:
+                with open(path, encoding="utf-8") as file:
+                    found = json.load(file)
+            except FileNotFoundError:
+                continue
+            if not isinstance(found, dict) or found.get("format") != 1:
+                raise ValueError(f"{path!r} holds no counters of Spark's sink (format 1)")
+            _add_counters(families, job, found)
+        yield from (family for family in families.values() if family.samples)
+
+
+def _spark_families() -> dict[str, Any]:
+    families: dict[str, Any] = {
+        key: CounterMetricFamily(f"forebay_spark_{key}", text, labels=["job"]) for key, text in SPARK_COUNTERS.items()
+    }
+    families["partitions"] = CounterMetricFamily(
+        "forebay_spark_partition_records", "Records by partition.", labels=["job", "topic", "partition"]
+    )
+    families["finished_ms"] = GaugeMetricFamily(
+        "forebay_spark_finished_time_seconds", "When the last record was acknowledged, Unix time.", labels=["job"]
+    )
+    return families
+
+
+def _add_counters(families: dict[str, Any], job: str, found: Mapping[str, Any]) -> None:
+    for key in SPARK_COUNTERS:
+        families[key].add_metric([job], float(found.get(key, 0)))
+    for name, count in found.get("partitions", {}).items():
+        topic, _, partition = name.rpartition("-")
+        families["partitions"].add_metric([job, topic, partition], float(count))
+    if found.get("finished_ms") is not None:
+        families["finished_ms"].add_metric([job], float(found["finished_ms"]) / 1000)
 
 
 def serve(port: int, address: str = "0.0.0.0", registry: CollectorRegistry = REGISTRY) -> WSGIServer | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from forebay.metrics.prometheus import FAMILIES, ProducerCollector, serve
+from forebay.metrics.prometheus import FAMILIES, SPARK_COUNTERS, ProducerCollector, SparkCollector, serve
+from forebay.spark.commit import SUMS, TaskReport, save
 from tests.support.pace import HANG_S
 from tests.unit.metrics.test_exported import Known
 
@@ -156,3 +159,48 @@ def test_a_port_that_is_taken_is_a_line_in_the_log(caplog: pytest.LogCaptureFixt
     (line,) = caplog.messages
     assert line.startswith(f"Metrics are not served: port {server.server_port} of 127.0.0.1 cannot be had: ")
     assert world.producer.metrics()
+
+
+# -- Spark ----------------------------------------------------------------------------------------------------
+
+
+def spark_report(rows: int) -> TaskReport:
+    return TaskReport(0, 0, rows, rows, 2, 100, 400, 0.5, 1000, 2500, {"topic-of-mine-3": rows})
+
+
+def test_what_a_spark_job_has_counted_is_read_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "counters.json"
+    save(str(path), [spark_report(3), spark_report(4)], add=True, batch_id=0)
+    save(str(path), [spark_report(5)], add=True, batch_id=1)
+    found = scraped(SparkCollector({"orders": path}))
+    saved = json.loads(path.read_text())
+    for key in SPARK_COUNTERS:
+        assert values(found[f"forebay_spark_{key}"], "_total") == {("orders",): saved[key]}, key
+    assert values(found["forebay_spark_partition_records"], "_total") == {("orders", "3", "topic-of-mine"): 12}
+    assert values(found["forebay_spark_finished_time_seconds"]) == {("orders",): 2.5}
+
+
+def test_every_sum_of_the_file_is_a_counter() -> None:
+    assert set(SPARK_COUNTERS) == set(SUMS)
+
+
+def test_before_the_first_commit_a_spark_job_has_no_values(tmp_path: Path) -> None:
+    assert scraped(SparkCollector({"orders": tmp_path / "counters.json"})) == {}
+    save(str(tmp_path / "counters.json"), [spark_report(0)], add=False)
+    found = scraped(SparkCollector({"orders": tmp_path / "counters.json"}))
+    assert "forebay_spark_finished_time_seconds" not in found
+    assert values(found["forebay_spark_rows"], "_total") == {("orders",): 0}
+
+
+@pytest.mark.parametrize("text", ["[]", '{"format": 2}', "not JSON"])
+def test_another_file_is_no_file_of_counters(tmp_path: Path, text: str) -> None:
+    (tmp_path / "counters.json").write_text(text)
+    with pytest.raises(ValueError, match=r"counters|Expecting"):
+        scraped(SparkCollector({"orders": tmp_path / "counters.json"}))
+
+
+def test_each_job_has_a_file(tmp_path: Path) -> None:
+    paths = {job: tmp_path / f"{job}.json" for job in ("a", "b")}
+    for number, path in enumerate(paths.values()):
+        save(str(path), [spark_report(number)], add=False)
+    assert values(scraped(SparkCollector(paths))["forebay_spark_rows"], "_total") == {("a",): 0, ("b",): 1}
