@@ -2,7 +2,8 @@
 
 The time is ``addBatch`` of Spark's own progress: planning, the tasks, the commit, and for exactly once the sweep behind
 it.  Each stream begins as soon as the one before has ended, in one session; its first micro-batches do not count.  What
-``noop`` takes is Spark's alone.  Spark's own sink needs jars that fit PySpark (``--jars``), else it is left out.
+``noop`` takes is Spark's alone, and so is what ``bare`` takes, a sink in Python that throws its rows away.  Spark's own
+sink needs jars that fit PySpark (``--jars``), else it is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import tempfile
 from typing import Any
 
-from bench.micro_batches_session import EXACTLY_ONCE, NOOP, OURS, ROWS, SPARKS
+from bench.micro_batches_session import BARE, EXACTLY_ONCE, NOOP, OURS, ROWS, SPARKS
 from bench.part import Column, Part, Result, add_rounds, print_figures, result_of, turned
 from bench.spark import conf_of
 from bench.support import CHILD_TIMEOUT_S, ROOT, ChildFailed, child_environment, say
@@ -23,7 +24,7 @@ from tools.kafka import RealKafka
 
 
 def measure(options: argparse.Namespace) -> Result:
-    sinks = [NOOP, *([SPARKS] if options.jars else []), OURS, EXACTLY_ONCE]
+    sinks = [NOOP, BARE, *([SPARKS] if options.jars else []), OURS, EXACTLY_ONCE]
     runs = [sink for number in range(options.rounds + 1) for sink in turned(sinks, number)]
     with RealKafka(heap_mb=HEAP_MB) as kafka, tempfile.TemporaryDirectory(prefix="bench-micro-") as folder:
         kafka.create_topic("micro", 6)

@@ -12,13 +12,13 @@ from typing import Any
 ROWS = 1_000
 WARM_UP = 10
 """Micro-batches that do not count."""
-NOOP, SPARKS, OURS, EXACTLY_ONCE = "noop", "Spark's own", "forebay", "forebay, exactly once"
-FORMATS = {NOOP: "noop", SPARKS: "kafka", OURS: "forebay", EXACTLY_ONCE: "forebay"}
+NOOP, BARE, SPARKS, OURS, EXACTLY_ONCE = "noop", "bare", "Spark's own", "forebay", "forebay, exactly once"
+FORMATS = {NOOP: "noop", BARE: "bare", SPARKS: "kafka", OURS: "forebay", EXACTLY_ONCE: "forebay"}
 
 
 def options_of(work: dict[str, Any], sink: str, number: int) -> dict[str, str]:
     options = {"checkpointLocation": f"{work['folder']}/{number}"}
-    if sink != NOOP:
+    if sink not in (NOOP, BARE):
         options |= {"kafka.bootstrap.servers": work["bootstrap"], "topic": "micro"}
     if sink == EXACTLY_ONCE:
         options |= {"deliveryGuarantee": "exactly-once", "transactionalIdPrefix": "micro"}

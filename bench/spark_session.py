@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 
 KEY = "concat('key-', lpad(id, 8, '0')) AS key"
 VALUES = {
@@ -42,6 +47,9 @@ class Bare(DataSource):
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         return BareWriter()
 
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamArrowWriter:
+        return BareStreamWriter()
+
 
 class BareWriter(DataSourceArrowWriter):
     """Of ``Bare``."""
@@ -51,6 +59,13 @@ class BareWriter(DataSourceArrowWriter):
         for batch in iterator:
             rows += batch.num_rows
         return WriterCommitMessage()
+
+
+class BareStreamWriter(DataSourceStreamArrowWriter):
+    """Of ``Bare``."""
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return BareWriter.write(self, iterator)  # type: ignore[arg-type]
 
 
 def tree_cpu_s() -> float:

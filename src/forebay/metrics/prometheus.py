@@ -1,8 +1,9 @@
 """A collector for ``prometheus_client`` (extra ``prometheus``).
 
 ``serve(9100)`` is enough for a process without metrics of its own.  Others register a ``ProducerCollector`` where their
-own metrics are.  Nothing is counted for it: it reads the producers' own sensors when Prometheus asks.  A ``SparkCollector``
-reads the counters that Spark's sink keeps in the file of ``metrics.path``.
+own metrics are.  Nothing is counted for it: it reads the producers' own sensors when Prometheus asks.
+
+A ``SparkCollector`` reads the counters that Spark's sink keeps in the file of ``metrics.path``.
 """
 
 from __future__ import annotations
