@@ -60,6 +60,25 @@ def test_start_one_message_and_stop(kafka: Broker, topic: TopicFactory, run: Any
     assert (found.offset, found.timestamp_type) == (0, 0) and found.timestamp > 1_600_000_000_000
 
 
+def test_a_consumer_of_aiokafka_takes_the_place_that_a_record_went_to(kafka: Broker, topic: TopicFactory) -> None:
+    name = topic(kafka, 3)
+
+    async def main() -> list[bytes]:
+        async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+            found = await producer.send_and_wait(name, b"passed over", partition=2)
+            await producer.send_and_wait(name, b"read", partition=2)
+        consumer = AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap_servers)
+        await consumer.start()
+        try:
+            consumer.assign([found.topic_partition])
+            consumer.seek(found.topic_partition, found.offset + 1)
+            return [(await asyncio.wait_for(consumer.getone(), HANG_S)).value]
+        finally:
+            await consumer.stop()
+
+    assert asyncio.run(main()) == [b"read"]
+
+
 def test_futures_are_gathered_on_the_embedded_broker() -> None:
     async def main(servers: str) -> None:
         async with AIOKafkaProducer(bootstrap_servers=servers) as producer:

@@ -39,6 +39,18 @@ def test_a_keytab(kerberized: Kerberized, topic: TopicFactory, read_back: ReadBa
     assert sorted(record.value or b"" for record in found) == sorted(values)
 
 
+def test_an_address_has_its_name_looked_up(
+    kerberized: Kerberized, topic: TopicFactory, read_back: ReadBackFactory
+) -> None:
+    """The broker's principal has the name, and bootstrap.servers the address, as in Java."""
+    name = topic(kerberized.kafka, 1)
+    options = kerberized.options("GSSP")
+    address = options["bootstrap.servers"].replace("localhost", "127.0.0.1")
+    assert address != options["bootstrap.servers"]
+    values = send_all({**options, "bootstrap.servers": address}, name)
+    assert len(read_back(kerberized.kafka, name).wait_for(RECORDS)) == len(values)
+
+
 def test_no_thread_waits_for_a_lock_that_a_handler_may_have_interrupted(
     kerberized: Kerberized, topic: TopicFactory
 ) -> None:

@@ -219,6 +219,12 @@ def test_tls_to_a_listener_without_and_the_other_way_round(secure: Secure) -> No
     assert "TLS" in str(error) and "security.protocol" in str(error), error
 
 
+@pytest.mark.parametrize(("listener", "protocol"), [("SASLP", "PLAINTEXT"), ("SASLS", "SSL")])
+def test_without_a_login_at_a_listener_that_asks_for_one(secure: Secure, listener: str, protocol: str) -> None:
+    error = refused(secure.options(listener, **{"security.protocol": protocol}), 4000)
+    assert "If security.protocol names no SASL here, this listener may ask for a SASL login" in str(error)
+
+
 def test_files_that_cannot_be_used_are_named_at_once(secure: Secure, tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.touch()

@@ -7,6 +7,7 @@ The road not taken is an ``asyncio.Future`` for each record, which costs more th
 from __future__ import annotations
 
 import logging
+import sys
 from asyncio import AbstractEventLoop, CancelledError, InvalidStateError
 from collections import deque
 from collections.abc import Callable, Generator
@@ -19,10 +20,13 @@ from cython.cimports.forebay.producer._frontend import DONE, BatchResult, Record
 from cython.cimports.forebay.producer._path import OPEN, RETURN
 
 from forebay.compat.aiokafka._mapping import of_record, raised
-from forebay.compat.aiokafka.structs import RecordMetadata, TopicPartition
+from forebay.compat.aiokafka._own_structs import TopicPartition
+from forebay.compat.aiokafka.structs import RecordMetadata
 from forebay.errors import KafkaError as NativeError
 from forebay.producer._frontend import CALLS_BETWEEN_LOOKS, LONGEST_RUN_S, Turn
 from forebay.producer._path import SendPath
+
+MODULES = cython.declare(dict, sys.modules)
 
 logger = logging.getLogger("forebay.callbacks")
 
@@ -178,7 +182,10 @@ class DeliveryFuture:
         partition: Any = found._partition
         where: Any = self._origin.where
         if where is None or where[1] != partition or where[0] != topic:
-            where = self._origin.where = TopicPartition(topic, partition)
+            # The class of aiokafka's consumers, once a program has imported them: they take no other.
+            theirs: Any = MODULES.get("aiokafka.structs")
+            kind: Any = TopicPartition if theirs is None else getattr(theirs, "TopicPartition", TopicPartition)
+            where = self._origin.where = kind(topic, partition)
         by_broker: cython.int = 1 if part.log_append_time >= 0 else 0
         return RecordMetadata(topic, partition, where, found._offset, found._timestamp, by_broker, None)
 

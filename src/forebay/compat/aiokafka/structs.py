@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from forebay.compat.aiokafka import _own_structs
 
 __all__ = ["OffsetAndMetadata", "RecordMetadata", "TopicPartition"]
 
 
-class TopicPartition(NamedTuple):
-    """A topic's name and the number of one of its partitions; equal to any tuple of the same two."""
+if TYPE_CHECKING:
+    from forebay.compat.aiokafka._own_structs import OffsetAndMetadata, TopicPartition
+else:
 
-    topic: str
-    partition: int
-
-
-class OffsetAndMetadata(NamedTuple):
-    """The next offset to be read, and a text that is committed with it."""
-
-    offset: int
-    metadata: str
+    def __getattr__(name: str) -> object:
+        if name not in _own_structs.__all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals().setdefault(name, _own_structs.shared(name))
 
 
 class RecordMetadata(NamedTuple):

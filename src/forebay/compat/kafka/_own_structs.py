@@ -1,12 +1,10 @@
-"""kafka-python's named tuples that its consumers take, too: its own classes where it is installed, else these.
-
-A consumer asks for the very class.  kafka-python takes longer to import than all of this package, so it is imported
-for a program that asks for one of these names, and not for one that only sends.
-"""
+"""kafka-python's named tuples that its consumers take, too: its own classes where it is installed, else these."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+from forebay.compat._originals import original
 
 __all__ = ["ConsumerGroupMetadata", "OffsetAndMetadata", "TopicPartition"]
 
@@ -38,8 +36,4 @@ class ConsumerGroupMetadata(NamedTuple):
 
 def shared(name: str) -> Any:
     """The class of a name, kafka-python's if it is installed."""
-    try:
-        from kafka import structs
-    except ImportError:
-        return globals()[name]
-    return getattr(structs, name, globals()[name])
+    return original("kafka.structs", name, globals()[name])

@@ -44,7 +44,7 @@ def test_a_consumer_takes_them() -> None:
 
 def test_without_kafka_python_they_are_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _own_structs.__all__:
-        monkeypatch.setitem(sys.modules, "kafka", None)
+        monkeypatch.setitem(sys.modules, "kafka.structs", None)
         assert _own_structs.shared(name) is getattr(_own_structs, name)
 
 
