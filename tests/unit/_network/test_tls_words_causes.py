@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
+from cryptography.x509 import load_pem_x509_certificate
 
+from forebay import KafkaProducer
 from forebay._network.tls import SILENT, TlsFilter
 from forebay._network.tls_context import TlsContexts, TlsSettings, make_context
 from forebay._network.tokens import checked_jwt
@@ -188,3 +193,77 @@ def test_a_variable_that_is_missing_is_told_with_its_option() -> None:
     ):
         config["ssl.key.password"].reveal()
     assert isinstance(Secret("x"), Secret)
+
+
+def stores(folder: Path) -> dict[str, str]:
+    """Files that are behind the password "right": a PEM with its key, a PKCS12 with it, and one of authorities."""
+    issued = CA.issue_cert("client")
+    key = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    chain = load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
+    authority = load_pem_x509_certificate(CA.cert_pem.bytes())
+    lock = serialization.BestAvailableEncryption(b"right")
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    texts = {
+        "pem": key.private_bytes(pem, pkcs8, lock) + issued.cert_chain_pems[0].bytes(),
+        "p12": pkcs12.serialize_key_and_certificates(b"client", key, chain, None, lock),
+        "trust": pkcs12.serialize_key_and_certificates(None, None, None, [authority], lock),
+    }
+    for name, data in texts.items():
+        (folder / name).write_bytes(data)
+    return {name: str(folder / name) for name in texts}
+
+
+JAAS = 'x.OAuthBearerLoginModule required clientId="a" clientSecret="b" {};'
+PASSWORDS: dict[str, tuple[dict[str, str], str]] = {
+    "of a key in PEM": (
+        {"ssl.keystore.type": "PEM", "ssl.keystore.location": "pem", "ssl.key.password": "wrong"},
+        r"its password \(ssl\.key\.password\) may be another one",
+    ),
+    "of a key in PEM, not given": (
+        {"ssl.keystore.type": "PEM", "ssl.keystore.location": "pem"},
+        r"is encrypted; set ssl\.key\.password",
+    ),
+    "of a key store": (
+        {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": "p12", "ssl.keystore.password": "wrong"},
+        r"has another password, or is damaged; see ssl\.keystore\.password",
+    ),
+    "of a key store, not given": (
+        {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": "p12"},
+        r"needs its password; see ssl\.keystore\.password",
+    ),
+    "of a trust store": (
+        {"ssl.truststore.type": "PKCS12", "ssl.truststore.location": "trust", "ssl.truststore.password": "wrong"},
+        r"has another password, or is damaged; see ssl\.truststore\.password",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", PASSWORDS)
+def test_which_password_is_meant(which: str, tmp_path: Path) -> None:
+    given, words = PASSWORDS[which]
+    paths = stores(tmp_path)
+    options = {key: paths.get(value, value) for key, value in given.items()}
+    with pytest.raises(ConfigError, match=words) as caught:
+        KafkaProducer({"bootstrap.servers": "h:1", "security.protocol": "SSL", **options})
+    assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ('ssl.truststore.location="/absent/ca.pem"', r"ssl\.truststore\.location=/absent/ca\.pem: No such file"),
+        ('ssl.trustore.location="x"', r"sasl\.jaas\.config: Unknown option 'ssl\.trustore\.location': did you mean"),
+        ('ssl.truststore.type="XYZ" ssl.truststore.location="x"', r"sasl\.jaas\.config: Invalid value 'XYZ'"),
+    ],
+)
+def test_tls_of_a_token_endpoint_in_jaas_is_checked_at_once(keys: str, words: str) -> None:
+    options = {
+        "bootstrap.servers": "h:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "https://h:2/token",
+        "sasl.jaas.config": JAAS.format(keys),
+    }
+    with pytest.raises(ConfigError, match=words):
+        KafkaProducer(options)
