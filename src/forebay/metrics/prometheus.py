@@ -15,6 +15,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIServer
 
@@ -140,8 +141,7 @@ class SparkCollector(Collector):
         families = _spark_families()
         for job, path in self._paths.items():
             try:
-                with open(path, encoding="utf-8") as file:
-                    found = json.load(file)
+                found = json.loads(Path(path).read_bytes())
             except FileNotFoundError:
                 continue
             if not isinstance(found, dict) or found.get("format") != 1:

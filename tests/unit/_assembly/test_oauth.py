@@ -18,7 +18,7 @@ from forebay._network import oidc
 from forebay._network.oidc import Endpoint, TokenRequest
 from forebay._network.sasl.mechanism import Blocking
 from forebay.config import ProducerConfig, Secret
-from forebay.errors import ConfigError, SaslAuthenticationError
+from forebay.errors import ConfigError, NetworkError, SaslAuthenticationError
 from forebay.testing import ManualClock
 
 OAUTH = {"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
@@ -45,13 +45,13 @@ class Posted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: list[TokenRequest] = []
         self.endpoints: list[Endpoint] = []
-        self.answer = json.dumps({"access_token": jwt()}).encode()
+        self.status, self.answer = 200, json.dumps({"access_token": jwt()}).encode()
         monkeypatch.setattr(oidc, "post_form", self.post)
 
     def post(self, endpoint: Endpoint, request: TokenRequest, now: Callable[[], float]) -> tuple[int, bytes]:
         self.requests.append(request)
         self.endpoints.append(endpoint)
-        return 200, self.answer
+        return self.status, self.answer
 
 
 @pytest.fixture
@@ -97,6 +97,38 @@ def test_assertions(posted: Posted, tmp_path: Path) -> None:
     bearer = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
     first_message({**options, "sasl.oauthbearer.jwt.retriever.class": bearer})
     assert b"jwt-bearer&assertion=a.b.c" in posted.requests[1].body
+
+
+IN_OPTIONS = {**OIDC, "sasl.oauthbearer.client.credentials.client.secret": "canary"}
+IN_JAAS = {
+    **OAUTH,
+    URL: "https://login.example/token",
+    "sasl.jaas.config": 'x.OAuthBearerLoginModule required clientId="i" clientSecret="canary";',
+}
+ASSERTED = {**OAUTH, URL: "https://login.example/token", "sasl.oauthbearer.assertion.file": "jwt"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (IN_OPTIONS, "sasl.oauthbearer.client.credentials.client.id and .secret"),
+        (IN_JAAS, "clientId and clientSecret in sasl.jaas.config"),
+        (ASSERTED, "sasl.oauthbearer.assertion.file"),
+    ],
+    ids=["options", "JAAS", "assertion"],
+)
+@pytest.mark.parametrize("status", [400, 401, 403])
+def test_credentials_that_are_refused_are_named_by_their_option(
+    posted: Posted, tmp_path: Path, options: dict[str, Any], words: str, status: int
+) -> None:
+    (tmp_path / "jwt").write_text("canary")
+    given = {key: str(tmp_path / "jwt") if value == "jwt" else value for key, value in options.items()}
+    posted.status, posted.answer = status, b'{"error": "invalid_client", "error_description": "no \x1b[31m canary"}'
+    with pytest.raises((SaslAuthenticationError, NetworkError)) as caught:
+        first_message(given)
+    text = str(caught.value)
+    assert f"HTTP {status}" in text and text.endswith(f"the credentials are those of {words}")
+    assert "canary" not in text and text.isprintable()
 
 
 def test_a_token_that_the_client_refuses(posted: Posted) -> None:
