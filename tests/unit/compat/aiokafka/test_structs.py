@@ -22,7 +22,7 @@ def test_the_fields_are_those_of_the_original() -> None:
 
 def test_partitions_are_keys_for_both() -> None:
     mine = {_own_structs.TopicPartition("t", 1): "found"}
-    assert mine[original.TopicPartition("t", 1)] == "found"  # type: ignore[index]
+    assert mine[original.TopicPartition("t", 1)] == "found"
     assert mine[TopicPartition("t", 1)] == "found"  # type: ignore[index]
 
 
