@@ -124,6 +124,8 @@ class LibrdkafkaOptions(NamedTuple):
     default_callback: Callable[[Any, Any], object] | None
     only_errors: bool
     error_cb: Callable[[Any], object] | None
+    logger: Any
+    """The user's, which gets this producer's lines, too."""
 
 
 def read_options(
@@ -138,6 +140,7 @@ def read_options(
     left = _named(_given(config, options))
     default_callback = _callback(left, "on_delivery")
     error_cb = _callback(left, "error_cb")
+    given_logger = _logger(left)
     only_errors = _flag(left, "delivery.report.only.error")
     partitioner = str(left.pop("partitioner", "consistent_random"))
     if partitioner not in PARTITIONERS:
@@ -167,6 +170,7 @@ def read_options(
         default_callback,
         only_errors,
         error_cb,
+        given_logger,
     )
 
 
@@ -211,9 +215,6 @@ def _drop_harmless(left: dict[str, Any]) -> None:
     codec = left.get("compression.type", "none")
     if level is not None and str(level) != "-1" and codec in ("gzip", "lz4", "zstd"):
         left[f"compression.{codec}.level"] = level
-    taken_with_log = left.pop("logger", None)
-    if taken_with_log is not None:
-        logger.info("logger: this client logs to Python's logger 'forebay', without poll()")
     consumers = sorted(_CONSUMERS & left.keys())
     if consumers:
         # Names alone: their values may be anything, and one dict may serve many producers.
@@ -231,6 +232,15 @@ def _callback(left: dict[str, Any], name: str) -> Any:
     if function is not None and not callable(function):
         raise TypeError(f"{name} must be callable, got {type(function).__name__}")
     return function
+
+
+def _logger(left: dict[str, Any]) -> Any:
+    given = left.pop("logger", None)
+    if given is not None and not callable(getattr(given, "log", None)):
+        raise TypeError(f"logger must have a method log, as those of logging have, got {type(given).__name__}")
+    # Who gives this package's own has its lines already.
+    own = isinstance(given, logging.Logger) and f"{given.name}.".startswith("forebay.")
+    return None if own else given
 
 
 def _flag(left: dict[str, Any], name: str) -> bool:

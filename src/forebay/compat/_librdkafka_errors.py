@@ -92,6 +92,8 @@ def _name(code: int) -> str:
 
 
 def _text(code: int) -> str:
+    if code and code not in _TEXTS and code not in errors._BY_CODE and code not in BY_CODE:
+        return f"Err-{code}?"
     kind = errors.for_code(code)
     return _TEXTS.get(code) or ("Success" if kind is None else f"Broker: {kind.default_message()}")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raise_first, raised, refusal
@@ -24,7 +25,36 @@ from forebay.producer._frontend import Inside, ThreadTicket, lifecycle
 from forebay.producer._path import FORKED
 
 logger = logging.getLogger("forebay.compat")
+LOG = logging.getLogger("forebay")
 PURGED = "Purged before the topic was known"
+
+
+class Forwarded:
+    """Where one producer's lines of the log ``forebay`` go, too: to its user's logger, at once and without ``poll``.
+
+    It lives as long as its producer, which alone holds it.
+    """
+
+    def __init__(self, to: Any, client_id: str) -> None:
+        self.log: Callable[..., object] = to.log
+        _FORWARDED[f"[Producer clientId={client_id}]"] = self
+        if _HANDLER not in LOG.handlers:
+            LOG.addHandler(_HANDLER)
+
+
+class ForwardingHandler(logging.Handler):
+    """One for all producers; any thread may log."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Without the handler's lock, which a signal handler that sends could need twice."""
+        found = _FORWARDED.get(record.getMessage().partition("] ")[0] + "]")
+        if found is not None:
+            found.log(record.levelno, "%s", record.getMessage())
+        return True
+
+
+_FORWARDED: WeakValueDictionary[str, Forwarded] = WeakValueDictionary()
+_HANDLER = ForwardingHandler()
 
 
 class Producer(ProducePath):
@@ -57,7 +87,9 @@ class Producer(ProducePath):
 
     def _use(self, native: KafkaProducer, read: LibrdkafkaOptions) -> None:
         self._error_cb = read.error_cb
+        self._init_failed = False
         self._inside = Inside(native)
+        self._forwarded = None if read.logger is None else Forwarded(read.logger, native.client_id)
         events = Events(self._inside.clock, read.default_callback, read.only_errors)
         if read.error_cb is not None:
             self._broker_errors = BrokerErrors(self._inside.connections, events)
@@ -318,11 +350,14 @@ class Producer(ProducePath):
 
     def init_transactions(self, timeout: float = -1) -> None:
         """As ``forebay.KafkaProducer.init_transactions``; every error is a KafkaException."""
-        self._transact(self._checked().init_transactions, _seconds(timeout))
+        native = self._checked()
+        self._init_failed = True  # until it has not: the other calls are then in conflict with it
+        self._transact(native.init_transactions, _seconds(timeout))
+        self._init_failed = False
 
     def begin_transaction(self) -> None:
         """As ``forebay.KafkaProducer.begin_transaction``; no message that is held becomes part of it."""
-        native = self._checked()
+        native = self._checked_for_transactions()
         if self._inside.is_sealed():
             # ``produce`` holds none outside a transaction, but another thread may have held one at the end of the last.
             self._held.give_up(TransactionAbortedError("The transaction ended before the topic was known"))
@@ -330,18 +365,18 @@ class Producer(ProducePath):
 
     def send_offsets_to_transaction(self, positions: list[Any], group_metadata: Any, timeout: float = -1) -> None:
         """As ``forebay.KafkaProducer.send_offsets_to_transaction``."""
-        native = self._checked()
+        native = self._checked_for_transactions()
         self._transact(native.send_offsets_to_transaction, positions, group_metadata, _seconds(timeout))
 
     def commit_transaction(self, timeout: float = -1) -> None:
         """As ``forebay.KafkaProducer.commit_transaction``; the callbacks of its messages have run then."""
-        native = self._checked()
+        native = self._checked_for_transactions()
         self._flush_for_transaction(timeout)
         self._transact(native.commit_transaction, _seconds(timeout))
 
     def abort_transaction(self, timeout: float = -1) -> None:
         """As ``forebay.KafkaProducer.abort_transaction``."""
-        native = self._checked()
+        native = self._checked_for_transactions()
         self._held.drop(TransactionAbortedError("The transaction was aborted before the topic was known"))
         self._transact(native.abort_transaction, _seconds(timeout))
 
@@ -349,6 +384,13 @@ class Producer(ProducePath):
         self._check_open()
         producer: KafkaProducer = self._native
         return producer
+
+    def _checked_for_transactions(self) -> KafkaProducer:
+        native = self._checked()
+        if self._init_failed:
+            text = "Local: Conflicting use: init_transactions has not succeeded yet: call it again"
+            raise KafkaException(KafkaError(KafkaError._CONFLICT, text, retriable=True))
+        return native
 
     def _flush_for_transaction(self, timeout: float) -> None:
         heard: list[BaseException] = []

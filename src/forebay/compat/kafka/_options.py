@@ -156,6 +156,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
 
 
+_IDEMPOTENT = (0, 11)
+"""The first broker that knows producers' ids."""
+
+
 def _settle_idempotence(shown: dict[str, Any], given: Mapping[str, Any]) -> None:
     """KIP-679 as kafka-python has it: other options switch the default off, and clash with what was asked for."""
     transactional = shown["transactional_id"] is not None
@@ -165,6 +169,8 @@ def _settle_idempotence(shown: dict[str, Any], given: Mapping[str, Any]) -> None
         return
     in_flight = "max_in_flight_requests_per_connection"
     clashing = {"acks": shown["acks"] != -1, "retries": shown["retries"] == 0, in_flight: shown[in_flight] > 5}
+    version = shown["api_version"]
+    clashing["api_version"] = isinstance(version, tuple) and version < _IDEMPOTENT
     listed = ", ".join(f"{name}={shown[name]!r}" for name, clashes in clashing.items() if clashes)
     if not listed:
         return

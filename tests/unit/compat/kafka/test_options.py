@@ -73,7 +73,11 @@ def test_a_short_delivery_timeout_shortens_requests(
 
 
 @pytest.mark.parametrize(
-    "given", [{"acks": 1}, {"acks": 0}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}]
+    "given",
+    [
+        *({"acks": 1}, {"acks": 0}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}),
+        {"api_version": (0, 10)},
+    ],
 )
 def test_other_options_switch_idempotence_off(given: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     options = read_options(given)
