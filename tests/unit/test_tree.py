@@ -32,6 +32,7 @@ TESTED_ELSEWHERE = {
     "control/_assembly.py": "tests/unit/control/world.py, which makes every Control by it",
     "producer/_acknowledged.py": "tests/unit/test_interceptors.py, through send()",
     "compat/kafka/_own_structs.py": "tests/unit/compat/kafka/test_structs.py, beside those of kafka-python",
+    "compat/aiokafka/_own_structs.py": "tests/unit/compat/aiokafka/test_structs.py, beside those of aiokafka",
     "spark/jobs/__init__.py": "tests/unit/spark/jobs/test_runner.py, which imports through it",
     "spark/__init__.py": "tests/unit/spark/test_source.py and every test in tests/spark",
     "testing/resolver.py": "tests/unit/testing/test_static_resolver.py",

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
-from weakref import WeakValueDictionary
 
 from forebay.compat._librdkafka_config import LibrdkafkaOptions, read_options
 from forebay.compat._librdkafka_errors import BrokerErrors, KafkaError, KafkaException, raise_first, raised, refusal
+from forebay.compat._librdkafka_log import Forwarded
 from forebay.compat._librdkafka_messages import Events
 from forebay.compat._librdkafka_path import CLOSED, ProducePath
 from forebay.compat._librdkafka_values import ClusterMetadata, as_cluster, check_message, plain_topic
@@ -25,36 +25,7 @@ from forebay.producer._frontend import Inside, ThreadTicket, lifecycle
 from forebay.producer._path import FORKED
 
 logger = logging.getLogger("forebay.compat")
-LOG = logging.getLogger("forebay")
 PURGED = "Purged before the topic was known"
-
-
-class Forwarded:
-    """Where one producer's lines of the log ``forebay`` go, too: to its user's logger, at once and without ``poll``.
-
-    It lives as long as its producer, which alone holds it.
-    """
-
-    def __init__(self, to: Any, client_id: str) -> None:
-        self.log: Callable[..., object] = to.log
-        _FORWARDED[f"[Producer clientId={client_id}]"] = self
-        if _HANDLER not in LOG.handlers:
-            LOG.addHandler(_HANDLER)
-
-
-class ForwardingHandler(logging.Handler):
-    """One for all producers; any thread may log."""
-
-    def handle(self, record: logging.LogRecord) -> bool:
-        """Without the handler's lock, which a signal handler that sends could need twice."""
-        found = _FORWARDED.get(record.getMessage().partition("] ")[0] + "]")
-        if found is not None:
-            found.log(record.levelno, "%s", record.getMessage())
-        return True
-
-
-_FORWARDED: WeakValueDictionary[str, Forwarded] = WeakValueDictionary()
-_HANDLER = ForwardingHandler()
 
 
 class Producer(ProducePath):

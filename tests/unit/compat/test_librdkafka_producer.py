@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -472,47 +471,6 @@ def test_credentials(given: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "forebay.compat"):
         producer.set_sasl_credentials("u", "p")
     assert "set_sasl_credentials has no effect" in caplog.text
-
-
-# -- the user's logger ------------------------------------------------------------------------------------------
-
-
-class Told:
-    """A logger of no package's in particular."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[int, str]] = []
-
-    def log(self, level: int, form: str, *arguments: Any) -> None:
-        self.lines.append((level, form % arguments))
-
-
-def test_a_producers_lines_go_to_the_logger_that_it_was_given() -> None:
-    world, told = World(), Told()
-    producer = ours(world, logger=told)
-    name = f"[Producer clientId={world.producer.client_id}]"
-    logging.getLogger("forebay.network").warning("%s gone", name)
-    logging.getLogger("forebay.network").warning("[Producer clientId=another] gone")
-    logging.getLogger("forebay.network").warning("of nobody")
-    assert told.lines == [(logging.WARNING, f"{name} gone")]
-    del producer
-    gc.collect()
-    logging.getLogger("forebay.network").warning("%s gone", name)
-    assert len(told.lines) == 1, "it goes with its producer"
-
-
-def test_this_packages_own_logger_gets_no_line_twice(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    for own in ("forebay", "forebay.network"):
-        caplog.clear()
-        producer = ours(world, logger=logging.getLogger(own))
-        logging.getLogger("forebay.network").warning("[Producer clientId=%s] gone", world.producer.client_id)
-        assert len(caplog.records) == 1 and producer._forwarded is None
-
-
-def test_a_logger_that_is_none_is_refused() -> None:
-    with pytest.raises(TypeError, match="logger must have a method log.* got str"):
-        ours(World(), logger="root")
 
 
 def test_after_a_failed_init_transactions_each_call_is_in_conflict_with_it() -> None:
